@@ -1,0 +1,1 @@
+"""Reading a cluster into a raw snapshot, without changing anything on it."""

@@ -1,0 +1,1 @@
+"""The domain in plain typed data: cluster state, bundle ranges, load arithmetic, settings, plans."""

@@ -1,0 +1,51 @@
+"""The one error hierarchy: every failure a user can meet, each with the exit code of the shell contract.
+
+A message says what was wrong, with which value, and what to do next. Exit codes: 1 unexpected failure, 2 usage,
+3 data not fit for use, 4 refused, 5 applied in part or deviates.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AdvisorError(Exception):
+    """A failure that is explained to the user in one line. Children differ in what the user can do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(AdvisorError):
+    """A call that can't be right as it stands: unknown name, unknown setting, unusable option or path."""
+
+    exit_code = 2
+
+
+class ClusterUnreachable(AdvisorError):
+    """The cluster (or a broker that is needed) can't be reached, or does not let us in."""
+
+    exit_code = 1
+
+
+class StorageError(AdvisorError):
+    """The root can't be read or written, or what lies there isn't what it claims to be."""
+
+    exit_code = 1
+
+
+class DataNotFit(AdvisorError):
+    """The data exist but must not be used: incomplete, contradictory, stale, or not validated."""
+
+    exit_code = 3
+
+
+class Refused(AdvisorError):
+    """A safety rule forbids the action: not approved, wrong digest, stale, drifted, foreign cluster."""
+
+    exit_code = 4
+
+
+class Deviates(AdvisorError):
+    """Carried out in part, or the cluster does not look as predicted."""
+
+    exit_code = 5

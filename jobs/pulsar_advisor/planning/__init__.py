@@ -1,0 +1,1 @@
+"""From a cluster state to a plan: propose, forecast, explain, compare."""

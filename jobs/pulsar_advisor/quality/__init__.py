@@ -1,0 +1,1 @@
+"""Great Expectations on Spark: decides whether a snapshot can be trusted."""

@@ -1,0 +1,1 @@
+"""The Airflow side of the Pulsar Rebalance Advisor: provider, hooks, operators."""
