@@ -1,0 +1,182 @@
+"""One moment of one cluster, immutable and columnar: what every strategy looks at.
+
+All columns are numpy arrays (or tuples of names) of equal length within a record type; rows are sorted by name, and
+bundles refer to brokers and namespaces by row index. Nothing here knows where the figures came from (see `tables`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.bundle_range import format_range
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+Booleans = npt.NDArray[np.bool_]
+
+View = Literal["fresh", "published"]
+LoadManagerKind = Literal["modular", "simple", "extensible"]
+
+RESOURCES: Final = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+"""Column order of `Brokers.usage` and `Brokers.limit`; Pulsar's names. cpu: percent points of one core; memory and
+directMemory: MiB; bandwidth: kbit/s."""
+
+FIGURES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
+"""Column order of every four-column traffic array: messages/s in and out, bytes/s in and out."""
+
+NOBODY: Final = -1
+"""Index of no broker: an unowned bundle, a bundle nobody reported."""
+
+AVERAGES_ORIGINS: Final = ("bundle_data", "folded", "one_sample", "default")
+"""Where a bundle's short and long averages come from: the leader's stored node, earlier snapshots, this snapshot as the
+one sample, or Pulsar's figures for a bundle nobody reported (50 msg/s, 50 kB/s each way)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Brokers:
+    """n brokers, sorted by id (`host:port`)."""
+
+    ids: tuple[str, ...]
+    usage: Floats
+    """(n, 5), order of RESOURCES, in the unit of that resource."""
+    limit: Floats
+    """(n, 5); zero, negative or unknown means the resource counts as idle, as in Pulsar."""
+    traffic: Floats
+    """(n, 4), order of FIGURES: the broker's own totals."""
+    topics: Integers
+    bundles: Integers
+    """Number of bundles the broker's report lists, heartbeat bundles included."""
+    producers: Integers
+    consumers: Integers
+    report_updated_at_ms: Integers
+    """When the broker last wrote its report, epoch milliseconds; 0 where it reported nothing."""
+    complete: Booleans
+    """False where a document of this broker is missing or failed validation: no step may touch it."""
+    available: Booleans
+    """Registered as an active broker."""
+    persistent_topics_enabled: Booleans
+    non_persistent_topics_enabled: Booleans
+    versions: tuple[str, ...]
+    load_manager_class_names: tuple[str, ...]
+    start_timestamps_ms: Integers
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Namespaces:
+    """Namespaces sorted by name (`tenant/namespace`)."""
+
+    names: tuple[str, ...]
+    anti_affinity_groups: tuple[str | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """m bundles, sorted by namespace name, then lower bound."""
+
+    namespace: Indices
+    lower: Integers
+    upper: Integers
+    owner: Indices
+    """Index into Brokers, NOBODY if unowned (which is normal)."""
+    in_boundaries: Booleans
+    """False for a bundle that is in somebody's figures but no longer (or not yet) among the namespace's boundaries."""
+    reported: Booleans
+    """Whether a broker's report carries figures of this bundle (its owner loaded at least one topic)."""
+    listed: Booleans
+    """Whether the owner's report lists the bundle among its `bundles`."""
+    usable: Booleans
+    """False where validation excluded the bundle or its namespace: no step may touch it."""
+    traffic: Floats
+    """(m, 4), order of FIGURES: figures of the last statistics pass."""
+    topics: Integers
+    """Loaded topics, as reported."""
+    producers: Integers
+    consumers: Integers
+    cache_size_bytes: Integers
+    short_term: Floats
+    """(m, 4), order of FIGURES: averages over at most 10 samples."""
+    short_term_samples: Integers
+    long_term: Floats
+    """(m, 4), order of FIGURES: averages over at most 1000 samples."""
+    long_term_samples: Integers
+    averages_origin: npt.NDArray[np.uint8]
+    """Index into AVERAGES_ORIGINS."""
+    last_unloaded_at_ms: Integers
+    """Epoch milliseconds of the last known unload; 0 where none is known."""
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """All topics of all namespaces, loaded or not, system topics and every partition; sorted by namespace, then name."""
+
+    names: npt.NDArray[np.str_] | npt.NDArray[np.object_]
+    namespace: Indices
+    bundle: Indices
+    """Index into Bundles by hash; NOBODY where no boundary range holds the hash."""
+    hash: Integers
+    loaded: Booleans
+    traffic: Floats
+    """(t, 4), order of FIGURES; zero where not loaded."""
+
+    def __len__(self) -> int:
+        return len(self.hash)
+
+
+@dataclass(frozen=True)
+class IsolationPolicy:
+    """A namespace isolation policy; regular expressions match whole names, brokers by host without port."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    primary: tuple[str, ...]
+    secondary: tuple[str, ...]
+    min_limit: int
+    usage_threshold: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterState:
+    """Everything a strategy may look at. `view` says whose eyes: `fresh` (REST) or `published` (what the leader sees)."""
+
+    cluster: str
+    """The advisor's name of the cluster (the one in paths)."""
+    cluster_name: str
+    """Pulsar's own `clusterName`."""
+    snapshot: str
+    captured_at_ms: int
+    view: View
+    pulsar_version: str
+    load_manager: LoadManagerKind
+    leader: int
+    """Index into Brokers; NOBODY if no leader was found."""
+    brokers: Brokers
+    namespaces: Namespaces
+    bundles: Bundles
+    topics: Topics
+    topic_listing_complete: bool
+    """False where topic names are missing for some namespace: algorithms that depend on topics refuse."""
+    isolation_policies: tuple[IsolationPolicy, ...]
+    failure_domains: tuple[str | None, ...]
+    """Domain of each broker, None where it is in none."""
+
+    def bundle_name(self, bundle: int) -> str:
+        """`tenant/namespace/0x..._0x...` of a bundle row."""
+        return f"{self.namespaces.names[self.bundles.namespace[bundle]]}/{self.bundle_range(bundle)}"
+
+    def bundle_range(self, bundle: int) -> str:
+        """`0x..._0x...` of a bundle row."""
+        return format_range(int(self.bundles.lower[bundle]), int(self.bundles.upper[bundle]))
