@@ -121,7 +121,7 @@ class Bundles:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """All topics of all namespaces, loaded or not, system topics and every partition; sorted by namespace, then name."""
+    """All topics of all namespaces, loaded or not, system ones and every partition; sorted by namespace, then name."""
 
     names: npt.NDArray[np.str_] | npt.NDArray[np.object_]
     namespace: Indices
@@ -150,7 +150,7 @@ class IsolationPolicy:
 
 @dataclass(frozen=True, eq=False)
 class ClusterState:
-    """Everything a strategy may look at. `view` says whose eyes: `fresh` (REST) or `published` (what the leader sees)."""
+    """Everything a strategy may look at; `view` says through whose eyes: REST (`fresh`) or the leader (`published`)."""
 
     cluster: str
     """The advisor's name of the cluster (the one in paths)."""

@@ -46,7 +46,8 @@ class Outcomes:
 
     def explain(self, row: int) -> str:
         """The sentence of one row with both numbers in it."""
-        return self.vocabulary[self.code[row]].sentence.format(left=self.left[row], right=self.right[row])
+        outcome: Outcome = self.vocabulary[self.code[row]]
+        return outcome.sentence.format(left=self.left[row], right=self.right[row])
 
     def near_tie(self, relative: float = 1e-9) -> npt.NDArray[np.bool_]:
         """Rows whose inequality was settled by the last digits: a recomputation elsewhere may fall the other way."""
