@@ -1,0 +1,97 @@
+# The front door. `make help` lists the targets; every tool runs from .venv, which `make setup` makes from nothing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
+LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
+HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
+
+.PHONY: help setup demo test test-full lint format lock bench up cluster-up cluster-down cluster-load parity record-demo clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(INSTALLED) ## Make .venv from the lock files (checks Python and Java first)
+
+$(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
+	@python=; \
+	for candidate in $${PYTHON:-python3 python3.12 python3.11 python3.13}; do \
+	  if "$$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then \
+	    python=$$candidate; break; \
+	  fi; \
+	done; \
+	[ -n "$$python" ] || { echo "setup: no Python 3.11, 3.12 or 3.13 on PATH: install one, or name it: make setup PYTHON=/path/to/python3.12" >&2; exit 1; }; \
+	java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	major=$$("$$java" -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1) || true; \
+	[ "$${major:-0}" -ge 17 ] || { echo "setup: Spark needs Java 17 or newer, '$$java' is $${major:-missing}: install a JDK 17 or set JAVA_HOME" >&2; exit 1; }; \
+	if uv --version >/dev/null 2>&1; then \
+	  $(BIN)/python -c '' 2>/dev/null || uv venv -q --clear --python "$$("$$python" -c 'import sys; print(sys.executable)')" .venv; \
+	  install=(uv pip install -q --python $(BIN)/python); \
+	else \
+	  "$$python" -c 'import ensurepip' 2>/dev/null || { echo "setup: $$python cannot make virtual environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }; \
+	  $(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv; \
+	  install=($(BIN)/python -m pip install -q --disable-pip-version-check); \
+	fi; \
+	echo "setup: installing the locked packages into .venv ($$($(BIN)/python --version), Java $$major)"; \
+	"$${install[@]}" --require-hashes -r requirements.txt -r requirements-dev.txt; \
+	"$${install[@]}" --no-deps --no-build-isolation -e .; \
+	touch $@
+
+demo: setup ## Recommend on a recorded cluster: capture to report, no cluster needed
+	@$(BIN)/pulsar-advisor run --root data/demo --cluster demo --from-archive $(DEMO_ARCHIVE) \
+	  --shedder all --placement all --splits
+
+test: setup ## Run the tests, sampled: under 15 minutes on two cores
+	@$(BIN)/python tests/run_levels.py
+
+test-full: setup ## Run every test of every level
+	@$(BIN)/python tests/run_levels.py --full
+
+parity: setup ## Compare every strategy with Pulsar's own Java classes
+	@$(BIN)/python tests/run_levels.py --full parity
+
+lint: setup ## Check style, types, the dependency rule, YAML and spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/yamllint --strict .
+	$(BIN)/codespell
+
+format: setup ## Format the code and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup ## Resolve the requirements*.in files again into hashed lock files
+	$(LOCK) requirements.in -o requirements.txt
+	$(LOCK) requirements-dev.in -o requirements-dev.txt
+	$(LOCK) requirements-executor.in -o requirements-executor.txt
+
+bench: setup ## Measure, and print the figures as tables
+	@$(BIN)/python bench/run.py
+
+up: setup ## Start Airflow on loopback with the connections of the local cluster
+	@$(BIN)/python -m pulsar_advisor_airflow.standalone
+
+cluster-up: setup ## Start a real Pulsar on loopback (RELEASE=4.0.8 MANAGER=modular BROKERS=3 AUTH=token)
+	@$(HARNESS) up $(if $(RELEASE),--release $(RELEASE)) $(if $(MANAGER),--manager $(MANAGER)) \
+	  $(if $(BROKERS),--brokers $(BROKERS)) $(if $(AUTH),--auth $(AUTH))
+
+cluster-down: setup ## Stop that cluster
+	@$(HARNESS) down
+
+cluster-load: setup ## Put a skewed, seeded load on it
+	@$(HARNESS) load
+
+record-demo: setup ## Record the capture that `make demo` shows again, from a real cluster
+	@$(HARNESS) record $(DEMO_ARCHIVE)
+
+clean: ## Remove what the tools left behind; keeps .venv and data/
+	rm -rf build dist *.egg-info spark-warehouse metastore_db derby.log \
+	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

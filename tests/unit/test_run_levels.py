@@ -1,0 +1,116 @@
+"""The runner of the test levels: what it counts, what it says, and when it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import run_levels
+
+PASSING = "def test_holds(): pass\n"
+FAILING = "def test_breaks(): assert 1 == 2\n"
+SKIPPING = "import pytest\n\ndef test_needs_brokers(): pytest.skip('no brokers here')\n"
+FULL_ONLY = "import pytest\n\n@pytest.mark.full\ndef test_long(): pass\n"
+TEARDOWN_FAILING = """\
+import pytest
+
+@pytest.fixture
+def broken():
+    yield
+    raise RuntimeError('left something behind')
+
+def test_uses_it(broken): pass
+"""
+
+
+@pytest.fixture
+def tests(tmp_path: Path) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = full: long\naddopts = -p no:cacheprovider\n")
+    return tmp_path
+
+
+def add(tests: Path, level: str, source: str) -> None:
+    (tests / level).mkdir()
+    (tests / level / "test_sample.py").write_text(source)
+
+
+def test_a_failing_level_does_not_keep_the_next_one_from_running(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    add(tests, "parity", FAILING)
+    add(tests, "spark", PASSING)
+
+    assert run_levels.main(["parity", "spark"], tests) == 1
+
+    *_, last = capfd.readouterr().out.splitlines()
+    assert last == "1 passed, 1 failed, 0 skipped"
+
+
+def test_a_level_without_tests_is_skipped_and_not_an_error(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    add(tests, "spark", PASSING)
+
+    assert run_levels.main(["spark", "dags"], tests) == 0
+
+    summary = capfd.readouterr().out.partition("=== summary ===")[2]
+    assert "dags         SKIPPED" in summary
+    assert "no tests in dags/" in summary
+
+
+def test_nothing_at_all_to_run_is_an_error(tests: Path) -> None:
+    assert run_levels.main([], tests) == 1
+
+
+def test_the_reason_of_a_skip_is_told(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    add(tests, "live", SKIPPING)
+
+    run_levels.main(["live"], tests)
+
+    summary = capfd.readouterr().out.partition("=== summary ===")[2]
+    assert "live         SKIPPED" in summary
+    assert "1 skipped: no brokers here" in summary
+
+
+def test_skipped_live_tests_fail_where_brokers_are_required(
+    tests: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PULSAR_ADVISOR_REQUIRE_LIVE", "1")
+    add(tests, "spark", PASSING)
+    add(tests, "live", SKIPPING)
+
+    assert run_levels.main(["spark", "live"], tests) == 1
+
+    assert "live         FAILED" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("options", "last"), [([], "0 passed"), (["--full"], "1 passed")])
+def test_tests_marked_full_run_only_on_demand(
+    tests: Path, capfd: pytest.CaptureFixture[str], options: list[str], last: str
+) -> None:
+    add(tests, "spark", FULL_ONLY)
+
+    run_levels.main([*options, "spark"], tests)
+
+    assert capfd.readouterr().out.splitlines()[-1].startswith(last)
+
+
+def test_a_test_that_fails_in_its_teardown_counts_once_and_as_failed(
+    tests: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    add(tests, "spark", TEARDOWN_FAILING)
+
+    assert run_levels.main(["spark"], tests) == 1
+
+    assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+def test_a_file_that_cannot_be_imported_counts_as_failed(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    add(tests, "spark", "import no_such_module_anywhere\n")
+
+    assert run_levels.main(["spark"], tests) == 1
+
+    assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+def test_a_level_that_does_not_exist_is_a_usage_error(tests: Path) -> None:
+    with pytest.raises(SystemExit) as failure:
+        run_levels.main(["nightly"], tests)
+
+    assert failure.value.code == 2
