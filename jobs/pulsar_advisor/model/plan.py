@@ -1,0 +1,190 @@
+"""A plan: ordered steps with what each expects to find and what it should bring about, under a digest that never lies.
+
+Canonical JSON is RFC 8785; the digest is SHA-256 of it without the digest field, so the same snapshot and inputs give
+the same bytes on any machine. Names and times of people are not part of a plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import rfc8785
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pulsar_advisor.model.errors import Refused, StorageError
+
+PLAN_SCHEMA: Final = "pulsar-advisor/plan/1"
+
+Confidence = Literal["high", "medium", "low"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Identity(_Part):
+    """What tells one cluster from another: Pulsar's cluster name and the ids of its brokers, sorted."""
+
+    cluster_name: str
+    broker_ids: tuple[str, ...]
+
+
+class PlanInputs(_Part):
+    """SHA-256 (hex) of the manifest and of the validation result the plan was made from."""
+
+    manifest_sha256: str
+    validation_sha256: str
+
+
+class PlannedSetting(_Part):
+    """A setting as the strategies saw it, and where its value came from."""
+
+    value: str
+    origin: str
+
+
+class Expectation(_Part):
+    """What a step must find on the cluster before it is sent."""
+
+    owner: str
+    boundaries: tuple[str, ...]
+    """Boundaries of the whole namespace, text `0x%08x`, as a broker answers them."""
+    topics: int
+    msg_rate_per_s: float | None
+    throughput_bytes_per_s: float | None
+
+
+class StepPrediction(_Part):
+    """Weighted maximum usage (0..1) of the brokers a step touches, after the step; null where it isn't finite."""
+
+    brokers: Mapping[str, float | None]
+
+
+class Step(_Part):
+    """One call to the cluster: an unload of a bundle or a split of it."""
+
+    id: str
+    after: tuple[str, ...]
+    action: Literal["unload", "split"]
+    namespace: str
+    bundle: str
+    """Range text of the bundle."""
+    source: str
+    destination: str | None
+    algorithm: str | None
+    boundaries: tuple[str, ...]
+    children: tuple[str, ...]
+    reason: str
+    executable: bool
+    not_executable_because: str | None
+    confidence: Confidence
+    expect: Expectation
+    predicted: StepPrediction
+
+
+class BrokerForecast(_Part):
+    """One broker before or after the plan. Usage: weighted maximum, 0..1; null where it isn't finite."""
+
+    usage_ratio: float | None
+    msg_rate_per_s: float | None
+    throughput_bytes_per_s: float | None
+    bundles: int
+
+
+class Forecast(_Part):
+    """All brokers before or after the plan."""
+
+    brokers: Mapping[str, BrokerForecast]
+    maximum_ratio: float | None
+    mean_ratio: float | None
+    standard_deviation_ratio: float | None
+
+
+class Prediction(_Part):
+    """The cluster before and after all executable steps, by a named model."""
+
+    model: Literal["proportional"]
+    before: Forecast
+    after: Forecast
+
+
+class PlanDecision(_Part):
+    """When the shedder acts on unchanging figures, why it does not, and what Pulsar itself would do, switches included."""
+
+    acts_in_cycle: int | None
+    why_nothing: str | None
+    would_pulsar_act: str
+
+
+class Plan(_Part):
+    """See `docs/formats.md`, Plan."""
+
+    schema_name: Literal["pulsar-advisor/plan/1"]
+    cluster: str
+    identity: Identity
+    snapshot: str
+    inputs: PlanInputs
+    pulsar_version: str
+    load_manager: Literal["modular", "simple", "extensible"]
+    view: Literal["fresh", "published"]
+    shedder: str
+    placement: str
+    settings: Mapping[str, PlannedSetting]
+    limits: Mapping[str, int | float | None]
+    seed: int
+    memory: Mapping[str, Any]
+    steps: tuple[Step, ...]
+    predicted: Prediction
+    decision: PlanDecision
+
+    @property
+    def file_name(self) -> str:
+        """`<shedder>--<placement>--<first 12 digits of the digest>.json`."""
+        return f"{self.shedder}--{self.placement}--{digest_of(self).removeprefix('sha256:')[:12]}.json"
+
+
+def _document(plan: Plan) -> dict[str, Any]:
+    document = plan.model_dump(mode="json")
+    return {"schema": document.pop("schema_name"), **document}
+
+
+def digest_of(plan: Plan) -> str:
+    """`sha256:` and the SHA-256 of the plan's canonical JSON without the digest field."""
+    return "sha256:" + hashlib.sha256(rfc8785.dumps(_document(plan))).hexdigest()
+
+
+def dump_plan(plan: Plan) -> bytes:
+    """Canonical JSON of the plan with its digest."""
+    return rfc8785.dumps({**_document(plan), "digest": digest_of(plan)})
+
+
+def load_plan(content: bytes) -> Plan:
+    """The plan in a file's bytes.
+
+    Raises `StorageError` if it isn't a plan of a known version, `Refused` if its digest isn't that of its content.
+    """
+    try:
+        document = json.loads(content)
+        digest = document.pop("digest")
+        schema = document.pop("schema")
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"this is not a plan: {error!r}; expected a JSON object with 'schema' and 'digest'"
+        ) from error
+    if schema != PLAN_SCHEMA:
+        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {PLAN_SCHEMA}")
+    try:
+        plan = Plan.model_validate({"schema_name": schema, **document})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise StorageError(f"this plan can't be read: {where}: {first['msg']}") from error
+    if digest_of(plan) != digest:
+        raise Refused(
+            f"the plan's content has digest {digest_of(plan)}, but it claims {digest}: it was changed after it was "
+            "made; make it again with `recommend`"
+        )
+    return plan

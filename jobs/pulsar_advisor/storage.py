@@ -1,0 +1,137 @@
+"""The root on disk or in an object store: where each stage's files lie, and the rule that a result file comes last.
+
+A snapshot exists if and only if its manifest does; a stage's result exists if and only if its result file does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError, UsageError
+
+LATEST: Final = "latest"
+MANIFEST: Final = "manifest.json"
+RESULT: Final = "result.json"
+
+_SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
+_CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def snapshot_id(moment: datetime) -> str:
+    """`20261121T083000Z` for an aware datetime."""
+    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def sha256_hex(content: bytes) -> str:
+    """SHA-256 of some bytes, lower-case hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True)
+class Root:
+    """One root (a path or an object-store URL) and the folders of one cluster in it."""
+
+    url: str
+    cluster: str
+
+    def __post_init__(self) -> None:
+        """Refuse a cluster name that can't be part of a path."""
+        if not _CLUSTER.fullmatch(self.cluster):
+            raise UsageError(
+                f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"
+            )
+
+    @property
+    def path(self) -> UPath:
+        """The root itself; a local path is made absolute, so that Spark and Python mean the same folder."""
+        path = UPath(self.url)
+        return UPath(Path(self.url).absolute()) if path.protocol == "" else path
+
+    def folder(self, stage: str, snapshot: str) -> UPath:
+        """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
+        return self.path / stage / f"cluster={self.cluster}" / f"snapshot={snapshot}"
+
+    def snapshots(self) -> list[str]:
+        """Ids of the snapshots that exist, oldest first."""
+        parent = self.path / "raw" / f"cluster={self.cluster}"
+        try:
+            names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
+        except OSError as error:
+            raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+        ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
+        return sorted(i for i in ids if _SNAPSHOT_ID.fullmatch(i) and (self.folder("raw", i) / MANIFEST).exists())
+
+    def resolve(self, snapshot: str) -> str:
+        """The id of an existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
+        if snapshot == LATEST:
+            existing = self.snapshots()
+            if not existing:
+                raise UsageError(f"there is no snapshot of cluster '{self.cluster}' under {self.path}: run `capture`")
+            return existing[-1]
+        if not _SNAPSHOT_ID.fullmatch(snapshot):
+            raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
+        if not (self.folder("raw", snapshot) / MANIFEST).exists():
+            raise UsageError(
+                f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.path}: "
+                "see `pulsar-advisor snapshots list`"
+            )
+        return snapshot
+
+    def free_snapshot_id(self, moment: datetime) -> str:
+        """The id for a capture that starts now: the next second while one is taken."""
+        while (self.folder("raw", snapshot_id(moment)) / MANIFEST).exists():
+            moment += timedelta(seconds=1)
+        return snapshot_id(moment)
+
+
+def write_file(path: UPath, content: bytes) -> None:
+    """Write a whole file, visible only when it is complete. Raises `StorageError` if the place can't be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.protocol in ("", "file"):
+            temporary = path.with_name(f".{path.name}.partial")
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        else:
+            path.write_bytes(content)  # an object store shows an object only when it is whole
+    except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror or error}") from error
+
+
+def write_json(path: UPath, document: Any) -> bytes:
+    """Write a JSON document, sorted and indented for people, and give back the bytes written."""
+    content = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    write_file(path, content)
+    return content
+
+
+def read_file(path: UPath, made_by: str) -> bytes:
+    """A whole file. Raises `UsageError` naming the stage that makes it when it isn't there."""
+    try:
+        return bytes(path.read_bytes())
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} does not exist: run `{made_by}` first") from error
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror or error}") from error
+
+
+def read_json(path: UPath, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
+    """A JSON document of one of the given schemas. Raises `UsageError` if absent, `StorageError` if it is another."""
+    try:
+        document = json.loads(read_file(path, made_by))
+    except ValueError as error:
+        raise StorageError(f"{path} is not JSON: {error}") from error
+    known = tuple(schemas)
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found not in known:
+        raise StorageError(f"{path} has schema {found!r}; this release reads {', '.join(known)}")
+    return dict(document)
