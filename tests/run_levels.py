@@ -87,7 +87,7 @@ def run_level(level: str, tests: Path, *, full: bool, environment: Mapping[str, 
         command = [sys.executable, "-m", "pytest", str(folder), f"--junitxml={report}"]
         command += [] if full else ["-m", "not full"]
         command += ["-n", "auto"] if level in PARALLEL_LEVELS else []
-        code = subprocess.run(command, env=dict(environment), check=False).returncode  # noqa: S603
+        code = subprocess.run(command, env=dict(environment), check=False).returncode
         passed, failed, skipped, reasons = read_junit(report) if report.exists() else (0, 0, 0, ())
     if code == EXIT_NO_TESTS_COLLECTED:
         reasons = ("no tests selected: all are marked full",)
@@ -113,8 +113,9 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     outcomes: list[Outcome] = []
     try:
         for level in options.levels or LEVELS:
-            if not interrupted:
-                outcomes.append(run_level(level, tests, full=options.full, environment=os.environ))
+            outcomes.append(run_level(level, tests, full=options.full, environment=os.environ))
+            if interrupted:
+                break
     finally:
         signal.signal(signal.SIGINT, previous)
 

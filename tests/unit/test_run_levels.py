@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 import run_levels
 
 PASSING = "def test_holds(): pass\n"
@@ -34,7 +35,9 @@ def add(tests: Path, level: str, source: str) -> None:
     (tests / level / "test_sample.py").write_text(source)
 
 
-def test_a_failing_level_does_not_keep_the_next_one_from_running(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_level_does_not_keep_the_next_one_from_running(
+    tests: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     add(tests, "parity", FAILING)
     add(tests, "spark", PASSING)
 
