@@ -1,0 +1,333 @@
+"""The load balancer's settings as one cluster has them: typed, by Pulsar's key names, each with its origin.
+
+Defaults per release were read from the released `ServiceConfiguration` classes (2.11.0 to 5.0.0-M1). Above them lie,
+each overriding the one before, the broker's runtime configuration, the dynamic values of the metadata store, and a
+user's what-if.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+
+Scalar = bool | int | float | str | list[str] | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a person may ask for in a what-if, both ends included. A cluster's own values are taken as they are."""
+
+    low: float
+    high: float
+
+
+Flag = bool
+Percent = Annotated[int, Range(0, 100)]
+Count = Annotated[int, Range(0, 2**31 - 1)]
+Ratio = Annotated[float, Range(0.0, 1.0)]
+Factor = Annotated[float, Range(0.0, 100.0)]
+Amount = Annotated[float, Range(0.0, 1e15)]
+CountOrMinusOne = Annotated[int, Range(-1, 2**31 - 1)]
+Text = str
+Names = tuple[str, ...]
+
+
+class LoadBalancerSettings(BaseModel):
+    """Every setting that a shedder, placement strategy, splitter, filter or plan reads. Aliases are Pulsar's keys.
+
+    The misspelt keys (`...Bandwith...`, `loadBalanceShedding...`) are Pulsar's own. What Pulsar names a percentage but
+    reads as a ratio (`loadBalancerHistoryResourcePercentage`, `maxUnloadPercentage`) is a ratio here too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+    behaviour: tuple[int, int, int]
+    """The release whose decisions are modelled, e.g. (4, 0, 8); strategies compare it with the release of a change."""
+
+    load_manager_class_name: Text
+    load_balancer_enabled: Flag
+    load_balancer_shedding_enabled: Flag
+    load_balancer_shedding_interval_minutes: Count
+    load_balancer_shedding_grace_period_minutes: Count
+    load_balancer_load_shedding_strategy: Text
+    load_balancer_load_placement_strategy: Text
+    load_balancer_placement_strategy: Text
+    load_balancer_shedding_excluded_namespaces: Names
+    load_balancer_shedding_bundles_with_policies_enabled: Flag
+
+    load_balancer_report_update_threshold_percentage: Percent
+    load_balancer_report_update_min_interval_millis: Count
+    load_balancer_report_update_max_interval_minutes: Count
+    load_balancer_host_usage_check_interval_minutes: Count
+    load_balancer_resource_quota_update_interval_minutes: Count
+    load_balancer_override_broker_nic_speed_gbps: Annotated[float | None, Range(0.0, 10_000.0)]
+    load_balancer_override_broker_nics: Names
+    stats_update_frequency_in_secs: Count
+    stats_update_initial_delay_in_secs: Count
+
+    load_balancer_cpu_resource_weight: Factor = Field(alias="loadBalancerCPUResourceWeight")
+    load_balancer_memory_resource_weight: Factor
+    load_balancer_direct_memory_resource_weight: Factor
+    load_balancer_bandwidth_in_resource_weight: Factor
+    load_balancer_bandwidth_out_resource_weight: Factor
+    load_balancer_bandwith_in_resource_weight: Factor
+    load_balancer_bandwith_out_resource_weight: Factor
+    load_balancer_history_resource_percentage: Ratio
+
+    load_balancer_broker_overloaded_threshold_percentage: Percent
+    load_balancer_broker_underloaded_threshold_percentage: Percent
+    load_balancer_broker_comfort_load_level_percentage: Percent
+    load_balancer_broker_threshold_shedder_percentage: Percent
+    load_balancer_bundle_unload_min_throughput_threshold: Amount
+    lower_boundary_shedding_enabled: Flag
+
+    load_balancer_msg_rate_difference_shedder_threshold: Amount
+    load_balancer_msg_throughput_multiplier_difference_shedder_threshold: Amount
+    min_unload_message: Count
+    min_unload_message_throughput: Count
+    max_unload_percentage: Ratio
+    max_unload_bundle_num_per_shedding: CountOrMinusOne
+
+    load_balancer_avg_shedder_low_threshold: Percent
+    load_balancer_avg_shedder_high_threshold: Percent
+    load_balancer_avg_shedder_hit_count_low_threshold: Count
+    load_balancer_avg_shedder_hit_count_high_threshold: Count
+
+    load_balancer_broker_load_target_std: Ratio
+    load_balancer_shedding_condition_hit_count_threshold: Count
+    load_balancer_transfer_enabled: Flag
+    load_balancer_max_number_of_broker_shedding_per_cycle: Count
+    load_balance_shedding_delay_in_seconds: Count
+    load_balancer_broker_load_data_ttl_in_seconds: Count = Field(alias="loadBalancerBrokerLoadDataTTLInSeconds")
+    load_balancer_max_number_of_bundles_in_bundle_load_report: Count
+    load_balancer_debug_mode_enabled: Flag
+
+    load_balancer_distribute_bundles_evenly_enabled: Flag
+    load_balancer_average_resource_usage_difference_threshold_percentage: Percent
+    load_balancer_broker_max_topics: Count
+    prefer_later_versions: Flag
+    failure_domains_enabled: Flag
+
+    load_balancer_auto_bundle_split_enabled: Flag
+    load_balancer_auto_unload_split_bundles_enabled: Flag
+    load_balancer_namespace_bundle_max_topics: Count
+    load_balancer_namespace_bundle_max_sessions: Count
+    load_balancer_namespace_bundle_max_msg_rate: Count
+    load_balancer_namespace_bundle_max_bandwidth_mbytes: Count
+    load_balancer_namespace_maximum_bundles: Count
+    load_balancer_split_interval_minutes: Count
+    load_balancer_max_number_of_bundles_to_split_per_cycle: Count
+    load_balancer_namespace_bundle_split_condition_hit_count_threshold: Count
+    flow_or_qps_difference_threshold_percentage: Percent
+    supported_namespace_bundle_split_algorithms: Names
+    default_namespace_bundle_split_algorithm: Text
+    topic_bundle_assignment_strategy: Text
+    default_number_of_namespace_bundles: Count
+    max_num_partitions_per_partitioned_topic: Count
+    namespace_bundle_unloading_timeout_ms: Count
+    metadata_store_operation_timeout_seconds: Count
+
+
+@dataclass(frozen=True)
+class ResolvedSettings:
+    """The settings of one cluster and where each came from."""
+
+    values: LoadBalancerSettings
+    origins: Mapping[str, str]
+    """Pulsar's key -> `default <release>`, `runtime`, `dynamic` or `what-if`."""
+    release: str
+    """The listed release whose defaults were taken."""
+    behaviour_release: str
+    """The release whose decisions are modelled; differs from `release` where only the behaviour changed (5.0.1)."""
+    notes: tuple[str, ...]
+    """What a reader should know: a release that isn't listed, values that Pulsar itself would not understand."""
+
+
+def resolve_settings(
+    pulsar_version: str,
+    runtime: Mapping[str, str] | None = None,
+    dynamic: Mapping[str, str] | None = None,
+    what_if: Mapping[str, str] | None = None,
+) -> ResolvedSettings:
+    """The settings a cluster of this version works with; the mappings are Pulsar's keys with their text values.
+
+    Runtime and dynamic values of keys that the release doesn't have are ignored, as Pulsar ignores them; a what-if may
+    set them. Raises `UsageError` for a what-if that is unknown, not parsable or out of range, and `DataNotFit` for a
+    release below 2.11 and for a runtime value that no broker can have.
+    """
+    release, behaviour, notes = _nearest_release(pulsar_version)
+    known = _defaults()[release]
+    texts: dict[str, Scalar] = {}
+    origins: dict[str, str] = {}
+    for key in _FIELD_OF_KEY:
+        source = release if key in known else _first_release_with(key)
+        texts[key] = _defaults()[source][key]
+        origins[key] = f"default {source}"
+    for key, text in (runtime or {}).items():
+        if key in _FIELD_OF_KEY and key in known:
+            texts[key], origins[key] = _runtime_value(key, text), "runtime"
+    for key, text in (dynamic or {}).items():
+        if key not in _FIELD_OF_KEY or key not in known:
+            continue
+        if not _is_dynamic(release, key):
+            notes.append(
+                f"{key}={text} is stored as a dynamic value, but {release} reads this key at start only: ignored"
+            )
+            continue
+        value, note = _dynamic_value(key, text, texts[key])
+        notes += note
+        texts[key], origins[key] = value, "dynamic"
+    for key, text in (what_if or {}).items():
+        texts[key], origins[key] = _what_if_value(key, text), "what-if"
+        if key not in known:
+            notes.append(f"{key} does not exist in {release}; it is taken from the what-if all the same")
+    values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
+    return ResolvedSettings(values, origins, release, _release_text(behaviour, release), tuple(notes))
+
+
+_RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_REWRITTEN_AVG_PLACEMENT: Final = (5, 0, 1)
+"""The one release so far that changed decisions (AvgShedder as placement) without changing a default."""
+
+
+def _release_number(text: str) -> tuple[int, int, int]:
+    match = _RELEASE.match(text)
+    if match is None:
+        raise DataNotFit(
+            f"'{text}' is not a Pulsar version; expected a text like 4.0.8. Is the capture of a Pulsar cluster?"
+        )
+    return int(match[1]), int(match[2]), int(match[3] or 0)
+
+
+def _nearest_release(pulsar_version: str) -> tuple[str, tuple[int, int, int], list[str]]:
+    """Listed release of the nearest line at or below, the behaviour's number, a note where the match isn't exact."""
+    number = _release_number(pulsar_version)
+    at_or_below = [release for release in _defaults() if _release_number(release)[:2] <= number[:2]]
+    if not at_or_below:
+        raise DataNotFit(
+            f"Pulsar {pulsar_version} is older than 2.11: there are tables of this cluster but no recommendations. "
+            "Upgrade the cluster to get recommendations"
+        )
+    release = max(at_or_below, key=_release_number)
+    behaviour = _REWRITTEN_AVG_PLACEMENT if number >= _REWRITTEN_AVG_PLACEMENT else _release_number(release)
+    notes = []
+    if pulsar_version not in (release, _release_text(behaviour, release)):
+        notes.append(
+            f"Pulsar {pulsar_version} is not listed: the defaults of {release} are taken, and the decisions of "
+            f"{_release_text(behaviour, release)}"
+        )
+    return release, behaviour, notes
+
+
+def _release_text(behaviour: tuple[int, int, int], release: str) -> str:
+    return release if behaviour == _release_number(release) else ".".join(map(str, behaviour))
+
+
+@cache
+def _document() -> dict[str, dict[str, dict[str, Scalar]]]:
+    text = resources.files("pulsar_advisor.model").joinpath("defaults_by_version.json").read_text(encoding="utf-8")
+    document: dict[str, dict[str, dict[str, Scalar]]] = json.loads(text)
+    return document
+
+
+@cache
+def _defaults() -> dict[str, dict[str, Scalar]]:
+    """Release -> key -> default value."""
+    return {release: {key: entry["default"] for key, entry in keys.items()} for release, keys in _document().items()}
+
+
+def _is_dynamic(release: str, key: str) -> bool:
+    return bool(_document()[release][key]["dynamic"])
+
+
+def _first_release_with(key: str) -> str:
+    return min((release for release, keys in _defaults().items() if key in keys), key=_release_number)
+
+
+_FIELD_OF_KEY: Final[dict[str, str]] = {
+    str(field.alias): name for name, field in LoadBalancerSettings.model_fields.items() if name != "behaviour"
+}
+
+WHAT_IF_KEYS: Final[frozenset[str]] = frozenset(_FIELD_OF_KEY)
+"""Pulsar's keys that decide something here: what a what-if may set."""
+
+ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().values() for key in keys)
+"""Pulsar's keys that may be kept from a broker's configuration: none of them can hold a secret."""
+
+
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+class _Unparsable(ValueError):
+    """A text that isn't of the key's type; the message says what was expected."""
+
+
+def _parse(key: str, text: str) -> Scalar:
+    """A text as Pulsar's `FieldParser` reads it for a key of this type (numbers and lists are trimmed)."""
+    annotation = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].annotation
+    text = text.strip()
+    if annotation is bool:
+        return text.lower() == "true"
+    if annotation is str:
+        return text
+    if annotation == Names:
+        inner = text.removeprefix("[").removesuffix("]")
+        return [name.strip() for name in inner.split(",") if name.strip()]
+    if annotation is int:
+        bits = 64 if _document()[_first_release_with(key)][key]["type"] == "long" else 32
+        if not _WHOLE_NUMBER.fullmatch(text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+            raise _Unparsable(f"a whole number of {bits} bits")
+        return int(text)
+    if annotation is not float and text.lower() in ("", "null", "none"):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise _Unparsable("a number") from None
+
+
+def _runtime_value(key: str, text: str) -> Scalar:
+    try:
+        return _parse(key, text)
+    except _Unparsable as expected:
+        raise DataNotFit(
+            f"the captured runtime configuration holds {key}='{text}' where Pulsar has {expected}; capture again"
+        ) from None
+
+
+def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[str]]:
+    """What a broker makes of a stored dynamic value: rubbish for a flag is false, for a number it changes nothing."""
+    if isinstance(previous, bool) and text.strip().lower() not in ("true", "false"):
+        return False, [f"dynamic {key}='{text}' is not a flag: Pulsar reads it as false"]
+    try:
+        return _parse(key, text), []
+    except _Unparsable as expected:
+        return previous, [f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {previous}"]
+
+
+def _what_if_value(key: str, text: str) -> Scalar:
+    if key not in _FIELD_OF_KEY:
+        nearest = difflib.get_close_matches(key, _FIELD_OF_KEY, n=1, cutoff=0.0)
+        raise UsageError(f"'{key}' is not a setting that decides anything here; the nearest is '{nearest[0]}'")
+    field = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]]
+    if field.annotation is bool and text.strip().lower() not in ("true", "false"):
+        raise UsageError(f"{key}='{text}' is not usable; expected true or false")
+    try:
+        value = _parse(key, text)
+    except _Unparsable as expected:
+        raise UsageError(f"{key}='{text}' is not usable; expected {expected}") from None
+    allowed = next((item for item in field.metadata if isinstance(item, Range)), None)
+    if allowed and isinstance(value, int | float) and not allowed.low <= value <= allowed.high:
+        raise UsageError(f"{key}={text} is out of range; expected {allowed.low:g} to {allowed.high:g}")
+    return value
