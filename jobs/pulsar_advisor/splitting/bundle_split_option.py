@@ -1,0 +1,62 @@
+"""What a split algorithm is given: the bundle's range, its topics, the positions asked for, the quotas.
+
+Source: Pulsar `BundleSplitOption` and `FlowOrQpsEquallyDivideBundleSplitOption` (2.11, 3.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_advisor.model.bundle_range import format_range
+from pulsar_advisor.model.cluster_state import Booleans, Floats, Integers
+from pulsar_advisor.model.errors import DataNotFit
+
+
+@dataclass(frozen=True, eq=False)
+class BundleTopics:
+    """All topics of one bundle by name, loaded or not, in listing order."""
+
+    hash: Integers
+    loaded: Booleans
+    """Whether the owner has statistics of the topic."""
+    traffic: Floats
+    """(t, 4), order of `FIGURES`; not read where the topic is not loaded."""
+
+    def __len__(self) -> int:
+        return len(self.hash)
+
+
+@dataclass(frozen=True, eq=False)
+class Quotas:
+    """What `flow_or_qps_equally_divide` fills a child up to."""
+
+    max_msg_rate: int
+    """Messages/s, in and out together (`loadBalancerNamespaceBundleMaxMsgRate`)."""
+    max_bandwidth_mbytes: int
+    """MiB/s, in and out together (`loadBalancerNamespaceBundleMaxBandwidthMbytes`)."""
+    difference_threshold_percent: int
+    """How far above a quota the bundle must be (`flowOrQpsDifferenceThresholdPercentage`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class BundleSplitOption:
+    """A bundle [lower, upper) and what the algorithms ask about it; what is not known is None."""
+
+    lower: int
+    upper: int
+    topics: BundleTopics | None = None
+    """None where the topic names of the namespace are not completely known."""
+    positions: tuple[int, ...] = ()
+    """Where the caller wants the bundle cut; read by `specified_positions_divide` only."""
+    quotas: Quotas | None = None
+    """None where the broker doesn't pass them: it does so only if `flow_or_qps_equally_divide` is its default."""
+
+    def known_topics(self) -> BundleTopics:
+        """The topics; raises `DataNotFit` where the listing is incomplete."""
+        if self.topics is None:
+            raise DataNotFit(
+                f"the topics of bundle {format_range(self.lower, self.upper)} are not completely known; "
+                "capture the topic lists of its namespace (with system topics and partition counts), "
+                "or use range_equally_divide"
+            )
+        return self.topics

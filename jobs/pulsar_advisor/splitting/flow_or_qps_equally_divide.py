@@ -1,0 +1,68 @@
+"""`flow_or_qps_equally_divide`: walk the loaded topics by hash and cut whenever the next one would overfill a child.
+
+With R = max_msg_rate, B = max_bandwidth_mbytes * 2**20 (64-bit), d = difference_threshold_percent / 100: nothing to
+do with fewer than two distinct hashes, or while total rate < R * (1 + d) and total throughput < B * (1 + d). Then, in
+ascending hashes, a topic that would lift the running rate above R or the running throughput above B starts a new
+child, cut at h[i - 1] + floor((h[i] - h[i - 1]) / 2) + 1. Topics with no traffic don't count; of two topics with one
+hash the later one's figures stand for both in the walk, while both count in the totals. Works by name only where it
+is also the broker's default. Since 3.0, same up to 5.0.1. Source: Pulsar
+`FlowOrQpsEquallyDivideBundleSplitAlgorithm`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
+
+_MEBIBYTE = 1 << 20
+
+
+def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
+    """The boundaries, ascending (equal ones where three topics share a hash); None where there is nothing to do.
+
+    Raises `DataNotFit` where the topics are not completely known, `UsageError` without quotas.
+    """
+    topics = option.known_topics()
+    if option.quotas is None:
+        raise UsageError(
+            "flow_or_qps_equally_divide can't be used by name: a broker passes its quotas only to its default "
+            "algorithm; set defaultNamespaceBundleSplitAlgorithm, or name another algorithm"
+        )
+    if len(topics) < 2:
+        return None
+    max_rate = float(option.quotas.max_msg_rate)
+    max_throughput = float(option.quotas.max_bandwidth_mbytes * _MEBIBYTE)
+    slack = 1 + option.quotas.difference_threshold_percent / 100.0
+
+    # Sums are taken in listing order and one by one, as Pulsar does: another order can differ in the last digit.
+    total_rate = total_throughput = 0.0
+    hashes: list[int] = []
+    figures: dict[int, tuple[float, float]] = {}
+    rates = (topics.traffic[:, 0] + topics.traffic[:, 1]).tolist()
+    throughputs = (topics.traffic[:, 2] + topics.traffic[:, 3]).tolist()
+    for position, loaded, rate, throughput in zip(
+        topics.hash.tolist(), topics.loaded.tolist(), rates, throughputs, strict=True
+    ):
+        if not loaded or (rate <= 0 and throughput <= 0):
+            continue
+        hashes.append(position)
+        figures[position] = (rate, throughput)
+        total_rate += rate
+        total_throughput += throughput
+    if len(figures) < 2 or (total_rate < max_rate * slack and total_throughput < max_throughput * slack):
+        return None
+
+    hashes.sort()
+    boundaries: list[int] = []
+    running_rate, running_throughput = figures[hashes[0]]
+    for below, above in pairwise(hashes):
+        rate, throughput = figures[above]
+        if running_rate + rate > max_rate or running_throughput + throughput > max_throughput:
+            boundaries.append(below + (above - below) // 2 + 1)
+            running_rate, running_throughput = rate, throughput
+        else:
+            running_rate += rate
+            running_throughput += throughput
+    return tuple(boundaries)

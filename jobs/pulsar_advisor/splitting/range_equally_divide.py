@@ -1,0 +1,14 @@
+"""`range_equally_divide`: cut the bundle in the middle of its range, whatever lies in it.
+
+Boundary = lower + floor((upper - lower) / 2). Same in every release that has algorithms (2.6 to 5.0); Pulsar's default.
+Source: Pulsar `RangeEquallyDivideBundleSplitAlgorithm`.
+"""
+
+from __future__ import annotations
+
+from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
+
+
+def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
+    """The one boundary; never None."""
+    return (option.lower + (option.upper - option.lower) // 2,)

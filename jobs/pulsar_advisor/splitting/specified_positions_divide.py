@@ -1,0 +1,38 @@
+"""`specified_positions_divide`: cut the bundle where the caller says.
+
+Positions that are not strictly inside the bundle are dropped without a word; duplicates are kept, and then Pulsar's
+split never answers. Since 2.11. Source: Pulsar `SpecifiedPositionsBundleSplitAlgorithm`.
+"""
+
+from __future__ import annotations
+
+from pulsar_advisor.model.bundle_range import format_range
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
+
+
+def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
+    """The positions inside the bundle, ascending; None if there is none or the bundle has fewer than two topics.
+
+    Raises `UsageError` without positions (an automatic split never passes any), `DataNotFit` where the topics are not
+    completely known.
+    """
+    _require_positions(option)
+    if len(option.known_topics()) < 2:
+        return None
+    return forced_split_boundary(option)
+
+
+def forced_split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
+    """The same without a look at the topics: what the Extensible manager does with a boundary it already decided on."""
+    _require_positions(option)
+    inside = tuple(position for position in sorted(option.positions) if option.lower < position < option.upper)
+    return inside or None
+
+
+def _require_positions(option: BundleSplitOption) -> None:
+    if not option.positions:
+        raise UsageError(
+            f"specified_positions_divide needs positions for bundle {format_range(option.lower, option.upper)}; "
+            "give at least one, or name another algorithm"
+        )
