@@ -112,7 +112,7 @@ class Prediction(_Part):
 
 
 class PlanDecision(_Part):
-    """When the shedder acts on unchanging figures, why it does not, and what Pulsar itself would do, switches included."""
+    """When the shedder acts on unchanging figures, why it does not, and what Pulsar would do, switches included."""
 
     acts_in_cycle: int | None
     why_nothing: str | None

@@ -1,0 +1,254 @@
+"""A proposal made into a plan: ordered steps, expectations, predicted effects, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pulsar_advisor.model.bundle_range import format_range
+from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, NOBODY, ClusterState
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.plan import (
+    Confidence,
+    Expectation,
+    Identity,
+    Plan,
+    PlanDecision,
+    PlanInputs,
+    PlannedSetting,
+    Prediction,
+    Step,
+    StepPrediction,
+)
+from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.planning.executable import why_move_not, why_split_not
+from pulsar_advisor.planning.forecast import BrokerLoads, after_move, finite, forecast, loads_of, usage_ratios
+from pulsar_advisor.planning.proposal import Move, Proposal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one plan may do; None is no limit. Steps over a limit are left out, the ones Pulsar ranks last first."""
+
+    max_unloads: int | None = None
+    max_splits: int | None = 10
+
+    def as_mapping(self) -> dict[str, int | float | None]:
+        """The limits by name, as a plan records them."""
+        return {"max_splits": self.max_splits, "max_unloads": self.max_unloads}
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Under which names and assumptions a proposal was made."""
+
+    shedder: str
+    placement: str
+    seed: int
+    memory: Mapping[str, Any]
+
+
+def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
+    """The current boundaries of a namespace (row), ascending, ends included."""
+    rows = np.flatnonzero((state.bundles.namespace == namespace) & state.bundles.in_boundaries)
+    bounds = np.unique(np.concatenate((state.bundles.lower[rows], state.bundles.upper[rows])))
+    return [int(bound) for bound in bounds]
+
+
+def confidence_of(state: ClusterState, bundle: int, near_tie: bool) -> Confidence:
+    """High: decided on averages over several samples; medium: on one sample; low: settled by the last digits."""
+    if near_tie:
+        return "low"
+    origin = AVERAGES_ORIGINS[state.bundles.averages_origin[bundle]]
+    return "high" if origin in ("bundle_data", "folded") else "medium"
+
+
+def would_pulsar_act(settings: ResolvedSettings, shedder: str, has_moves: bool, has_splits: bool) -> str:
+    """Whether the cluster's own switches would let it do the same; they never silence a recommendation."""
+    values = settings.values
+    off = [] if values.load_balancer_enabled else ["loadBalancerEnabled=false"]
+    if has_moves and not values.load_balancer_shedding_enabled:
+        off.append("loadBalancerSheddingEnabled=false")
+    if has_splits and not values.load_balancer_auto_bundle_split_enabled:
+        off.append("loadBalancerAutoBundleSplitEnabled=false")
+    configured = values.load_balancer_load_shedding_strategy.rpartition(".")[2]
+    if off:
+        return f"Pulsar itself would not act: {', '.join(off)}"
+    if has_moves and configured != shedder:
+        return f"Pulsar itself is configured with {configured}, not {shedder}"
+    return (
+        "Pulsar itself would act the same way" if has_moves or has_splits else "Pulsar itself would do nothing either"
+    )
+
+
+def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[str, PlannedSetting]:
+    """Settings by Pulsar's key as texts (lists joined by commas, unset is empty), each with its origin."""
+    values = settings.values.model_dump(mode="json", by_alias=True)
+
+    def text(value: Any) -> str:
+        if isinstance(value, list):
+            return ",".join(value)
+        if isinstance(value, bool):
+            return str(value).lower()
+        return "" if value is None else str(value)
+
+    return {key: PlannedSetting(value=text(values[key]), origin=settings.origins[key]) for key in sorted(keys)}
+
+
+class _Steps:
+    """Steps in the making, and the world as it is expected to be when the next one is sent."""
+
+    def __init__(self, state: ClusterState, settings: ResolvedSettings) -> None:
+        self.state = state
+        self.settings = settings
+        self.steps: list[Step] = []
+        self.origin = loads_of(state)
+        self.loads: BrokerLoads = self.origin
+        self.boundaries: dict[int, list[int]] = {}
+        self.owner: dict[int, int] = {}
+        self.last_split: dict[int, str] = {}
+        self.unloaded_by: dict[int, str] = {}
+
+    def _expectation(self, bundle: int) -> Expectation:
+        state = self.state
+        owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
+        figures = state.bundles.traffic[bundle]
+        return Expectation(
+            owner=state.brokers.ids[owner] if owner != NOBODY else "",
+            boundaries=tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle)),
+            topics=int(state.bundles.topics[bundle]),
+            msg_rate_per_s=finite(figures[0] + figures[1]),
+            throughput_bytes_per_s=finite(figures[2] + figures[3]),
+        )
+
+    def _boundaries(self, bundle: int) -> list[int]:
+        namespace = int(self.state.bundles.namespace[bundle])
+        if namespace not in self.boundaries:
+            self.boundaries[namespace] = boundaries_of(self.state, namespace)
+        return self.boundaries[namespace]
+
+    def _predicted(self, *brokers: int) -> StepPrediction:
+        ratios = usage_ratios(self.loads, self.settings.values)
+        known = sorted({broker for broker in brokers if broker != NOBODY})
+        return StepPrediction(brokers={self.state.brokers.ids[broker]: finite(ratios[broker]) for broker in known})
+
+    def _next_id(self) -> str:
+        return f"step-{len(self.steps) + 1:03d}"
+
+    def unload(self, move: Move) -> None:
+        state = self.state
+        expect = self._expectation(move.bundle)
+        obstacle = why_move_not(state, move)
+        if obstacle is None and move.destination != NOBODY:
+            self.loads = after_move(self.loads, self.origin, state.bundles, move.bundle, move.source, move.destination)
+            self.owner[move.bundle] = move.destination
+        step = Step(
+            id=self._next_id(),
+            after=(),
+            action="unload",
+            namespace=state.namespaces.names[state.bundles.namespace[move.bundle]],
+            bundle=state.bundle_range(move.bundle),
+            source=state.brokers.ids[move.source],
+            destination=None if move.destination == NOBODY else state.brokers.ids[move.destination],
+            algorithm=None,
+            boundaries=(),
+            children=(),
+            reason=move.reason,
+            executable=obstacle is None,
+            not_executable_because=obstacle,
+            confidence=confidence_of(state, move.bundle, move.near_tie),
+            expect=expect,
+            predicted=self._predicted(move.source, move.destination),
+        )
+        if step.executable:
+            self.unloaded_by[move.bundle] = step.id
+        self.steps.append(step)
+
+    def split(self, split: SplitDecision) -> None:
+        state, bundle = self.state, split.bundle
+        namespace = int(state.bundles.namespace[bundle])
+        lower, upper = int(state.bundles.lower[bundle]), int(state.bundles.upper[bundle])
+        cuts = [lower, *split.boundaries, upper]
+        expect = self._expectation(bundle)
+        owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
+        obstacle = why_split_not(state, split)
+        if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
+            obstacle = "the bundle is unloaded before, without a destination: its owner can't be known here"
+        after = [self.unloaded_by[bundle]] if bundle in self.unloaded_by else []
+        if namespace in self.last_split:
+            after.append(self.last_split[namespace])
+        step = Step(
+            id=self._next_id(),
+            after=tuple(sorted(after)),
+            action="split",
+            namespace=state.namespaces.names[namespace],
+            bundle=format_range(lower, upper),
+            source=state.brokers.ids[owner] if owner != NOBODY else "",
+            destination=None,
+            algorithm=split.algorithm,
+            boundaries=tuple(f"0x{bound:08x}" for bound in split.boundaries),
+            children=tuple(format_range(*pair) for pair in pairwise(cuts)) if split.boundaries else (),
+            reason=split.reason,
+            executable=obstacle is None,
+            not_executable_because=obstacle,
+            confidence=confidence_of(state, bundle, near_tie=False),
+            expect=expect,
+            predicted=self._predicted(owner),
+        )
+        if step.executable:
+            self.boundaries[namespace] = sorted({*self._boundaries(bundle), *split.boundaries})
+            self.last_split[namespace] = step.id
+        self.steps.append(step)
+
+
+def build_plan(
+    state: ClusterState,
+    settings: ResolvedSettings,
+    proposal: Proposal,
+    combination: Combination,
+    inputs: PlanInputs,
+    limits: Limits,
+    setting_keys: frozenset[str],
+) -> Plan:
+    """The plan of one combination. Unloads come first: they are the reversible part, and a split ends a bundle.
+
+    `setting_keys` are the keys the strategies read; they and the switches stand in the plan with their origin.
+    """
+    steps = _Steps(state, settings)
+    for move in proposal.moves[: limits.max_unloads]:
+        steps.unload(move)
+    for split in proposal.splits[: limits.max_splits]:
+        steps.split(split)
+    return Plan(
+        schema_name="pulsar-advisor/plan/1",
+        cluster=state.cluster,
+        identity=Identity(cluster_name=state.cluster_name, broker_ids=state.brokers.ids),
+        snapshot=state.snapshot,
+        inputs=inputs,
+        pulsar_version=state.pulsar_version,
+        load_manager=state.load_manager,
+        view=state.view,
+        shedder=combination.shedder,
+        placement=combination.placement,
+        settings=planned_settings(settings, setting_keys),
+        limits=limits.as_mapping(),
+        seed=combination.seed,
+        memory=combination.memory,
+        steps=tuple(steps.steps),
+        predicted=Prediction(
+            model="proportional",
+            before=forecast(state, steps.origin, settings.values),
+            after=forecast(state, steps.loads, settings.values),
+        ),
+        decision=PlanDecision(
+            acts_in_cycle=proposal.acts_in_cycle,
+            why_nothing=proposal.why_nothing,
+            would_pulsar_act=would_pulsar_act(
+                settings, combination.shedder, bool(proposal.moves), bool(proposal.splits)
+            ),
+        ),
+    )

@@ -1,0 +1,118 @@
+"""All combinations side by side, and which of their plans to advise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from pulsar_advisor.model.plan import Plan, digest_of
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a plan does and costs; ratios are weighted maximum usage 0..1. `error` says why there is no plan."""
+
+    shedder: str
+    placement: str
+    plan: str | None
+    digest: str | None
+    steps: int
+    unloads: int
+    splits: int
+    not_executable: int
+    maximum_before: float | None
+    maximum_after: float | None
+    standard_deviation_before: float | None
+    standard_deviation_after: float | None
+    moved_throughput_bytes_per_s: float
+    acts_in_cycle: int | None
+    why_nothing: str | None
+    error: str | None
+
+    def document(self) -> dict[str, object]:
+        """The score as `recommendation.json` holds it."""
+        return asdict(self)
+
+
+def score(plan: Plan) -> Score:
+    """The score of a plan."""
+    executable = [step for step in plan.steps if step.executable]
+    unloads = [step for step in executable if step.action == "unload"]
+    before, after = plan.predicted.before, plan.predicted.after
+    return Score(
+        shedder=plan.shedder,
+        placement=plan.placement,
+        plan=plan.file_name,
+        digest=digest_of(plan),
+        steps=len(executable),
+        unloads=len(unloads),
+        splits=len(executable) - len(unloads),
+        not_executable=len(plan.steps) - len(executable),
+        maximum_before=before.maximum_ratio,
+        maximum_after=after.maximum_ratio,
+        standard_deviation_before=before.standard_deviation_ratio,
+        standard_deviation_after=after.standard_deviation_ratio,
+        moved_throughput_bytes_per_s=sum(step.expect.throughput_bytes_per_s or 0.0 for step in unloads),
+        acts_in_cycle=plan.decision.acts_in_cycle,
+        why_nothing=plan.decision.why_nothing,
+        error=None,
+    )
+
+
+def no_score(shedder: str, placement: str, error: str) -> Score:
+    """The row of a combination that could not be judged."""
+    return Score(
+        shedder=shedder, placement=placement, plan=None, digest=None, steps=0, unloads=0, splits=0, not_executable=0,
+        maximum_before=None, maximum_after=None, standard_deviation_before=None, standard_deviation_after=None,
+        moved_throughput_bytes_per_s=0.0, acts_in_cycle=None, why_nothing=None, error=error,
+    )  # fmt: skip
+
+
+def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None:
+    """The combination to advise; None where nothing is worth doing.
+
+    First the plans that lower the busiest broker: lowest predicted maximum (to a tenth of a percent), then lowest
+    spread, then fewest unloads, then the cluster's own combination (`configured`: shedder, placement), then by name.
+    Where no plan lowers it, one that only splits.
+    """
+    done = [row for row in scores if row.plan is not None and row.steps > 0]
+    better = [
+        row
+        for row in done
+        if row.maximum_before is not None and row.maximum_after is not None and row.maximum_after < row.maximum_before
+    ]
+    splitting = [row for row in done if row.unloads == 0 and row.splits > 0]
+
+    def rank(row: Score) -> tuple[float, float, int, bool, str, str]:
+        spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
+        maximum = row.maximum_after if row.maximum_after is not None else float("inf")
+        is_foreign = (row.shedder, row.placement) != configured
+        return (round(maximum, 3), round(spread, 3), row.unloads, is_foreign, row.shedder, row.placement)
+
+    return min(better or splitting, key=rank, default=None)
+
+
+def advice_sentence(advised: Score | None, scores: Sequence[Score], plans: Mapping[str, Plan]) -> str:
+    """The advice as one sentence for an operator."""
+    if advised is None or advised.plan is None:
+        reasons = {row.why_nothing or row.error for row in scores} - {None}
+        if any(row.steps for row in scores):
+            return "Do nothing: no strategy finds a move that lowers the busiest broker."
+        only = f" {next(iter(reasons))}" if len(reasons) == 1 else ""
+        return f"Do nothing: no strategy would act on these figures.{only}"
+    steps = [step for step in plans[advised.plan].steps if step.executable]
+    sources = sorted({step.source for step in steps if step.action == "unload"})
+    parts = []
+    if advised.unloads:
+        parts.append(f"unload {_count(advised.unloads, 'bundle')} from {', '.join(sources)}")
+    if advised.splits:
+        parts.append(f"split {_count(advised.splits, 'bundle')}")
+    sentence = " and ".join(parts)
+    effect = ""
+    if advised.unloads and advised.maximum_before is not None and advised.maximum_after is not None:
+        effect = f": the busiest broker should fall from {advised.maximum_before:.1%} to {advised.maximum_after:.1%}"
+    return f"{sentence[0].upper()}{sentence[1:]}{effect}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,59 @@
+"""Which wishes may become calls: the rules of `apply` that are known when the plan is made.
+
+What they rule out stays in the plan, marked, because Pulsar itself would do it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.planning.proposal import Move
+
+_OWN_NAMESPACES: Final = re.compile(r"pulsar/system|(pulsar|sla-monitor)/(.+/)?[^/]+:\d+")
+"""Pulsar's own: its system namespace, and the heartbeat and SLA monitor namespaces of single brokers, both forms."""
+
+
+def is_pulsars_own(namespace: str) -> bool:
+    """Whether a namespace belongs to Pulsar itself and is never touched."""
+    return _OWN_NAMESPACES.fullmatch(namespace) is not None
+
+
+def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
+    namespace = state.namespaces.names[state.bundles.namespace[bundle]]
+    owner = int(state.bundles.owner[bundle])
+    if is_pulsars_own(namespace):
+        return f"{namespace} is one of Pulsar's own namespaces"
+    if owner == NOBODY:
+        return "nobody owns the bundle"
+    if not state.bundles.in_boundaries[bundle]:
+        return "the range is not among the namespace's boundaries: a split is in flight"
+    if not state.bundles.usable[bundle]:
+        return "validation found the figures of this bundle unfit"
+    if not state.brokers.complete[owner]:
+        return f"the figures of its owner {state.brokers.ids[owner]} are incomplete or unfit"
+    return None
+
+
+def why_move_not(state: ClusterState, move: Move) -> str | None:
+    """Why an unload can't be carried out; None if it can."""
+    reason = _why_bundle_not(state, move.bundle)
+    if reason is None and state.bundles.topics[move.bundle] == 0:
+        return "no topic of the bundle is loaded: nothing would bring it back, and nothing would be moved"
+    if reason is None and move.destination != NOBODY and not state.brokers.complete[move.destination]:
+        return f"the figures of the destination {state.brokers.ids[move.destination]} are incomplete or unfit"
+    return reason
+
+
+def why_split_not(state: ClusterState, split: SplitDecision) -> str | None:
+    """Why a split can't be carried out; None if it can."""
+    if not split.boundaries:
+        return f"{split.algorithm} finds no boundary inside the bundle"
+    topics = int((state.topics.bundle == split.bundle).sum())
+    if topics < 2:
+        return f"a bundle of {topics} topics is never split"
+    if state.load_manager == "extensible" and len(split.boundaries) != 1:
+        return f"the extensible manager splits in two only; {split.algorithm} gives {len(split.boundaries)} boundaries"
+    return _why_bundle_not(state, split.bundle)

@@ -1,0 +1,41 @@
+"""What one shedder, one placement strategy and the split deciders want done, before it becomes a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.outcomes import Outcomes
+
+
+@dataclass(frozen=True)
+class Move:
+    """A bundle to unload; rows of the cluster state. `destination` is NOBODY where none can be given or held."""
+
+    bundle: int
+    source: int
+    destination: int
+    reason: str
+    near_tie: bool
+    """Whether the deciding inequality was settled by the last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A strategy's outcomes under its own name."""
+
+    strategy: str
+    outcomes: Outcomes
+    about: str = ""
+    """For placement: name of the bundle the brokers were candidates for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """The wishes of one combination, in the order Pulsar would carry them out, and every answer behind them."""
+
+    moves: tuple[Move, ...]
+    splits: tuple[SplitDecision, ...]
+    answers: tuple[Answers, ...]
+    acts_in_cycle: int | None
+    why_nothing: str | None
