@@ -1,0 +1,281 @@
+"""`python -m harness`: a live cluster in the background, to play with."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness import load
+from harness.admin_api import AdminApi
+from harness.artifacts import DEFAULT_RELEASE, RELEASES, LiveClusterUnavailable, class_path
+from harness.cluster import LOAD_MANAGERS, ClusterDidNotStart, ClusterOptions, LiveCluster, cpu_percents
+from harness.skew import MARGIN_PERCENT, NoSkew, wait_for_skew
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+STATE = REPOSITORY / ".cache" / "cluster"
+CLUSTER_STATE = STATE / "state.json"
+LOAD_STATE = STATE / "load.json"
+TOKEN_FILE = STATE / "admin.token"
+
+STOP_LIMIT_S = 20
+LOAD_LIMIT_S = 180
+START_LIMIT_S = 180
+
+
+class PlayError(Exception):
+    """A command that can't be done as things stand, explained in one line."""
+
+
+def main() -> int:
+    """Run one command; the exit code."""
+    arguments = _parser().parse_args()
+    command: Callable[[argparse.Namespace], None] = arguments.command
+    try:
+        command(arguments)
+    except (PlayError, LiveClusterUnavailable, ClusterDidNotStart, NoSkew) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="harness", description="A real Pulsar cluster on this machine's loopback.")
+    commands = parser.add_subparsers(required=True)
+
+    for name, command, text in (
+        ("up", _up, "start a cluster in the background"),
+        ("serve", _serve, "the same in the foreground, until interrupted (what `up` starts)"),
+    ):
+        start = commands.add_parser(name, help=text)
+        start.set_defaults(command=command)
+        start.add_argument("--release", choices=RELEASES, default=DEFAULT_RELEASE)
+        start.add_argument("--manager", choices=LOAD_MANAGERS, default="modular")
+        start.add_argument("--brokers", type=int, default=3)
+        start.add_argument("--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", dest="settings")
+        start.add_argument("--auth", choices=["token"])
+        start.add_argument("--no-cpu-sensor", action="store_true", help="let all brokers report the host's CPU")
+
+    commands.add_parser("down", help="stop cluster and load").set_defaults(command=_down)
+    commands.add_parser("status", help="what is running, and the load of each broker").set_defaults(command=_status)
+
+    generator = commands.add_parser("load", help="start the skewed load in the background")
+    generator.set_defaults(command=_load)
+    generator.add_argument("--seed", type=int, default=load.DEFAULT_SEED)
+    generator.add_argument("--stop", action="store_true", help="stop it")
+
+    skew = commands.add_parser(
+        "wait-for-skew", help=f"wait until one broker's CPU is over {MARGIN_PERCENT} points above the mean"
+    )
+    skew.set_defaults(command=lambda _: print(_percents(wait_for_skew(_admin(_running_cluster())))))
+
+    generate = commands.add_parser("generate", help="the load in the foreground (what `load` starts)")
+    generate.set_defaults(command=_generate)
+    generate.add_argument("--admin-url", action="append", required=True)
+    generate.add_argument("--service-url", required=True)
+    generate.add_argument("--token-file", type=Path)
+    generate.add_argument("--seed", type=int, default=load.DEFAULT_SEED)
+    generate.add_argument("--place", action="store_true", help="bring each bundle to its broker first")
+    return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} isn't KEY=VALUE")
+    return key, value
+
+
+def _up(arguments: argparse.Namespace) -> None:
+    if (state := _read_running(CLUSTER_STATE)) is not None:
+        raise PlayError(f"A cluster is running already (process {state['process']['pid']}); stop it with `down` first.")
+    class_path(arguments.release)  # here, where its failure and its duration are seen
+    shutil.rmtree(STATE, ignore_errors=True)
+    STATE.mkdir(parents=True)
+    options = sys.argv[sys.argv.index("up") + 1 :]
+    log = STATE / "serve.log"
+    server = _start_detached(["serve", *options], log)
+    deadline = time.monotonic() + START_LIMIT_S
+    while not CLUSTER_STATE.exists():
+        if server.poll() is not None or time.monotonic() > deadline:
+            server.terminate()
+            raise PlayError(f"The cluster did not start; {log} says:\n{log.read_text(encoding='utf-8')}")
+        time.sleep(0.2)
+    _status(arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    options = ClusterOptions(
+        release=arguments.release,
+        load_manager=arguments.manager,
+        brokers=arguments.brokers,
+        settings=dict(arguments.settings),
+        token_authentication=arguments.auth == "token",
+        cpu_sensor=not arguments.no_cpu_sensor,
+    )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    STATE.mkdir(parents=True, exist_ok=True)
+    try:
+        with LiveCluster(options, STATE / "run") as cluster:
+            if cluster.tokens:
+                TOKEN_FILE.touch(mode=0o600)
+                TOKEN_FILE.write_text(cluster.tokens.super_user, encoding="utf-8")
+            _write_state(
+                CLUSTER_STATE,
+                {
+                    "process": _identity(os.getpid()),
+                    "children": cluster.process_ids,
+                    "release": options.release,
+                    "manager": options.load_manager,
+                    "admin_urls": cluster.admin_urls,
+                    "zookeeper": cluster.zookeeper,
+                    "service_url": cluster.service_url,
+                    "token_file": str(TOKEN_FILE) if cluster.tokens else None,
+                    "has_cpu_skew": cluster.has_cpu_skew,
+                    "directory": str(cluster.directory),
+                },
+            )
+            signal.pause()
+    finally:
+        CLUSTER_STATE.unlink(missing_ok=True)
+        TOKEN_FILE.unlink(missing_ok=True)
+
+
+def _down(_: argparse.Namespace) -> None:
+    for state_file, what in ((LOAD_STATE, "load"), (CLUSTER_STATE, "cluster")):
+        print(f"{what} stopped" if _stop(state_file) else f"no {what} was running")
+
+
+def _load(arguments: argparse.Namespace) -> None:
+    if arguments.stop:
+        print("load stopped" if _stop(LOAD_STATE) else "no load was running")
+        return
+    state = _running_cluster()
+    if _read_running(LOAD_STATE) is not None:
+        raise PlayError("The load is running already; stop it with `load --stop` first.")
+    log = STATE / "load.log"
+    log.unlink(missing_ok=True)
+    generator = _start_detached(
+        load.generator_arguments(
+            state["admin_urls"],
+            state["service_url"],
+            token_file=state["token_file"],
+            seed=arguments.seed,
+            placed=state["manager"] != "simple",
+        ),
+        log,
+    )
+    _write_state(LOAD_STATE, {"process": _identity(generator.pid)})
+    try:
+        print(load.wait_until_steady(generator, log, LOAD_LIMIT_S))
+    except load.LoadDidNotStart as error:
+        _stop(LOAD_STATE)
+        raise PlayError(str(error)) from error
+
+
+def _generate(arguments: argparse.Namespace) -> None:
+    token = arguments.token_file.read_text(encoding="utf-8") if arguments.token_file else None
+    admin = AdminApi(arguments.admin_url, token)
+    load.generate(admin, arguments.service_url, seed=arguments.seed, placed=arguments.place)
+
+
+def _status(_: argparse.Namespace) -> None:
+    state = _running_cluster()
+    print(f"Pulsar {state['release']}, {state['manager']} load manager, {len(state['admin_urls'])} brokers")
+    print(f"  admin URLs   {' '.join(state['admin_urls'])}")
+    print(f"  ZooKeeper    {state['zookeeper']}")
+    print(f"  service URL  {state['service_url']}")
+    print(f"  directory    {state['directory']}")
+    print(f"  CPU          {'differs by message rate' if state['has_cpu_skew'] else 'the same for all (host)'}")
+    print(f"  load         {'running' if _read_running(LOAD_STATE) else 'none'}")
+    if state["manager"] != "extensible":
+        print(f"  CPU usage    {_percents(cpu_percents(_admin(state)))}")
+    print("\n" + " ".join(_capture_command(state)))
+
+
+def _capture_command(state: dict[str, Any]) -> list[str]:
+    command = ["pulsar-advisor", "capture", "--root", "data", "--cluster", "live"]
+    for url in state["admin_urls"]:
+        command += ["--admin-url", url]
+    command += ["--zookeeper", state["zookeeper"]]
+    if state["manager"] == "extensible":
+        command += ["--service-url", state["service_url"]]
+    return command + (["--token-file", state["token_file"]] if state["token_file"] else [])
+
+
+def _percents(usage: dict[str, float]) -> str:
+    return "  ".join(f"{broker_id} {percent:.0f} %" for broker_id, percent in usage.items())
+
+
+def _admin(state: dict[str, Any]) -> AdminApi:
+    token = Path(state["token_file"]).read_text(encoding="utf-8") if state["token_file"] else None
+    return AdminApi(state["admin_urls"], token)
+
+
+def _start_detached(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "harness", *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _running_cluster() -> dict[str, Any]:
+    state = _read_running(CLUSTER_STATE)
+    if state is None:
+        raise PlayError("No cluster is running; start one with `python -m harness up` (or `make cluster-up`).")
+    return state
+
+
+def _read_running(state_file: Path) -> dict[str, Any] | None:
+    """The state, if the very process that it names still runs."""
+    try:
+        state: dict[str, Any] = json.loads(state_file.read_text(encoding="utf-8"))
+        return state if _identity(state["process"]["pid"]) == state["process"] else None
+    except FileNotFoundError:
+        return None
+
+
+def _identity(pid: int) -> dict[str, int]:
+    """A process by number and start time (clock ticks since boot), because numbers are used again."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return {"pid": pid, "started": int(fields[19])}
+
+
+def _stop(state_file: Path) -> bool:
+    """End the process that a state file names; whether there was one."""
+    state = _read_running(state_file)
+    state_file.unlink(missing_ok=True)
+    if state is None:
+        return False
+    pid = state["process"]["pid"]
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_LIMIT_S
+    while Path(f"/proc/{pid}").exists():
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)  # its own children die with it
+        time.sleep(0.1)
+    return True
+
+
+def _write_state(state_file: Path, state: dict[str, Any]) -> None:
+    new = state_file.with_suffix(".new")
+    new.write_text(json.dumps(state, indent=2) + "\n", encoding="utf-8")
+    new.rename(state_file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Resolves the jars of a Pulsar release through Maven, once per user, and names the class path."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CACHE_VARIABLE = "PULSAR_ADVISOR_CACHE"
+DEFAULT_RELEASE = "4.0.8"
+RELEASES = ("2.10.5", "2.11.0", "3.0.7", "4.0.7", DEFAULT_RELEASE, "4.2.4")
+
+MAVEN_LIMIT_S = 600
+LOG_TAIL_LINES = 15
+
+# Releases that were published without some of their own modules take these from the release before.
+_SUBSTITUTES = {"4.0.8": {"pulsar-opentelemetry": "4.0.7", "jetcd-core-shaded": "4.0.7"}}
+
+
+class LiveClusterUnavailable(Exception):
+    """This machine can't run a live cluster now (no Java, no Maven, no artifact repository). Says what is missing."""
+
+
+def cache_directory() -> Path:
+    """Where the jars are kept: $PULSAR_ADVISOR_CACHE, else the user's XDG cache."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen).expanduser()
+    xdg_cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(xdg_cache) / "pulsar-rebalance-advisor"
+
+
+def class_path(release: str = DEFAULT_RELEASE) -> str:
+    """The Java class path (`…/*`) of `pulsar-broker` of this release, resolved now if it isn't cached yet.
+
+    ZooKeeper and BookKeeper come with it. Safe to call from several processes at once: one resolves, the others
+    wait; the folder appears under its name only when it is complete.
+
+    Raises:
+        LiveClusterUnavailable: unknown release, Maven missing, or the artifact repository can't be reached.
+    """
+    if release not in RELEASES:
+        raise LiveClusterUnavailable(f"Pulsar {release} isn't known to resolve; choose one of {', '.join(RELEASES)}.")
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            raise LiveClusterUnavailable(f"{tool!r} isn't on PATH; install Java 17 and Maven, then try again.")
+    jars = cache_directory() / "jars" / release
+    if not jars.is_dir():
+        jars.parent.mkdir(parents=True, exist_ok=True)
+        with _exclusive(jars.with_name(f"{release}.lock")):
+            if not jars.is_dir():
+                _resolve(release, jars)
+    return f"{jars}/*"
+
+
+@contextmanager
+def _exclusive(lock: Path) -> Iterator[None]:
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _resolve(release: str, jars: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{release}-") as work:
+        pom, complete = Path(work, "pom.xml"), Path(work, "jars")
+        pom.write_text(project_model(release), encoding="utf-8")
+        # -U: Maven remembers a failed look-up, and would repeat the failure without asking again.
+        command = ["mvn", "-q", "-B", "-U", "-f", str(pom), "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={complete}"]
+        try:
+            maven = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise LiveClusterUnavailable(
+                f"Maven did not resolve pulsar-broker {release} within {MAVEN_LIMIT_S} s; check the network."
+            ) from error
+        if maven.returncode != 0:
+            tail = "\n".join((maven.stdout + maven.stderr).splitlines()[:LOG_TAIL_LINES])
+            raise LiveClusterUnavailable(
+                f"Maven can't resolve pulsar-broker {release} (exit {maven.returncode}); "
+                f"check that the artifact repository is reachable. Maven says:\n{tail}"
+            )
+        complete.rename(jars)
+
+
+def project_model(release: str) -> str:
+    """The pom.xml whose runtime dependencies are a broker's class path.
+
+    Importing Pulsar's own parent fixes the transitive versions (OpenTelemetry, log4j, Netty) as the distribution has
+    them; a dependency's own dependency management is otherwise not inherited.
+    """
+    managed = "".join(
+        _dependency(artifact, version) for artifact, version in _SUBSTITUTES.get(release, {}).items()
+    ) + _dependency("pulsar", release, "<type>pom</type><scope>import</scope>")
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>harness</groupId><artifactId>broker-class-path</artifactId><version>1</version>"
+        "<packaging>pom</packaging>"
+        f"<dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>"
+        f"<dependencies>{_dependency('pulsar-broker', release)}</dependencies></project>"
+    )
+
+
+def _dependency(artifact: str, version: str, extra: str = "") -> str:
+    return (
+        f"<dependency><groupId>org.apache.pulsar</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version>{extra}</dependency>"
+    )
