@@ -1,0 +1,59 @@
+"""A snapshot exists if and only if its manifest does, and nothing is read as something it isn't."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.storage import Root, read_json, write_json
+
+
+def take_snapshot(root: Root, snapshot: str) -> None:
+    write_json(root.folder("raw", snapshot) / "manifest.json", {"schema": "pulsar-advisor/raw-snapshot/1"})
+
+
+def test_latest_is_the_newest_snapshot_with_a_manifest(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    take_snapshot(root, "20261121T083000Z")
+    take_snapshot(root, "20261121T084500Z")
+    (root.folder("raw", "20261121T090000Z")).mkdir(parents=True)
+    assert root.resolve("latest") == "20261121T084500Z"
+
+
+def test_without_a_snapshot_latest_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="run `capture`"):
+        Root(str(tmp_path), "c").resolve("latest")
+
+
+def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
+    take_snapshot(Root(str(tmp_path), "one"), "20261121T083000Z")
+    with pytest.raises(UsageError, match="no snapshot 20261121T083000Z of cluster 'two'"):
+        Root(str(tmp_path), "two").resolve("20261121T083000Z")
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a/b", "a b", "-x"])
+def test_a_cluster_name_can_not_leave_the_root(name: str) -> None:
+    with pytest.raises(UsageError, match="can't be part of a path"):
+        Root("anywhere", name)
+
+
+def test_a_taken_id_moves_to_the_next_second(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    take_snapshot(root, "20261121T083059Z")
+    assert root.free_snapshot_id(datetime(2026, 11, 21, 8, 30, 59, tzinfo=UTC)) == "20261121T083100Z"
+
+
+def test_a_document_of_an_unknown_version_is_refused_by_name(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    path = root.path / "result.json"
+    write_json(path, {"schema": "pulsar-advisor/plan/99"})
+    with pytest.raises(StorageError, match="pulsar-advisor/plan/99"):
+        read_json(path, "recommend", ["pulsar-advisor/plan/1"])
+
+
+def test_a_place_that_can_not_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(StorageError, match="can't write"):
+        write_json(Root(str(blocked), "c").path / "x" / "result.json", {})
