@@ -17,6 +17,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(INSTALLED) ## Make .venv from the lock files (checks Python and Java first)
+	@:
 
 $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	@python=; \
