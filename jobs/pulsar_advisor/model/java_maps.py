@@ -1,0 +1,98 @@
+"""The iteration order of Java's hash maps, which decides every tie in Pulsar's strategies.
+
+Source: `java.util.HashMap` and `java.util.concurrent.ConcurrentHashMap` (JDK 17 to 21), insert only. Not modelled:
+chains of eight or more entries, which Java turns into trees; at its load factor of 0.75 they don't occur unless names
+were chosen to collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Hashes = npt.NDArray[np.uint32]
+Permutation = npt.NDArray[np.intp]
+
+_INITIAL_BUCKETS: Final = 16
+
+
+def string_hash(text: str) -> int:
+    """`String.hashCode()` as an unsigned 32-bit number: Horner's rule with 31 over the UTF-16 code units."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + 256 * high + low) & 0xFFFFFFFF
+    return value
+
+
+def string_hashes(texts: Sequence[str]) -> Hashes:
+    """`string_hash` of every text."""
+    return np.array([string_hash(text) for text in texts], dtype=np.uint32)
+
+
+def bundle_name_hashes(namespace_hashes: Hashes, lower: npt.NDArray[np.int64], upper: npt.NDArray[np.int64]) -> Hashes:
+    """`string_hash` of `<namespace>/0x%08x_0x%08x` for each row, without building the texts.
+
+    `namespace_hashes` holds the hash of each row's namespace name.
+    """
+    value = namespace_hashes * np.uint32(31) + np.uint32(ord("/"))
+    for separator, bound in (("0x", lower), ("_0x", upper)):
+        for character in separator:
+            value = value * np.uint32(31) + np.uint32(ord(character))
+        for shift in range(28, -4, -4):
+            digit = ((bound >> shift) & 0xF).astype(np.uint32)
+            value = value * np.uint32(31) + digit + np.where(digit < 10, np.uint32(48), np.uint32(87))
+    return value
+
+
+def hash_map_order(hashes: Hashes, initial_buckets: int = _INITIAL_BUCKETS) -> Permutation:
+    """Positions of the keys in iteration order of a `HashMap` that they were put into one after the other."""
+    buckets = initial_buckets
+    while len(hashes) > buckets - buckets // 4:
+        buckets *= 2
+    return np.argsort(_spread(hashes) & np.uint32(buckets - 1), kind="stable")
+
+
+def concurrent_map_order(hashes: Hashes) -> Permutation:
+    """Positions of the keys in iteration order of a `ConcurrentHashMap` that they were put into one after the other.
+
+    Unlike `HashMap` it reverses part of a chain whenever it doubles, so the order depends on every doubling on the way.
+    """
+    spread = _spread(hashes) & np.uint32(0x7FFFFFFF)
+    order: Permutation = np.empty(0, dtype=np.intp)
+    buckets, inserted = _INITIAL_BUCKETS, 0
+    while inserted < len(hashes):
+        doubles_at = buckets - buckets // 4
+        until = min(len(hashes), doubles_at)
+        order = np.concatenate((order, np.arange(inserted, until, dtype=np.intp)))
+        order = order[np.argsort(spread[order] & np.uint32(buckets - 1), kind="stable")]
+        inserted = until
+        if inserted == doubles_at:
+            order = _split_chains(order, spread, buckets)
+            buckets *= 2
+    return order
+
+
+def _spread(hashes: Hashes) -> Hashes:
+    """Java's mixing of the upper half into the lower one, which alone selects the bucket of a small table."""
+    return hashes ^ (hashes >> np.uint32(16))
+
+
+def _split_chains(order: Permutation, spread: Hashes, buckets: int) -> Permutation:
+    """The iteration order after the table has doubled from `buckets`.
+
+    Of each chain the last run of entries that go the same way is moved as it is; every entry before it is prepended.
+    """
+    bucket = spread[order] & np.uint32(buckets - 1)
+    goes_up = (spread[order] & np.uint32(buckets)) != 0
+    same_chain = np.append(bucket[:-1] == bucket[1:], False)
+    turns = same_chain & np.append(goes_up[:-1] != goes_up[1:], False)
+    turns_so_far = np.cumsum(turns)
+    chain_end = np.flatnonzero(~same_chain)[np.cumsum(~same_chain) - ~same_chain]
+    in_last_run = turns_so_far[chain_end] == turns_so_far - turns
+    position = np.arange(len(order))
+    within_chain = np.where(in_last_run, position, -1 - position)
+    return order[np.lexsort((within_chain, spread[order] & np.uint32(2 * buckets - 1)))]

@@ -1,0 +1,254 @@
+"""The leader's view of the load (Pulsar's `LoadData`) as columns: what every Modular shedder and placement decides on.
+
+Rows stay those of the cluster state; the order in which Java would walk its maps is kept beside them. Building it costs
+hashing and sorting of all names, so it is apart from the strategies and done once per snapshot.
+
+Source: `LoadData`, `LocalBrokerData`, `NamespaceBundle.getBundleNamespace`, `NamespaceService` (2.11.0 to 5.0.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import FIGURES, Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.java_maps import (
+    Hashes,
+    bundle_name_hashes,
+    concurrent_map_order,
+    hash_map_order,
+    string_hashes,
+)
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
+
+SHORT_TERM_MAX_SAMPLES: Final = 10
+LONG_TERM_MAX_SAMPLES: Final = 1000
+
+RECENTLY_UNLOADED: Final = 0
+SERVICE_BUNDLE: Final = 1
+NOT_REPORTED: Final = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Memberships:
+    """Which bundles each broker lists: those of broker row b are `bundle[offsets[b]:offsets[b + 1]]`."""
+
+    offsets: Integers
+    bundle: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class BrokerLoad:
+    """What the leader knows of n brokers; rows as in the cluster state."""
+
+    ids: tuple[str, ...]
+    hashes: Hashes
+    order: Indices
+    """Rows of the brokers that reported, in the order Java walks them."""
+    usage: Floats
+    """(n, 5), order of RESOURCES."""
+    limit: Floats
+    """(n, 5), order of RESOURCES."""
+    traffic: Floats
+    """(n, 4), order of FIGURES: the broker's own totals."""
+    published_bundles: Integers
+    """How many bundles the broker's report lists, heartbeat bundles and bundles without figures included."""
+    long_term_rate_per_s: Floats
+    """Messages in and out, long-term averages summed over the bundles of the broker's last statistics."""
+    preallocated_rate_per_s: Floats
+    """Likewise over bundles that the leader assigned but has not yet seen reported."""
+
+    def throughput_bytes_per_s(self) -> Floats:
+        """In and out together."""
+        return self.traffic[:, THROUGHPUT_IN] + self.traffic[:, THROUGHPUT_OUT]
+
+    def rate_per_s(self) -> Floats:
+        """Messages in and out together."""
+        return self.traffic[:, RATE_IN] + self.traffic[:, RATE_OUT]
+
+
+@dataclass(frozen=True, eq=False)
+class BundleLoad:
+    """What the leader knows of m bundles; rows as in the cluster state."""
+
+    name: Callable[[int], str]
+    """Full name of a row."""
+    short_term: Floats
+    """(m, 4), order of FIGURES: averages over at most 10 samples, the ones shedders look at."""
+    short_term_samples: Integers
+    long_term: Floats
+    """(m, 4), order of FIGURES: averages over at most 1000 samples."""
+    long_term_samples: Integers
+    topics: Integers
+
+    def throughput_bytes_per_s(self) -> Floats:
+        """Short-term average, in and out together."""
+        return self.short_term[:, THROUGHPUT_IN] + self.short_term[:, THROUGHPUT_OUT]
+
+    def rate_per_s(self) -> Floats:
+        """Short-term average of messages, in and out together."""
+        return self.short_term[:, RATE_IN] + self.short_term[:, RATE_OUT]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadData:
+    """Pulsar's `LoadData` at one moment."""
+
+    brokers: BrokerLoad
+    bundles: BundleLoad
+    candidates: Memberships
+    """Listed bundles a shedder may choose from, in the order Java walks `bundlesForShedding`."""
+    excluded: Memberships
+    """Listed bundles it may not choose."""
+    exclusion: npt.NDArray[np.uint8]
+    """Why not, beside `excluded.bundle`: RECENTLY_UNLOADED, SERVICE_BUNDLE (heartbeat, SLA monitor) or NOT_REPORTED."""
+
+
+def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> LoadData:
+    """The leader's view of a cluster state at `now_ms` (epoch milliseconds), rows taken as insertion order.
+
+    A bundle counts as known to the leader when a broker reports it, as recently unloaded when its last unload is no
+    longer ago than the grace period.
+    """
+    brokers, bundles = state.brokers, state.bundles
+    grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
+    namespace_hashes = string_hashes(state.namespaces.names)[bundles.namespace]
+    service_namespace = np.array([is_service_namespace(name, settings) for name in state.namespaces.names], dtype=bool)
+    listed = np.flatnonzero(bundles.listed & (bundles.owner >= 0)).astype(np.int32)
+    reported = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
+    long_term_rate = bundles.long_term[reported, RATE_IN] + bundles.long_term[reported, RATE_OUT]
+    return assemble(
+        brokers=BrokerLoad(
+            ids=brokers.ids,
+            hashes=(broker_hashes := string_hashes(brokers.ids)),
+            order=_concurrent_rows(broker_hashes, brokers.available & (brokers.report_updated_at_ms > 0)),
+            usage=brokers.usage,
+            limit=brokers.limit,
+            traffic=brokers.traffic,
+            published_bundles=brokers.bundles,
+            long_term_rate_per_s=np.bincount(
+                bundles.owner[reported], weights=long_term_rate, minlength=len(brokers)
+            ).astype(np.float64),
+            preallocated_rate_per_s=np.zeros(len(brokers)),
+        ),
+        bundles=BundleLoad(
+            name=state.bundle_name,
+            short_term=bundles.short_term,
+            short_term_samples=bundles.short_term_samples,
+            long_term=bundles.long_term,
+            long_term_samples=bundles.long_term_samples,
+            topics=bundles.topics,
+        ),
+        bundle_hashes=bundle_name_hashes(namespace_hashes, bundles.lower, bundles.upper),
+        known=bundles.reported,
+        service=service_namespace[bundles.namespace],
+        recently_unloaded=(bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms),
+        listing=(bundles.owner[listed], listed),
+    )
+
+
+def assemble(
+    *,
+    brokers: BrokerLoad,
+    bundles: BundleLoad,
+    bundle_hashes: Hashes,
+    known: Booleans,
+    service: Booleans,
+    recently_unloaded: Booleans,
+    listing: tuple[Indices, Indices],
+) -> LoadData:
+    """Put a leader's view together: rank the bundles as Java would walk them and sort them to their brokers.
+
+    `bundle_hashes`, `known` (the leader has averages), `service` and `recently_unloaded` are per bundle row; `listing`
+    holds broker row and bundle row of each entry of the brokers' published bundle sets.
+    """
+    for_shedding = _concurrent_rows(bundle_hashes, known)
+    for_shedding = for_shedding[~service[for_shedding]]
+    for_shedding = for_shedding[hash_map_order(bundle_hashes[for_shedding])]
+    rank = np.full(len(known), len(known), dtype=np.int64)
+    rank[for_shedding] = np.arange(len(for_shedding))
+    reason = np.where(~known, NOT_REPORTED, np.where(service, SERVICE_BUNDLE, RECENTLY_UNLOADED)).astype(np.uint8)
+    eligible = known & ~service & ~recently_unloaded
+
+    broker, bundle = listing
+    by_broker_and_rank = np.lexsort((rank[bundle], broker))
+    broker, bundle = broker[by_broker_and_rank], bundle[by_broker_and_rank]
+    candidate = eligible[bundle]
+    excluded = _memberships(broker[~candidate], bundle[~candidate], len(brokers.ids))
+    return LoadData(
+        brokers=brokers,
+        bundles=bundles,
+        candidates=_memberships(broker[candidate], bundle[candidate], len(brokers.ids)),
+        excluded=excluded,
+        exclusion=reason[excluded.bundle],
+    )
+
+
+def with_recently_unloaded(load: LoadData, unloaded: Booleans) -> LoadData:
+    """The same view after more bundles (a flag per bundle row) were unloaded."""
+    broker = _broker_of(load.candidates)
+    stays = ~unloaded[load.candidates.bundle]
+    excluded_broker = np.concatenate((_broker_of(load.excluded), broker[~stays]))
+    excluded_bundle = np.concatenate((load.excluded.bundle, load.candidates.bundle[~stays]))
+    exclusion = np.concatenate((load.exclusion, np.full(np.count_nonzero(~stays), RECENTLY_UNLOADED, dtype=np.uint8)))
+    order = np.argsort(excluded_broker, kind="stable")
+    count = len(load.brokers.ids)
+    return replace(
+        load,
+        candidates=_memberships(broker[stays], load.candidates.bundle[stays], count),
+        excluded=_memberships(excluded_broker[order], excluded_bundle[order], count),
+        exclusion=exclusion[order],
+    )
+
+
+_HEARTBEAT_OR_SLA: Final = re.compile(r"(pulsar|sla-monitor)/[^:]+:\d+", re.ASCII)
+_HEARTBEAT_OR_SLA_UP_TO_4_0: Final = re.compile(r"pulsar/([^/]+/)?[^:]+:\d+|sla-monitor/[^/]+/[^:]+:\d+", re.ASCII)
+_TWO_PART_PATTERNS: Final = (4, 2, 0)
+_SYSTEM_NAMESPACE_SHED: Final = (3, 0, 1)
+_ENTITY_NAME: Final = re.compile(r"[-=:.\w]+", re.ASCII)
+
+
+def bundle_namespace(bundle: str, settings: LoadBalancerSettings) -> str:
+    """Namespace in a bundle's full name; the whole name where there is no valid namespace in it, as in Pulsar.
+
+    Namespaces of three parts (`tenant/cluster/namespace`) are valid up to 4.0.
+    """
+    namespace = bundle.rpartition("/")[0]
+    parts = namespace.split("/")
+    valid_lengths = (2,) if settings.behaviour >= _TWO_PART_PATTERNS else (2, 3)
+    valid = len(parts) in valid_lengths and all(_ENTITY_NAME.fullmatch(part) for part in parts)
+    return namespace if valid else bundle
+
+
+def is_service_namespace(namespace: str, settings: LoadBalancerSettings) -> bool:
+    """Whether no shedder ever moves bundles of this namespace: a broker's heartbeat or SLA monitor.
+
+    Up to 4.0 the SLA monitor is recognised in its three-part form only; up to 3.0.0 `pulsar/system` counts too.
+    """
+    if namespace == "pulsar/system":
+        return settings.behaviour < _SYSTEM_NAMESPACE_SHED
+    patterns = _HEARTBEAT_OR_SLA if settings.behaviour >= _TWO_PART_PATTERNS else _HEARTBEAT_OR_SLA_UP_TO_4_0
+    return patterns.fullmatch(namespace) is not None
+
+
+def _concurrent_rows(hashes: Hashes, present: Booleans) -> Indices:
+    """Rows of a concurrent map that holds the rows marked `present`, in iteration order."""
+    rows = np.flatnonzero(present)
+    return rows[concurrent_map_order(hashes[rows])].astype(np.int32)
+
+
+def _memberships(broker: npt.NDArray[np.signedinteger], bundle: Indices, brokers: int) -> Memberships:
+    """`broker` ascending."""
+    return Memberships(np.searchsorted(broker, np.arange(brokers + 1)).astype(np.int64), bundle)
+
+
+def _broker_of(members: Memberships) -> Integers:
+    """Broker row beside each entry."""
+    return np.repeat(np.arange(len(members.offsets) - 1), np.diff(members.offsets))

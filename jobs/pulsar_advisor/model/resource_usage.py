@@ -1,0 +1,95 @@
+"""How Pulsar turns resource figures into one number per broker: percentages in binary32, their maximum, with weights.
+
+Sources: `ResourceUsage.percentUsage`, `LocalBrokerData.getMaxResourceUsage` and `getMaxResourceUsageWithWeight`,
+`BrokerLoadData`; PIP-357 for the spelling of the weights, PIP-358 for where the weights apply.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import RESOURCES, Floats
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+WEIGHT_KEYS: Final = (
+    "loadBalancerCPUResourceWeight",
+    "loadBalancerMemoryResourceWeight",
+    "loadBalancerDirectMemoryResourceWeight",
+    "loadBalancerBandwidthInResourceWeight",
+    "loadBalancerBandwidthOutResourceWeight",
+    "loadBalancerBandwithInResourceWeight",
+    "loadBalancerBandwithOutResourceWeight",
+)
+"""Setting keys that a weighted maximum reads."""
+
+_HEAP: Final = RESOURCES.index("memory")
+_WITHOUT_HEAP: Final = tuple(column for column in range(len(RESOURCES)) if column != _HEAP)
+_HEAP_RETIRED: Final = (3, 0, 0)
+_WEIGHTED_OVERLOAD: Final = (4, 0, 0)
+
+
+def percent(usage: Floats, limit: Floats) -> npt.NDArray[np.float32]:
+    """Percentages, 0 to 100 and above, not clamped; 0 where the limit is not positive. Both steps in binary32, as Java.
+
+    So 30 of 100 is 30.000001907348633 and 53 of 100 is 52.999996185302734.
+    """
+    with np.errstate(all="ignore"):
+        share = usage.astype(np.float32) / limit.astype(np.float32) * np.float32(100)
+        return np.where(limit > 0, share, np.float32(0))
+
+
+def maximum(usage: Floats, limit: Floats) -> Floats:
+    """Greatest share (ratio, binary32 value) of a broker's resources, heap left out; rows of RESOURCES columns."""
+    shares = percent(usage[:, _WITHOUT_HEAP], limit[:, _WITHOUT_HEAP])
+    greatest = np.fmax.reduce(shares, axis=1, initial=np.float32(-np.inf))
+    return np.asarray(greatest / np.float32(100), dtype=np.float64)
+
+
+def weighted_maximum(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
+    """Greatest weighted share (ratio) of each broker, the usage that every Modular strategy works with.
+
+    The heap counts up to 2.11 only. A share that is no number is ignored.
+    """
+    with_heap = settings.behaviour < _HEAP_RETIRED
+    return _weighted(usage, limit, settings, tuple(range(len(RESOURCES))) if with_heap else _WITHOUT_HEAP)
+
+
+def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
+    """The Extensible manager's weighted maximum (ratio): the heap counts in every release, by default with weight 0."""
+    return _weighted(usage, limit, settings, tuple(range(len(RESOURCES))))
+
+
+def overload_usage(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
+    """The usage (ratio) that is held against the overload threshold: weighted from 4.0 on, unweighted before."""
+    if settings.behaviour < _WEIGHTED_OVERLOAD:
+        return maximum(usage, limit)
+    return weighted_maximum(usage, limit, settings)
+
+
+def _weighted(usage: Floats, limit: Floats, settings: LoadBalancerSettings, columns: tuple[int, ...]) -> Floats:
+    weights = np.array(
+        (
+            settings.load_balancer_cpu_resource_weight,
+            settings.load_balancer_memory_resource_weight,
+            settings.load_balancer_direct_memory_resource_weight,
+            _bandwidth_weight(
+                settings.load_balancer_bandwidth_in_resource_weight, settings.load_balancer_bandwith_in_resource_weight
+            ),
+            _bandwidth_weight(
+                settings.load_balancer_bandwidth_out_resource_weight,
+                settings.load_balancer_bandwith_out_resource_weight,
+            ),
+        )
+    )
+    with np.errstate(all="ignore"):
+        shares = percent(usage[:, columns], limit[:, columns]).astype(np.float64) * weights[list(columns)]
+        greatest: Floats = np.fmax.reduce(shares, axis=1, initial=-np.inf) / 100
+    return greatest
+
+
+def _bandwidth_weight(spelt_correctly: float, misspelt: float) -> float:
+    """The correctly spelt key counts only where it differs from 1.0, so 1.0 can't override a misspelt key."""
+    return spelt_correctly if spelt_correctly != 1.0 else misspelt
