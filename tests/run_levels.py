@@ -50,9 +50,10 @@ class Outcome:
             return "FAILED"
         return "PASSED" if self.passed else "SKIPPED"
 
-    def line(self) -> str:
+    def lines(self) -> str:
         counts = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped, {self.seconds:.0f} s"
-        return "\n".join([f"{self.level:<12} {self.verdict:<8} {counts}", *(f"{'':<21} {why}" for why in self.reasons)])
+        details = [counts, *self.reasons] if self.passed + self.failed + self.skipped else list(self.reasons)
+        return f"{self.level:<12} {self.verdict:<8} " + f"\n{'':<22}".join(details)
 
 
 def read_junit(report: Path) -> tuple[int, int, int, tuple[str, ...]]:
@@ -121,7 +122,7 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
 
     print("\n=== summary ===")
     for outcome in outcomes:
-        print(outcome.line())
+        print(outcome.lines())
     passed, failed, skipped = (sum(getattr(o, name) for o in outcomes) for name in ("passed", "failed", "skipped"))
     print(f"\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     if interrupted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -73,6 +74,19 @@ def test_a_lock_holds_what_its_source_asks_for(lock: str) -> None:
     assert wanted <= versions(lock).keys()
 
 
+def test_foreign_executors_get_all_that_the_core_imports() -> None:
+    core = REPOSITORY / "jobs" / "pulsar_advisor"
+    modules: set[str] = set()
+    for package in ("model", "shedding", "placement", "splitting", "planning"):
+        for source in (core / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(source.read_text())):
+                if isinstance(node, ast.Import):
+                    modules |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                    modules.add(node.module.partition(".")[0])
+    assert modules - sys.stdlib_module_names - {"pulsar_advisor"} <= versions("requirements-executor.txt").keys()
+
+
 @pytest.fixture(scope="module")
 def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names in a wheel built from a copy of the sources that has one more expectation suite."""
@@ -106,7 +120,7 @@ def test_the_wheel_ships_every_file_of_a_package(wheel_files: set[str], package:
         str(Path(folder, name).relative_to(source_root))
         for folder, _, names in os.walk(REPOSITORY / package, followlinks=True)
         for name in names
-        if "__pycache__" not in folder and not name.startswith(".")
+        if "__pycache__" not in folder and not name.startswith(".") and Path(folder, name).is_file()
     }
     assert f"{Path(package).name}/py.typed" in files
     assert files - wheel_files == set()
