@@ -60,7 +60,7 @@ lint: setup ## Check style, types, the dependency rule, YAML and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/yamllint --strict .
 	$(BIN)/codespell
 
