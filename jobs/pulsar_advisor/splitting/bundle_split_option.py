@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import Booleans, Floats, Integers
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.settings import LoadBalancerSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class BundleTopics:
         return len(self.hash)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Quotas:
     """What `flow_or_qps_equally_divide` fills a child up to."""
 
@@ -36,6 +37,15 @@ class Quotas:
     """MiB/s, in and out together (`loadBalancerNamespaceBundleMaxBandwidthMbytes`)."""
     difference_threshold_percent: int
     """How far above a quota the bundle must be (`flowOrQpsDifferenceThresholdPercentage`)."""
+
+    @classmethod
+    def from_settings(cls, settings: LoadBalancerSettings) -> Quotas:
+        """The quotas in force."""
+        return cls(
+            max_msg_rate=settings.load_balancer_namespace_bundle_max_msg_rate,
+            max_bandwidth_mbytes=settings.load_balancer_namespace_bundle_max_bandwidth_mbytes,
+            difference_threshold_percent=settings.flow_or_qps_difference_threshold_percentage,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pulsar_advisor.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from pulsar_advisor.model.settings import LoadBalancerSettings
     from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 SplitBoundary = Callable[["BundleSplitOption"], tuple[int, ...] | None]
@@ -56,11 +57,11 @@ def split_algorithm(name: str) -> SplitAlgorithm:
     return by_name[name]
 
 
-def algorithm_in_force(name: str | None, default: str) -> SplitAlgorithm:
-    """The algorithm a broker uses for a request that names `name`, its own default being `default`.
+def algorithm_in_force(name: str | None, settings: LoadBalancerSettings) -> SplitAlgorithm:
+    """The algorithm a broker uses for a request that names `name` (None: an automatic split, which names none).
 
-    An unknown name falls back to the default, and an unknown default to `FALLBACK` (Pulsar
+    A name its release doesn't know falls back to its default, an unknown default to `FALLBACK` (Pulsar
     `NamespaceService.getNamespaceBundleSplitAlgorithmByName`).
     """
-    by_name = {algorithm.name: algorithm for algorithm in SPLIT_ALGORITHMS}
-    return by_name.get(name or "") or by_name.get(default) or by_name[FALLBACK]
+    known = {algorithm.name: algorithm for algorithm in SPLIT_ALGORITHMS if algorithm.since <= settings.behaviour[:2]}
+    return known.get(name or "") or known.get(settings.default_namespace_bundle_split_algorithm) or known[FALLBACK]

@@ -1,0 +1,58 @@
+"""What becomes of chosen bundles when a Modular or Simple manager has them split through the admin API.
+
+The request names no algorithm, so the broker's default one is used. A range that can't be cut, a bundle that is gone,
+an algorithm that refuses, a boundary that is not strictly inside: the attempt is left out or fails, and the next
+bundle is tried. No boundary at all is a success that changes nothing (2.11 and later). Source: Pulsar
+`ModularLoadManagerImpl.checkNamespaceBundleSplit`, `NamespaceService.splitAndOwnBundle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.splitting.boundaries import can_split
+from pulsar_advisor.splitting.cluster_bundles import automatic_split_option
+from pulsar_advisor.splitting.limits import BundleFigures
+from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
+
+
+def admin_splits(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    figures: BundleFigures,
+    verdicts: Verdicts,
+    chosen: Iterable[int],
+) -> tuple[SplitDecision, ...]:
+    """The splits of the chosen rows, in that order; the answer about a row whose split can't succeed is corrected.
+
+    A split in which the algorithm finds nothing to do has no boundaries. Raises `DataNotFit` when the algorithm needs
+    topics that are not completely known.
+    """
+    splits = []
+    for row in chosen:
+        bundle = int(figures.index[row])
+        lower, upper = int(figures.lower[row]), int(figures.upper[row])
+        if not can_split(lower, upper):
+            verdicts.tell(row, Answer.NARROW_RANGE, upper - lower, 1)
+            continue
+        if not state.bundles.in_boundaries[bundle]:
+            verdicts.tell(row, Answer.NOT_IN_BOUNDARIES)
+            continue
+        algorithm, option = automatic_split_option(state, settings, bundle)
+        try:
+            boundaries = algorithm.load()(option) or ()
+        except UsageError:
+            verdicts.tell(row, Answer.ALGORITHM_FAILS)
+            continue
+        # A boundary on a bound or given twice makes an empty child, which Pulsar refuses.
+        cuts = (lower, *boundaries, upper)
+        misplaced = [above for below, above in zip(cuts, boundaries, strict=False) if not below < above < upper]
+        if misplaced:
+            verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, misplaced[0])
+            continue
+        splits.append(SplitDecision(bundle, algorithm.name, boundaries, verdicts.outcomes(figures).explain(row)))
+    return tuple(splits)

@@ -1,0 +1,72 @@
+"""`BundleSplitterTask`: the leader of the Modular manager looks for bundles that grew too big.
+
+A bundle in any broker's report, of at least two loaded topics is too big when its loaded topics, its sessions, or its
+long-term rate or throughput (in and out, over up to 1000 samples) exceed a limit. It is chosen while its namespace
+has fewer bundles than `loadBalancerNamespaceMaximumBundles`, those chosen before in the same pass counted in; where
+that binds, Java's map order says which ones win. The leader then splits each through the admin API by the default
+algorithm, leaving out ranges that can't be cut and bundles that are gone.
+
+Releases: selection is the same from 2.10 to 5.0.1. From 3.0.1 nothing is split while fewer than two brokers are
+known. A bundle that is gone is skipped from January 2026 on (4.0.9, 4.2) and fails before; either way nothing is
+split. Source: Pulsar `BundleSplitterTask`, `ModularLoadManagerImpl.checkNamespaceBundleSplit`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import ClusterState, Indices, Integers
+from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.splitting.admin_split import admin_splits
+from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits
+from pulsar_advisor.splitting.vocabulary import Answer, SplittingDecision, Verdicts
+
+_MORE_THAN_ONE_BROKER_SINCE = (3, 0, 1)
+
+
+def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) -> Verdicts:
+    """The task itself: what the leader picks; `bundle_count` is per namespace, -1 where it can't be counted."""
+    verdicts = Verdicts.by_limits(figures, limits)
+    few = figures.topics < LEAST_TOPICS
+    verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+
+    big = verdicts.chosen()
+    count = bundle_count[figures.namespace[big]]
+    verdicts.tell(big[count < 0], Answer.BUNDLE_COUNT_UNKNOWN)
+    big, count = big[count >= 0], count[count >= 0]
+    # The k-th bundle of a namespace is chosen while count + k stays below the maximum, so the first ones win.
+    full = count + _rank_within(figures.namespace[big]) >= limits.namespace_bundles
+    would_have = np.maximum(count, limits.namespace_bundles)
+    verdicts.tell(big[full], Answer.NAMESPACE_FULL, would_have[full], limits.namespace_bundles)
+    return verdicts
+
+
+def decide(state: ClusterState, settings: LoadBalancerSettings) -> SplittingDecision:
+    """What the leader would split in one refresh, in the order in which it walks its selection.
+
+    Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
+    """
+    figures = figures_of(state, reported_bundles(state), state.bundles.long_term)
+    limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
+    verdicts = select(figures, limits, bundle_counts(state, settings))
+    known_brokers = np.count_nonzero(state.brokers.available)
+    if settings.behaviour >= _MORE_THAN_ONE_BROKER_SINCE and known_brokers <= 1:
+        verdicts.tell(verdicts.chosen(), Answer.ONE_BROKER, known_brokers, 1)
+    chosen = verdicts.chosen()
+    hashes = bundle_name_hashes(
+        string_hashes(state.namespaces.names)[figures.namespace[chosen]], figures.lower[chosen], figures.upper[chosen]
+    )
+    splits = admin_splits(state, settings, figures, verdicts, chosen[hash_map_order(hashes)])
+    return SplittingDecision(splits, verdicts.outcomes(figures))
+
+
+def _rank_within(namespace: Indices) -> Integers:
+    """How many earlier entries have the same namespace."""
+    order = np.argsort(namespace, kind="stable")
+    ordered = namespace[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    rank = np.empty(len(namespace), dtype=np.int64)
+    rank[order] = np.arange(len(namespace)) - np.repeat(starts, np.diff(np.append(starts, len(namespace))))
+    return rank

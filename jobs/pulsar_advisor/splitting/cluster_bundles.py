@@ -1,0 +1,81 @@
+"""A cluster state as the split deciders see it: reported bundles in visiting order, bundle counts, the topics of one.
+
+Brokers and bundles are taken to have entered Java's maps in the order of their names; within a broker's report the
+order is that of the concurrent map its broker wrote it from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
+from pulsar_advisor.model.load_data import bundle_namespace
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
+from pulsar_advisor.splitting.limits import BundleFigures, sessions_of
+from pulsar_advisor.splitting.registry import SplitAlgorithm, algorithm_in_force
+
+
+def reported_bundles(state: ClusterState) -> Indices:
+    """Rows of the bundles with figures in their owner's report, broker by broker, in the order Java walks them."""
+    bundles = state.bundles
+    rows = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
+    rows = rows[np.argsort(bundles.owner[rows], kind="stable")]
+    starts = np.searchsorted(bundles.owner[rows], np.arange(len(state.brokers) + 1))
+    hashes = bundle_name_hashes(
+        string_hashes(state.namespaces.names)[bundles.namespace[rows]], bundles.lower[rows], bundles.upper[rows]
+    )
+    visits = []
+    for broker in concurrent_map_order(string_hashes(state.brokers.ids)):
+        of_broker = slice(starts[broker], starts[broker + 1])
+        visits.append(rows[of_broker][concurrent_map_order(hashes[of_broker])])
+    return np.concatenate([*visits, np.empty(0, dtype=np.intp)]).astype(np.int32)
+
+
+def figures_of(state: ClusterState, rows: Indices, traffic: Floats) -> BundleFigures:
+    """The figures of these bundle rows; `traffic` is (m, 4) over all rows, order of `FIGURES`."""
+    bundles = state.bundles
+    return BundleFigures(
+        index=rows,
+        namespace=bundles.namespace[rows],
+        lower=bundles.lower[rows],
+        upper=bundles.upper[rows],
+        topics=bundles.topics[rows],
+        sessions=sessions_of(bundles.producers[rows], bundles.consumers[rows]),
+        msg_rate=traffic[rows, 0] + traffic[rows, 1],
+        msg_throughput=traffic[rows, 2] + traffic[rows, 3],
+    )
+
+
+def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Integers:
+    """Bundles of each namespace by its boundaries; -1 where Pulsar can't count them: the name is no namespace to it."""
+    counts: Integers = np.bincount(
+        state.bundles.namespace[state.bundles.in_boundaries], minlength=len(state.namespaces)
+    ).astype(np.int64)
+    for row, name in enumerate(state.namespaces.names):
+        if bundle_namespace(f"{name}/", settings) != name:
+            counts[row] = -1
+    return counts
+
+
+def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
+    """All topics of a bundle by name; None where the listing of topic names is incomplete."""
+    if not state.topic_listing_complete:
+        return None
+    rows: npt.NDArray[np.intp] = np.flatnonzero(state.topics.bundle == bundle)
+    return BundleTopics(state.topics.hash[rows], state.topics.loaded[rows], state.topics.traffic[rows])
+
+
+def automatic_split_option(
+    state: ClusterState, settings: LoadBalancerSettings, bundle: int
+) -> tuple[SplitAlgorithm, BundleSplitOption]:
+    """The algorithm of an automatic split, which is the broker's default one, and what it is given."""
+    algorithm = algorithm_in_force(None, settings)
+    return algorithm, BundleSplitOption(
+        lower=int(state.bundles.lower[bundle]),
+        upper=int(state.bundles.upper[bundle]),
+        topics=bundle_topics(state, bundle) if algorithm.needs_topics else None,
+        quotas=Quotas.from_settings(settings),
+    )

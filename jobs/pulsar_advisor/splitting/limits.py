@@ -1,0 +1,119 @@
+"""The four limits that make a bundle too big, the figures held against them, and which of them decided.
+
+Every manager compares with a strict ">", in the order topics, sessions, message rate, bandwidth. They differ in the
+figures (Modular: long-term averages; Simple and Extensible: the last statistics pass) and in the arithmetic: Modular
+and Extensible multiply the bandwidth limit in 32 bits, so that 2048 MiB/s and above wrap, Simple in 64 bits; all add
+sessions in 32 bits. Source: Pulsar `BundleSplitterTask`, `DefaultNamespaceBundleSplitStrategyImpl`,
+`SimpleLoadManagerImpl` (same from 2.11 to 5.0; read from the 4.0.8 classes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+LEAST_TOPICS: Final = 2
+"""Loaded topics below which no manager splits a bundle."""
+
+Codes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class BundleFigures:
+    """What a decider looks at, one row per bundle, in the order in which Pulsar would visit them."""
+
+    index: Indices
+    """Row of the bundle in the cluster state."""
+    namespace: Indices
+    """Row of its namespace."""
+    lower: Integers
+    upper: Integers
+    topics: Integers
+    """Loaded topics."""
+    sessions: Integers
+    """Producers and consumers together, as a 32-bit sum."""
+    msg_rate: Floats
+    """Messages/s, in and out together."""
+    msg_throughput: Floats
+    """Bytes/s, in and out together."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+@dataclass(frozen=True)
+class SplitLimits:
+    """When a bundle is too big, and how many bundles its namespace may have."""
+
+    topics: int
+    sessions: int
+    """Not a limit unless positive."""
+    msg_rate: int
+    """Messages/s."""
+    bandwidth_bytes: int
+    """Bytes/s."""
+    namespace_bundles: int
+
+    @classmethod
+    def from_settings(cls, settings: LoadBalancerSettings, *, bandwidth_bits: int) -> SplitLimits:
+        """The limits in force; `bandwidth_bits` is the width in which the manager computes MiB/s times 2**20."""
+        return cls(
+            topics=settings.load_balancer_namespace_bundle_max_topics,
+            sessions=settings.load_balancer_namespace_bundle_max_sessions,
+            msg_rate=settings.load_balancer_namespace_bundle_max_msg_rate,
+            bandwidth_bytes=_wrap(settings.load_balancer_namespace_bundle_max_bandwidth_mbytes << 20, bandwidth_bits),
+            namespace_bundles=settings.load_balancer_namespace_maximum_bundles,
+        )
+
+
+def _wrap(number: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
+
+
+def sessions_of(producers: Integers, consumers: Integers) -> Integers:
+    """Producers plus consumers as Pulsar adds them: in 32 bits, wrapping."""
+    with np.errstate(over="ignore"):
+        wrapped: Integers = (producers + consumers).astype(np.int32).astype(np.int64)
+    return wrapped
+
+
+REASONS: Final = ("Unknown", "Topics", "Sessions", "MsgRate", "Bandwidth")
+"""Pulsar's own words for why a bundle is split (`SplitDecision.Reason`); the position is the code of `Excess.limit`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """Per bundle the first limit it exceeds, else the one it comes nearest to, and both sides of that comparison."""
+
+    exceeded: Booleans
+    limit: Codes
+    """Index into `REASONS`, from 1."""
+    left: Floats
+    right: Floats
+
+
+def excess(figures: BundleFigures, limits: SplitLimits) -> Excess:
+    """Holds every bundle against the four limits. A figure that is NaN exceeds nothing, as in Java."""
+    columns: tuple[npt.NDArray[np.float64 | np.int64], ...]
+    columns = (figures.topics, figures.sessions, figures.msg_rate, figures.msg_throughput)
+    bounds = (limits.topics, limits.sessions, limits.msg_rate, limits.bandwidth_bytes)
+    values = np.stack([column.astype(np.float64) for column in columns])
+    right = np.array(bounds, dtype=np.float64)
+    above = np.stack([column > bound for column, bound in zip(columns, bounds, strict=True)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fill = values / right[:, None]
+    if limits.sessions <= 0:
+        above[1] = False
+        fill[1] = -np.inf
+    fill[np.isnan(fill)] = -np.inf
+    exceeded = np.asarray(above.any(axis=0))
+    limit = np.where(exceeded, above.argmax(axis=0), fill.argmax(axis=0))
+    left: Floats = np.take_along_axis(values, limit[None, :], axis=0)[0]
+    return Excess(exceeded, (limit + 1).astype(np.uint8), left, right[limit])
