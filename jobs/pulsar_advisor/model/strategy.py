@@ -1,0 +1,49 @@
+"""What a registry says about a strategy: enough to offer it, without importing it.
+
+Standard library only, so that DAG files and command lines can list strategies at no cost.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from pulsar_advisor.model.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One entry of a registry."""
+
+    name: str
+    """Pulsar's class name, or our own for a strategy of ours."""
+    module: str
+    """Module that holds it; imported when it is needed."""
+    summary: str
+    """One line for forms and help texts."""
+    load_managers: tuple[str, ...]
+    """Load managers it ships with (`modular`, `simple`, `extensible`); it can be asked about any cluster."""
+    first_release: str
+    """First Pulsar release that has it; empty for a strategy of ours."""
+
+    def load(self) -> ModuleType:
+        """The strategy's module."""
+        return importlib.import_module(self.module)
+
+    @property
+    def setting_keys(self) -> tuple[str, ...]:
+        """Pulsar's keys that the strategy reads; imports its module."""
+        keys: tuple[str, ...] = self.load().SETTING_KEYS
+        return keys
+
+
+def find(strategies: Sequence[Strategy], name: str, kind: str) -> Strategy:
+    """The entry of this name. Raises `UsageError` with the nearest name; `kind` says what was looked for."""
+    by_name = {strategy.name: strategy for strategy in strategies}
+    if name in by_name:
+        return by_name[name]
+    nearest = difflib.get_close_matches(name, by_name, n=1, cutoff=0.0)[0]
+    raise UsageError(f"there is no {kind} '{name}'; the nearest is '{nearest}', all are: {', '.join(by_name)}")

@@ -1,0 +1,72 @@
+"""`LeastLongTermMessageRate`, the Modular manager's default placement: the lowest long-term message rate wins.
+
+What Pulsar does: a candidate's score is the long-term rate (in + out) of its bundles, plus that of bundles on their way
+to it; +infinity if its usage is above `loadBalancerBrokerOverloadedThresholdPercentage`. The lowest score wins; equal
+ones are drawn among, and if every candidate is overloaded, all are drawn among.
+
+Releases: usage is the weighted maximum from 4.0 on (PIP-358), the unweighted one before.
+Source: `org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate`, 2.11.0 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import Indices
+from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.load_data import LoadData, load_data
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, overload_usage
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
+
+observe: Final = load_data
+"""How the input of `choose` is made from a cluster state."""
+
+OUTCOMES: Final = (
+    Outcome("higher_rate", False, ">", "long-term rate {left:,.1f} msg/s is above the lowest, {right:,.1f} msg/s"),
+    Outcome("overloaded", False, ">", "usage {left:.2%} is above the overload threshold {right:.2%}"),
+    Outcome("lowest_rate", True, "==", "long-term rate {left:,.1f} msg/s is the lowest ({right:,.1f} msg/s)"),
+    Outcome(
+        "all_overloaded", True, ">", "usage {left:.2%} is above the threshold {right:.2%}, as every candidate's is"
+    ),
+    Outcome("nothing_comparable", True, "", "no candidate has a comparable rate, so all are drawn among"),
+)
+HIGHER_RATE, OVERLOADED, LOWEST_RATE, ALL_OVERLOADED, NOTHING_COMPARABLE = range(5)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`LeastLongTermMessageRate` remembers nothing between choices."""
+
+
+def choose(
+    load: LoadData, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
+) -> tuple[PlacementDecision, Memory]:
+    """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
+    brokers = load.brokers
+    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
+    usage = overload_usage(brokers.usage[candidates], brokers.limit[candidates], settings)
+    rate = brokers.preallocated_rate_per_s[candidates] + brokers.long_term_rate_per_s[candidates]
+    overloaded = usage > threshold
+    score = np.where(overloaded, np.inf, rate)
+    lowest = np.fmin.reduce(score, initial=np.inf)
+    best = score == lowest
+    code = np.where(best, LOWEST_RATE, np.where(overloaded, OVERLOADED, HIGHER_RATE))
+    code[best & overloaded] = ALL_OVERLOADED
+    if not best.any():
+        best[:], code[:] = True, NOTHING_COMPARABLE
+    by_usage = overloaded & (code != NOTHING_COMPARABLE)
+    outcomes = Outcomes(
+        subject="broker",
+        vocabulary=OUTCOMES,
+        index=candidates,
+        code=code.astype(np.uint8),
+        left=np.where(by_usage, usage, rate),
+        right=np.where(by_usage, threshold, lowest),
+    )
+    return PlacementDecision(candidates[best], outcomes), memory

@@ -1,0 +1,51 @@
+"""The placement strategies on offer. Adding one means a module, a line here and a page in docs/strategies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from pulsar_advisor.model.strategy import Strategy, find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_advisor.model.cluster_state import ClusterState, Indices
+    from pulsar_advisor.model.decision import PlacementDecision
+    from pulsar_advisor.model.settings import LoadBalancerSettings
+
+PLACEMENTS: Final = (
+    Strategy(
+        "LeastLongTermMessageRate",
+        "pulsar_advisor.placement.least_long_term_message_rate",
+        "The broker with the lowest long-term message rate (default of the Modular manager).",
+        ("modular",),
+        "1.18",
+    ),
+)
+
+
+class Placement(Protocol):
+    """What the module of a placement strategy offers."""
+
+    @property
+    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
+        """Pulsar's keys that decide what it does."""
+
+    @property
+    def Memory(self) -> Callable[[], Any]:  # noqa: N802
+        """What it remembers between choices; without arguments: what a new leader starts with."""
+
+    @property
+    def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:
+        """Its input from a cluster state, the settings and the time (epoch ms). The same function, the same input."""
+
+    @property
+    def choose(
+        self,
+    ) -> Callable[[Any, Indices, int, LoadBalancerSettings, Any], tuple[PlacementDecision, Any]]:
+        """One choice: (input, candidate rows in iteration order, bundle row, settings, memory) to (answer, memory)."""
+
+
+def load(name: str) -> Placement:
+    """The placement strategy of this name. Raises `UsageError` for an unknown one."""
+    return cast("Placement", find(PLACEMENTS, name, "placement strategy").load())

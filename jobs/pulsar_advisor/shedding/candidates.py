@@ -1,0 +1,138 @@
+"""What the Modular shedders share: which bundles of a broker may go, in which order, and the greedy take.
+
+Source: what `OverloadShedder`, `ThresholdShedder`, `UniformLoadShedder` and `AvgShedder` (2.11.0 to 5.0.1) have alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.java_maps import hash_map_order
+from pulsar_advisor.model.load_data import LoadData, Memberships
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+
+EXCLUSIONS: Final = (
+    Outcome("recently_unloaded", False, "", "was unloaded within the grace period, so it is left alone"),
+    Outcome("service_bundle", False, "", "belongs to a broker's heartbeat or SLA monitor, which is never moved"),
+    Outcome("not_reported", False, "", "is listed by its broker, but the leader has no averages of it"),
+)
+"""Outcomes of bundles that no shedder may choose, in the order of the reasons in `LoadData.exclusion`."""
+
+_MULTIMAP_BUCKETS: Final = 32
+"""Initial size of the map from source broker to bundles (Guava's `ArrayListMultimap`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankedBundles:
+    """Bundles that may be moved off some brokers, each broker's in the order they are considered."""
+
+    sources: Indices
+    """Broker rows."""
+    starts: Integers
+    """(sources + 1,): those of `sources[i]` are at `starts[i]:starts[i + 1]`."""
+    bundle: Indices
+    value: Floats
+    """What they are ranked by, in its unit."""
+
+    def source_position(self) -> Integers:
+        """Position in `sources` beside each bundle."""
+        return np.repeat(np.arange(len(self.sources)), np.diff(self.starts))
+
+
+def total_order(values: Floats) -> Integers:
+    """Integers that compare as `Double.compare` does: NaN above everything, -0.0 below 0.0."""
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+def rank(load: LoadData, sources: Indices, value: Floats) -> RankedBundles:
+    """Bundles that may leave `sources` (broker rows), greatest `value` (per bundle row) first; ties in map order."""
+    starts, bundle = _gather(load.candidates, sources)
+    ranked = RankedBundles(sources, starts, bundle, value[bundle])
+    descending = np.argsort(~total_order(ranked.value), kind="stable")
+    position = ranked.source_position()
+    by_source = position[descending]
+    if len(sources) <= np.iinfo(np.int16).max:
+        by_source = by_source.astype(np.int16)
+    order = descending[np.argsort(by_source, kind="stable")]
+    return RankedBundles(sources, starts, bundle[order], ranked.value[order])
+
+
+@dataclass(frozen=True, eq=False)
+class Take:
+    """What a greedy take did with each ranked bundle."""
+
+    taken: Booleans
+    taken_before: Floats
+    """Sum of the values that stood before the bundle; what was held against the minimum."""
+
+
+def greedy_take(ranked: RankedBundles, minimum: Floats) -> Take:
+    """Take each source's bundles from the top until their values reach `minimum` (per source); the first always goes.
+
+    The last one may overshoot. A value that is no number ends the taking.
+    """
+    starts, lengths = ranked.starts[:-1], np.diff(ranked.starts)
+    occupied = lengths > 0
+    before = np.zeros(len(ranked.bundle))
+    for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
+        # Sequential within the slice, as Java adds; a difference of global sums would round differently.
+        np.add.accumulate(ranked.value[start : start + length - 1], out=before[start + 1 : start + length])
+    with np.errstate(invalid="ignore"):
+        refused = ~(before < np.repeat(minimum, lengths))
+    refused[starts[occupied]] = False
+    refused_so_far = np.cumsum(refused)
+    refused_at_start = np.repeat(refused_so_far[starts[occupied]], lengths[occupied])
+    return Take(refused_so_far == refused_at_start, before)
+
+
+def in_result_order(load: LoadData, ranked: RankedBundles, taken: Booleans) -> tuple[Indices, Indices]:
+    """Source and bundle rows of what was taken, in the order the shedder's result map is walked."""
+    position = ranked.source_position()[taken]
+    selected = np.unique(position)
+    order = hash_map_order(load.brokers.hashes[ranked.sources[selected]], _MULTIMAP_BUCKETS)
+    place = np.zeros(len(ranked.sources), dtype=np.int64)
+    place[selected[order]] = np.arange(len(selected))
+    in_order = np.argsort(place[position], kind="stable")
+    return ranked.sources[position][in_order], ranked.bundle[taken][in_order]
+
+
+def bundle_outcomes(
+    load: LoadData,
+    ranked: RankedBundles,
+    vocabulary: tuple[Outcome, ...],
+    code: npt.NDArray[np.uint8],
+    left: Floats,
+    right: Floats,
+) -> Outcomes:
+    """Outcomes of the ranked bundles and, after them, of the bundles their brokers list but no shedder may choose.
+
+    `code` indexes `vocabulary`; `left` and `right` stand beside the ranked bundles.
+    """
+    starts, _ = _gather(load.excluded, ranked.sources)
+    rows = _slices(load.excluded.offsets, ranked.sources, starts)
+    nothing = np.full(len(rows), np.nan)
+    return Outcomes(
+        subject="bundle",
+        vocabulary=vocabulary + EXCLUSIONS,
+        index=np.concatenate((ranked.bundle, load.excluded.bundle[rows])),
+        code=np.concatenate((code, load.exclusion[rows] + np.uint8(len(vocabulary)))),
+        left=np.concatenate((left, nothing)),
+        right=np.concatenate((right, nothing)),
+    )
+
+
+def _gather(members: Memberships, brokers: Indices) -> tuple[Integers, Indices]:
+    """Starts and bundle rows of some brokers' slices, one after the other."""
+    starts = np.concatenate(([0], np.cumsum(members.offsets[brokers + 1] - members.offsets[brokers])))
+    return starts, members.bundle[_slices(members.offsets, brokers, starts)]
+
+
+def _slices(offsets: Integers, brokers: Indices, starts: Integers) -> Integers:
+    lengths = np.diff(starts)
+    return np.arange(starts[-1]) + np.repeat(offsets[brokers] - starts[:-1], lengths)

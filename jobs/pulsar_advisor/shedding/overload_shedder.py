@@ -1,0 +1,102 @@
+"""`OverloadShedder`: relieve every broker whose usage reaches a fixed threshold.
+
+What Pulsar does: a broker whose usage u has reached T = `loadBalancerBrokerOverloadedThresholdPercentage` / 100 gives up
+bundles worth (u - T + 0.05) of its throughput, largest first, at least one, provided it has more than one bundle.
+Nothing checks whether another broker has room.
+
+Releases: u is the weighted maximum from 4.0 on (PIP-358), the unweighted one before.
+Source: `org.apache.pulsar.broker.loadbalance.impl.OverloadShedder`, 2.11.0 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.load_data import LoadData, load_data
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, overload_usage
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.shedding.candidates import bundle_outcomes, greedy_take, in_result_order, rank
+
+SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
+
+observe: Final = load_data
+"""How the input of `decide` is made from a cluster state."""
+
+MARGIN: Final = 0.05
+"""Added to the excess so that the broker ends a little below the threshold."""
+
+BROKER_OUTCOMES: Final = (
+    Outcome("below_threshold", False, "<", "usage {left:.2%} is below the overload threshold {right:.2%}"),
+    Outcome("one_bundle", False, "<=", "is overloaded, but lists {left:.0f} bundle(s): a broker keeps its last one"),
+    Outcome("nothing_to_move", False, "", "is overloaded, but none of its bundles may be moved"),
+    Outcome("overloaded", True, ">=", "usage {left:.2%} has reached the overload threshold {right:.2%}"),
+)
+BELOW_THRESHOLD, ONE_BUNDLE, NOTHING_TO_MOVE, OVERLOADED = range(4)
+
+BUNDLE_OUTCOMES: Final = (
+    Outcome(
+        "quota_filled", False, ">=", "larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved"
+    ),
+    Outcome("chosen", True, "<", "largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved"),
+    Outcome(
+        "chosen_as_first", True, ">=", "largest of its broker, which gives up one at least; {right:,.0f} B/s planned"
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`OverloadShedder` remembers nothing between cycles."""
+
+
+def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    brokers = load.brokers
+    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
+    usage = overload_usage(brokers.usage, brokers.limit, settings)
+    overloaded = ~(usage < threshold)
+    several = brokers.published_bundles > 1
+
+    sources = brokers.order[(overloaded & several)[brokers.order]]
+    share = usage[sources] - threshold + MARGIN
+    with np.errstate(invalid="ignore", over="ignore"):
+        minimum = brokers.throughput_bytes_per_s()[sources] * share
+    ranked = rank(load, sources, load.bundles.throughput_bytes_per_s())
+    take = greedy_take(ranked, minimum)
+    source, bundle = in_result_order(load, ranked, take.taken)
+
+    has_candidates = np.zeros(len(brokers.ids), dtype=np.bool_)
+    has_candidates[sources[np.diff(ranked.starts) > 0]] = True
+    code = np.where(
+        ~overloaded,
+        BELOW_THRESHOLD,
+        np.where(~several, ONE_BUNDLE, np.where(has_candidates, OVERLOADED, NOTHING_TO_MOVE)),
+    )
+    one_bundle = code == ONE_BUNDLE
+    planned = minimum[ranked.source_position()]
+    with np.errstate(invalid="ignore"):
+        bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
+    decision = SheddingDecision(
+        source=source,
+        bundle=bundle,
+        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        brokers=Outcomes(
+            subject="broker",
+            vocabulary=BROKER_OUTCOMES,
+            index=brokers.order,
+            code=code[brokers.order].astype(np.uint8),
+            left=np.where(one_bundle, brokers.published_bundles, usage)[brokers.order],
+            right=np.where(one_bundle, 1.0, threshold)[brokers.order],
+        ),
+        bundles=bundle_outcomes(
+            load, ranked, BUNDLE_OUTCOMES, bundle_code.astype(np.uint8), take.taken_before, planned
+        ),
+        figures={"threshold_ratio": threshold},
+    )
+    return decision, memory

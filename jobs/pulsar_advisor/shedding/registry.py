@@ -1,0 +1,56 @@
+"""The shedders on offer. Adding one means a module, a line here and a page in docs/strategies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from pulsar_advisor.model.strategy import Strategy, find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_advisor.model.cluster_state import ClusterState
+    from pulsar_advisor.model.decision import SheddingDecision
+    from pulsar_advisor.model.settings import LoadBalancerSettings
+
+SHEDDERS: Final = (
+    Strategy(
+        "ThresholdShedder",
+        "pulsar_advisor.shedding.threshold_shedder",
+        "Relieves brokers whose smoothed usage stands out above the mean (Pulsar's default).",
+        ("modular",),
+        "2.6",
+    ),
+    Strategy(
+        "OverloadShedder",
+        "pulsar_advisor.shedding.overload_shedder",
+        "Relieves every broker whose usage reaches a fixed threshold.",
+        ("modular",),
+        "1.18",
+    ),
+)
+
+
+class Shedder(Protocol):
+    """What the module of a shedder offers."""
+
+    @property
+    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
+        """Pulsar's keys that decide what it does."""
+
+    @property
+    def Memory(self) -> Callable[[], Any]:  # noqa: N802
+        """What it remembers between cycles; without arguments: what a new leader starts with."""
+
+    @property
+    def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:
+        """Its input from a cluster state, the settings and the time (epoch ms). The same function, the same input."""
+
+    @property
+    def decide(self) -> Callable[[Any, LoadBalancerSettings, Any], tuple[SheddingDecision, Any]]:
+        """One cycle: (input, settings, memory) to (decision, memory)."""
+
+
+def load(name: str) -> Shedder:
+    """The shedder of this name. Raises `UsageError` for an unknown one."""
+    return cast("Shedder", find(SHEDDERS, name, "shedder").load())

@@ -1,0 +1,181 @@
+"""`ThresholdShedder`, Pulsar's default: relieve brokers whose smoothed usage stands out above the mean.
+
+What Pulsar does: usage is smoothed per broker (history × h + (1 - h) × sample). A broker at or above mean + T, with
+T = `loadBalancerBrokerThresholdShedderPercentage` / 100, gives up bundles worth (usage - mean - T + 0.05) of its
+throughput, largest first and at least one, if that is worth `loadBalancerBundleUnloadMinThroughputThreshold` MiB/s and
+the broker has more than one bundle. If nothing was selected and `lowerBoundarySheddingEnabled`: where some broker is
+below mean - T, the busiest broker gives up half of T of its throughput. That second pass smooths the usage once more.
+
+Releases: the heap counts in the usage up to 2.11.
+Source: `org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder`, 2.11.0 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.shedding.candidates import RankedBundles, Take, bundle_outcomes, greedy_take, in_result_order, rank
+
+SETTING_KEYS: Final = (
+    "loadBalancerBrokerThresholdShedderPercentage",
+    "loadBalancerHistoryResourcePercentage",
+    "loadBalancerBundleUnloadMinThroughputThreshold",
+    "lowerBoundarySheddingEnabled",
+    *WEIGHT_KEYS,
+)
+
+observe: Final = load_data
+"""How the input of `decide` is made from a cluster state."""
+
+MARGIN: Final = 0.05
+"""Added to the excess so that the broker ends below mean + T."""
+
+LOWER_BOUNDARY_FACTOR: Final = 0.5
+MIB: Final = 1024 * 1024
+
+BROKER_OUTCOMES: Final = (
+    Outcome("near_mean", False, "<", "smoothed usage {left:.2%} is below mean plus threshold {right:.2%}"),
+    Outcome(
+        "too_little_to_move", False, "<", "stands out, but only {left:,.0f} B/s would move; {right:,.0f} are worth it"
+    ),
+    Outcome("one_bundle", False, "<=", "stands out, but lists {left:.0f} bundle(s): a broker keeps its last one"),
+    Outcome("nothing_to_move", False, "", "stands out, but none of its bundles may be moved"),
+    Outcome("above_mean", True, ">=", "smoothed usage {left:.2%} has reached mean plus threshold {right:.2%}"),
+    Outcome("no_load", False, "==", "the mean usage of all brokers is {left:.2%}: nothing to balance"),
+    Outcome(
+        "gives_to_idle",
+        True,
+        ">",
+        "busiest broker ({left:.2%}) while another is below mean minus threshold {right:.2%}",
+    ),
+)
+NEAR_MEAN, TOO_LITTLE, ONE_BUNDLE, NOTHING_TO_MOVE, ABOVE_MEAN, NO_LOAD, GIVES_TO_IDLE = range(7)
+
+BUNDLE_OUTCOMES: Final = (
+    Outcome(
+        "quota_filled", False, ">=", "larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved"
+    ),
+    Outcome("chosen", True, "<", "largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved"),
+    Outcome(
+        "chosen_as_first", True, ">=", "largest of its broker, which gives up one at least; {right:,.0f} B/s planned"
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Smoothed usage (ratio) by broker id; empty after a change of leader."""
+
+    history: Mapping[str, float] = field(default_factory=dict)
+
+
+def forget_departed(memory: Memory, active: Collection[str]) -> Memory:
+    """What the leader does when brokers come or go: only active brokers keep their history."""
+    return Memory({broker: usage for broker, usage in memory.history.items() if broker in active})
+
+
+def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    brokers = load.brokers
+    threshold = settings.load_balancer_broker_threshold_shedder_percentage / 100.0
+    worth_moving = settings.load_balancer_bundle_unload_min_throughput_threshold * MIB
+    sample = weighted_maximum(brokers.usage, brokers.limit, settings)
+    memory, usage, mean = _smooth(brokers, sample, settings, memory)
+
+    if mean == 0:
+        code = np.full(len(brokers.ids), NO_LOAD, dtype=np.int64)
+        return _decision(load, code, np.zeros_like(usage), np.zeros_like(usage), _nothing(load), mean), memory
+
+    share = usage - mean - threshold + MARGIN
+    with np.errstate(invalid="ignore", over="ignore"):
+        minimum = brokers.throughput_bytes_per_s() * share
+    code = np.full(len(brokers.ids), ABOVE_MEAN, dtype=np.int64)
+    code[brokers.published_bundles <= 1] = ONE_BUNDLE
+    code[minimum < worth_moving] = TOO_LITTLE
+    code[usage < mean + threshold] = NEAR_MEAN
+    selection = _take(load, brokers.order[code[brokers.order] == ABOVE_MEAN], minimum)
+    ranked = selection[0]
+    code[ranked.sources[np.diff(ranked.starts) == 0]] = NOTHING_TO_MOVE
+    left: Floats = np.choose(code, (usage, minimum, brokers.published_bundles, usage, usage))
+    right: Floats = np.choose(code, (mean + threshold, worth_moving, 1.0, mean + threshold, mean + threshold))
+
+    if settings.lower_boundary_shedding_enabled and not selection[1].taken.any():
+        memory, usage, mean = _smooth(brokers, sample, settings, memory)
+        lower = mean - threshold
+        giver = _busiest_above(brokers, usage, lower)
+        if giver != NOBODY and (usage[brokers.order] < lower).any():
+            minimum = brokers.throughput_bytes_per_s() * threshold * LOWER_BOUNDARY_FACTOR
+            if worth_moving > minimum[giver]:
+                code[giver], left[giver], right[giver] = TOO_LITTLE, minimum[giver], worth_moving
+            else:
+                selection = _take(load, np.array([giver], dtype=np.int32), minimum)
+                found = selection[1].taken.any()
+                code[giver] = GIVES_TO_IDLE if found else NOTHING_TO_MOVE
+                left[giver], right[giver] = usage[giver], lower
+    return _decision(load, code, left, right, selection, mean), memory
+
+
+def _smooth(
+    brokers: BrokerLoad, sample: Floats, settings: LoadBalancerSettings, memory: Memory
+) -> tuple[Memory, Floats, float]:
+    """Advance the history by one sample; the smoothed usage by broker row, and its mean, added in Java's order."""
+    keep = settings.load_balancer_history_resource_percentage
+    usage = sample.copy()
+    for row in brokers.order.tolist():
+        past = memory.history.get(brokers.ids[row])
+        if past is not None:
+            usage[row] = past * keep + (1 - keep) * sample[row]
+    in_order = usage[brokers.order]
+    mean = float(np.add.accumulate(in_order)[-1] / len(in_order)) if len(in_order) else 0.0
+    advanced = {brokers.ids[row]: value for row, value in zip(brokers.order.tolist(), in_order.tolist(), strict=True)}
+    return Memory({**memory.history, **advanced}), usage, mean
+
+
+def _busiest_above(brokers: BrokerLoad, usage: Floats, lower: float) -> int:
+    """First of the busiest brokers with more than one bundle and usage above `lower`; NOBODY where there is none."""
+    eligible = brokers.order[(brokers.published_bundles > 1)[brokers.order] & (usage[brokers.order] > lower)]
+    return int(eligible[np.argmax(usage[eligible])]) if len(eligible) else NOBODY
+
+
+Selection = tuple[RankedBundles, Take, Floats]
+
+
+def _take(load: LoadData, sources: Indices, minimum: Floats) -> Selection:
+    """`minimum` is per broker row; the last part of the answer stands beside the ranked bundles."""
+    ranked = rank(load, sources, load.bundles.throughput_bytes_per_s())
+    return ranked, greedy_take(ranked, minimum[sources]), minimum[sources][ranked.source_position()]
+
+
+def _nothing(load: LoadData) -> Selection:
+    return _take(load, np.empty(0, dtype=np.int32), np.empty(0))
+
+
+def _decision(
+    load: LoadData, code: npt.NDArray[np.int64], left: Floats, right: Floats, selection: Selection, mean: float
+) -> SheddingDecision:
+    ranked, take, planned = selection
+    source, bundle = in_result_order(load, ranked, take.taken)
+    order = load.brokers.order
+    with np.errstate(invalid="ignore"):
+        bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
+    return SheddingDecision(
+        source=source,
+        bundle=bundle,
+        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        brokers=Outcomes("broker", BROKER_OUTCOMES, order, code[order].astype(np.uint8), left[order], right[order]),
+        bundles=bundle_outcomes(
+            load, ranked, BUNDLE_OUTCOMES, bundle_code.astype(np.uint8), take.taken_before, planned
+        ),
+        figures={"mean_usage_ratio": mean},
+    )
