@@ -25,7 +25,8 @@ def test_uses_it(broken): pass
 
 
 @pytest.fixture
-def tests(tmp_path: Path) -> Path:
+def tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("PULSAR_ADVISOR_REQUIRE_LIVE", raising=False)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = full: long\naddopts = -p no:cacheprovider\n")
     return tmp_path
 
