@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -90,6 +91,17 @@ def test_ports_are_open_to_this_machine_only(name: str) -> None:
 def test_no_two_services_publish_the_same_port() -> None:
     published = [port.split(":")[1] for service in SERVICES.values() for port in service.get("ports", [])]
     assert sorted(published) == sorted(set(published))
+
+
+def test_every_airflow_variable_is_an_option_of_the_locked_airflow() -> None:
+    package = importlib.util.find_spec("airflow")
+    assert package and package.origin
+    options = yaml.safe_load(Path(package.origin).with_name("config_templates").joinpath("config.yml").read_text())
+    variables = {variable for name in AIRFLOW_SERVICES for variable in SERVICES[name]["environment"]}
+    variables |= set(re.findall(r"\b(AIRFLOW__\w+)=", (REPOSITORY / "Dockerfile").read_text()))
+    for variable in variables:
+        if match := re.fullmatch(r"AIRFLOW__([A-Z_]+?)__([A-Z_]+)", variable):
+            assert match[2].lower() in options[match[1].lower()]["options"], variable
 
 
 def test_the_image_is_built_on_the_locked_airflow() -> None:
