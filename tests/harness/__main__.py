@@ -17,8 +17,9 @@ from typing import Any
 from harness import load
 from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE, RELEASES, LiveClusterUnavailable, class_path
-from harness.cluster import LOAD_MANAGERS, ClusterDidNotStart, ClusterOptions, LiveCluster, cpu_percents
-from harness.skew import MARGIN_PERCENT, NoSkew, wait_for_skew
+from harness.cluster import ClusterDidNotStart, ClusterOptions, LiveCluster
+from harness.configuration import LOAD_MANAGERS
+from harness.skew import MARGIN_PERCENT, NoSkew, cpu_percents, wait_for_skew
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATE = REPOSITORY / ".cache" / "cluster"
@@ -44,6 +45,8 @@ def main() -> int:
     except (PlayError, LiveClusterUnavailable, ClusterDidNotStart, NoSkew) as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
@@ -196,8 +199,7 @@ def _status(_: argparse.Namespace) -> None:
     print(f"  directory    {state['directory']}")
     print(f"  CPU          {'differs by message rate' if state['has_cpu_skew'] else 'the same for all (host)'}")
     print(f"  load         {'running' if _read_running(LOAD_STATE) else 'none'}")
-    if state["manager"] != "extensible":
-        print(f"  CPU usage    {_percents(cpu_percents(_admin(state)))}")
+    print(f"  CPU usage    {_percents(cpu_percents(_admin(state)))}")
     print("\n" + " ".join(_capture_command(state)))
 
 

@@ -76,3 +76,7 @@ class AdminApi:
             for url, broker_id in zip(self.urls, self.broker_ids, strict=True)
             for bundle in self.read(f"/brokers/{cluster}/{broker_id}/ownedNamespaces", url=url)
         }
+
+    def look_up(self, topic: str) -> None:
+        """Ask which broker serves a topic, which assigns its bundle if nobody owns it."""
+        self.call("GET", f"/lookup/v2/topic/{topic.replace('://', '/')}").raise_for_status()

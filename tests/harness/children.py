@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
+# The kernel kills the child when we die without having stopped it (Linux).
+_DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 
 
-def start(command: Sequence[str | Path], log: Path, *, directory: Path | None = None) -> subprocess.Popen[bytes]:
-    """Start a child that writes stdout and stderr to `log`; the kernel kills it if this process dies first."""
-    # Inherited by `harness up` from a user's shell, this makes every JVM print to stderr and may change its flags.
+def start(command: Sequence[str | Path], log: Path, *, wrapper: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """Start a child that writes stdout and stderr to `log`, in that log's folder.
+
+    `wrapper` is a command that ends by executing its last arguments, so that the handle is the child's own.
+    """
+    # JAVA_TOOL_OPTIONS of the user's shell would change the flags of every JVM.
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
+    # Innermost: entering a user namespace (a wrapper may) clears the signal.
     with log.open("ab") as output:
         return subprocess.Popen(
-            [str(part) for part in command],
-            cwd=directory,
+            [*wrapper, *_DIE_WITH_PARENT, *map(str, command)],
+            cwd=log.parent,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
         )
-
-
-def _die_with_parent() -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

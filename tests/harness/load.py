@@ -13,13 +13,12 @@ import random
 import subprocess
 import time
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.admin_api import AdminApi
+from harness.configuration import CLUSTER_NAME
 
-CLUSTER_NAME = "live"
 SUBSCRIPTION = "harness"
 DEFAULT_SEED = 1
 STEADY = "load is steady"
@@ -27,7 +26,6 @@ STEADY = "load is steady"
 
 TICK_S = 0.1
 PLACEMENT_LIMIT_S = 120
-OWNER_LIMIT_S = 5
 
 _NAMESPACES = {
     "retail/orders": 4,
@@ -55,6 +53,16 @@ class Workload:
     namespaces: dict[str, int]
     topics: list[TopicLoad]
     brokers: dict[str, int]
+
+    def topic_inside(self, bundle: str) -> str:
+        """The first topic of a bundle (`tenant/namespace/0x…_0x…`)."""
+        namespace, _, text = bundle.rpartition("/")
+        low, high = (int(boundary, 16) for boundary in text.split("_"))
+        return next(
+            topic.name
+            for topic in self.topics
+            if f"://{namespace}/" in topic.name and not topic.partitions and low <= topic_hash(topic.name) < high
+        )
 
 
 def skewed_workload(seed: int = DEFAULT_SEED) -> Workload:
@@ -124,31 +132,26 @@ def create(workload: Workload, admin: AdminApi) -> None:
 
 
 def place(workload: Workload, admin: AdminApi) -> list[str]:
-    """Unload every loaded bundle to its broker until it is there; the bundles that would not go, after a time limit.
+    """Bring each bundle to its broker; those that would not go within the time limit.
 
-    A destination is a wish under the Modular load manager (most arrive) and nothing under the Simple one.
+    By unloading with a destination, again and again: the destination is a wish under the Modular load manager, and
+    nothing at all under the Simple one. Where no client is connected yet, the one look-up made here uses the wish;
+    reconnecting clients look up in parallel, and one that lost the wish may win the bundle.
     """
     wanted = {bundle: admin.broker_ids[broker % len(admin.urls)] for bundle, broker in workload.brokers.items()}
+    inside = {bundle: workload.topic_inside(bundle) for bundle in wanted}
+    for topic in inside.values():
+        admin.look_up(topic)
     deadline = time.monotonic() + PLACEMENT_LIMIT_S
-    while misplaced := list(_misplaced(wanted, admin)):
-        if time.monotonic() > deadline:
+    while True:
+        owners = admin.owners(CLUSTER_NAME)
+        misplaced = [bundle for bundle, broker_id in wanted.items() if owners.get(bundle) != broker_id]
+        if not misplaced or time.monotonic() > deadline:
             return misplaced
         for bundle in misplaced:
             admin.write("PUT", f"/namespaces/{bundle}/unload", params={"destinationBroker": wanted[bundle]})
-            # One at a time: a destination that no look-up has used yet also steers other namespaces' bundles.
-            _wait_for_owner(bundle, admin)
-    return []
-
-
-def _misplaced(wanted: dict[str, str], admin: AdminApi) -> Iterator[str]:
-    owners = admin.owners(CLUSTER_NAME)
-    return (bundle for bundle, broker in wanted.items() if bundle in owners and owners[bundle] != broker)
-
-
-def _wait_for_owner(bundle: str, admin: AdminApi) -> None:
-    deadline = time.monotonic() + OWNER_LIMIT_S
-    while bundle not in admin.owners(CLUSTER_NAME) and time.monotonic() < deadline:
-        time.sleep(TICK_S)
+            # At once: a wish that no look-up has used yet also steers the same range of other namespaces.
+            admin.look_up(inside[bundle])
 
 
 def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> None:
@@ -157,6 +160,7 @@ def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> N
 
     workload = skewed_workload(seed)
     create(workload, admin)
+    misplaced = place(workload, admin) if placed else []
     client = pulsar.Client(
         service_url,
         authentication=pulsar.AuthenticationToken(admin.token) if admin.token else None,
@@ -174,11 +178,9 @@ def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> N
         client.create_producer(topic.name, batching_enabled=True, block_if_queue_full=False)
         for topic in workload.topics
     ]
-    print(f"connected to {len(workload.topics)} topics", flush=True)
-    if placed:
-        for bundle in place(workload, admin):
-            print(f"{bundle} did not go to its broker", flush=True)
-    print(f"{STEADY}: {sum(topic.messages_per_s for topic in workload.topics):.0f} messages/s", flush=True)
+    total = sum(topic.messages_per_s for topic in workload.topics)
+    elsewhere = f"; not on their broker: {', '.join(misplaced)}" if misplaced else ""
+    print(f"{STEADY}: {total:.0f} messages/s to {len(workload.topics)} topics{elsewhere}", flush=True)
 
     payloads = [random.Random(seed).randbytes(topic.message_bytes) for topic in workload.topics]
     owed = [0.0] * len(producers)
@@ -212,7 +214,7 @@ def generator_arguments(
 
 
 def wait_until_steady(generator: subprocess.Popen[bytes], log: Path, limit_s: float) -> str:
-    """What the generator printed up to now, once it says that the load is steady.
+    """What the generator says about the load once it is steady.
 
     Raises:
         LoadDidNotStart: it ended, or did not get there within the limit.
@@ -222,7 +224,7 @@ def wait_until_steady(generator: subprocess.Popen[bytes], log: Path, limit_s: fl
         if generator.poll() is not None or time.monotonic() > deadline:
             raise LoadDidNotStart(f"The load did not get steady; its output {log} is:\n{printed}")
         time.sleep(TICK_S)
-    return printed.strip()
+    return next(line for line in printed.splitlines() if line.startswith(STEADY))
 
 
 def _ignore_result(_result: object, _message_id: object) -> None:

@@ -25,7 +25,7 @@ from harness.admin_api import AdminApi
 CORES = 4
 """The limit of every broker, whatever the machine has: usage is a percentage of these."""
 IDLE_CORES = 0.1
-CORES_PER_1000_MESSAGES = 2.0
+CORES_PER_1000_MESSAGES = 2.2
 """Cores that 1,000 messages per second (in and out) cost."""
 INTERVAL_S = 1.0
 
@@ -75,6 +75,11 @@ def cpu_cores(messages_per_s: float) -> float:
     return IDLE_CORES + CORES_PER_1000_MESSAGES * messages_per_s / 1000
 
 
+def messages_per_s(admin: AdminApi, url: str) -> float:
+    """Messages per second in and out of all topics of the broker at `url`, from its last statistics pass."""
+    return float(sum(topic["msgRateIn"] + topic["msgRateOut"] for topic in admin.topics(url).values()))
+
+
 class CpuSensor:
     """Advances each broker's counter every second by its own message rate, until stopped.
 
@@ -102,8 +107,7 @@ class CpuSensor:
             for url, directory in self._counters.items():
                 # A busy broker keeps its last rate; a dead one's counter is read by nobody.
                 with suppress(requests.RequestException):
-                    topics = self._admin.topics(url).values()
-                    cores[url] = cpu_cores(sum(topic["msgRateIn"] + topic["msgRateOut"] for topic in topics))
+                    cores[url] = cpu_cores(messages_per_s(self._admin, url))
                 used_ns[url] += cores[url] * (now - last) * 1e9
                 # In place and never shorter than before: the broker may read at any moment.
                 with (directory / _USAGE).open("r+") as usage:

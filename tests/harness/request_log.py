@@ -1,0 +1,45 @@
+"""Reads what a broker's web service was asked, from Jetty's own request log."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from pathlib import Path
+
+from harness.admin_api import AdminApi
+
+LOGGER = "org.eclipse.jetty.server.RequestLog"
+"""The logger of every request a broker answered, at INFO (Pulsar's `JettyRequestLogFactory`, all releases)."""
+PATTERN = "%d{UNIX_MILLIS} %m%n"
+"""The log4j2 pattern that `write_requests` expects."""
+
+LOG_LIMIT_S = 10
+_WRITE = re.compile(r'"(?P<method>PUT|POST|DELETE|PATCH) (?P<path>\S+) [^"]*" (?P<status>\d{3}) ')
+
+
+def write_requests(log: Path) -> list[tuple[int, str]]:
+    """The requests of one log that could change something: (milliseconds since the epoch, `METHOD path status`)."""
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    return [
+        (int(line.split(" ", 1)[0]), f"{write['method']} {write['path']} {write['status']}")
+        for line in lines
+        if (write := _WRITE.search(line))
+    ]
+
+
+def catch_up(log: Path, admin: AdminApi, url: str) -> None:
+    """Return when everything that the broker at `url` answered before is in its log.
+
+    Asks for a page with a marker and waits until that request shows up.
+
+    Raises:
+        TimeoutError: it didn't.
+    """
+    marker = uuid.uuid4().hex
+    admin.call("GET", "/status.html", url=url, params={"marker": marker})
+    deadline = time.monotonic() + LOG_LIMIT_S
+    while not (log.exists() and marker in log.read_text(encoding="utf-8")):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{log} does not show the request with marker {marker} within {LOG_LIMIT_S} s")
+        time.sleep(0.05)
