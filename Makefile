@@ -74,7 +74,7 @@ lock: setup ## Resolve the requirements*.in files again into hashed lock files
 	$(LOCK) requirements-executor.in -o requirements-executor.txt
 
 bench: setup ## Measure, and print the figures as tables
-	@$(BIN)/python bench/run.py
+	@$(if $(wildcard bench/run.py),$(BIN)/python bench/run.py,echo "bench: bench/run.py does not exist")
 
 up: setup ## Start Airflow on loopback with the connections of the local cluster
 	@$(BIN)/python -m pulsar_advisor_airflow.standalone
