@@ -1,0 +1,488 @@
+"""The tables as Spark frames: what each raw surface says, joined into one row per broker, bundle, topic and namespace.
+
+Plain column expressions throughout, no Python on the executors. Where sources differ, the order of trust is the one in
+`schemas`' comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from pulsar_advisor.tables.names import (
+    bundle_name,
+    bundle_parts,
+    has_implied_range,
+    is_bundle_name,
+    namespace_kind,
+    parsed_boundaries,
+    ranges_of,
+    with_range,
+)
+from pulsar_advisor.tables.raw import RawTables
+
+_RATES: Final = {
+    "msgRateIn": "msg_rate_in_per_s",
+    "msgRateOut": "msg_rate_out_per_s",
+    "msgThroughputIn": "msg_throughput_in_bytes_per_s",
+    "msgThroughputOut": "msg_throughput_out_bytes_per_s",
+}
+
+_RESOURCES: Final = {
+    "cpu": "cpu",
+    "memory": "memory",
+    "directMemory": "direct_memory",
+    "bandwidthIn": "bandwidth_in",
+    "bandwidthOut": "bandwidth_out",
+}
+
+_DEFAULT_RATES: Final = {
+    "msg_rate_in_per_s": 50.0,
+    "msg_rate_out_per_s": 50.0,
+    "msg_throughput_in_bytes_per_s": 50_000.0,
+    "msg_throughput_out_bytes_per_s": 50_000.0,
+}
+"""What Pulsar assumes of a bundle that nobody reported. Source: ModularLoadManagerImpl, 2.4 to 5.0."""
+
+
+def _rates(struct: str, prefix: str = "") -> dict[str, Column]:
+    return {prefix + name: sf.col(f"{struct}.{field}") for field, name in _RATES.items()}
+
+
+def load_reports(raw: RawTables) -> DataFrame:
+    """(view, broker, report): one report each, Modular's and Simple's fields under one name.
+
+    Simple's own throughput totals repeat its message rates (seen in 4.0.8): there the sums over its bundles stand in.
+    """
+    document = sf.col("document")
+    stats = sf.coalesce(document["lastStats"], document["bundleStats"])
+    simple = document["bundleStats"].isNotNull()
+
+    def throughput(field: str) -> Column:
+        total = sf.aggregate(sf.map_values(stats), sf.lit(0.0), lambda sum_, bundle: sum_ + bundle[field])
+        return sf.when(simple, total).otherwise(document[field])
+
+    report = sf.struct(
+        sf.col("readAt").alias("report_read_at_ms"),
+        sf.coalesce(document["lastUpdate"], document["timestamp"]).alias("report_updated_at_ms"),
+        document["startTimestamp"].alias("start_timestamp_ms"),
+        document["webServiceUrl"].alias("web_service_url"),
+        document["brokerVersionString"].alias("version"),
+        document["loadManagerClassName"].alias("load_manager_class_name"),
+        *(
+            sf.coalesce(document[field][side], document["systemResourceUsage"][field][side]).alias(f"{name}_{side}")
+            for field, name in _RESOURCES.items()
+            for side in ("usage", "limit")
+        ),
+        document["msgRateIn"].alias("msg_rate_in_per_s"),
+        document["msgRateOut"].alias("msg_rate_out_per_s"),
+        throughput("msgThroughputIn").alias("msg_throughput_in_bytes_per_s"),
+        throughput("msgThroughputOut").alias("msg_throughput_out_bytes_per_s"),
+        document["numTopics"].alias("topics"),
+        document["numBundles"].alias("bundles"),
+        document["numProducers"].alias("producers"),
+        document["numConsumers"].alias("consumers"),
+        document["persistentTopicsEnabled"].alias("persistent_topics_enabled"),
+        document["nonPersistentTopicsEnabled"].alias("non_persistent_topics_enabled"),
+        sf.coalesce(document["bundles"], sf.array().cast("array<string>")).alias("listed"),
+        stats.alias("stats"),
+        sf.coalesce(document["lastBundleLosses"], document["bundleLosses"], sf.array().cast("array<string>")).alias(
+            "losses"
+        ),
+    )
+    return (
+        raw["load_reports"]
+        .select(
+            sf.when(sf.col("source") == "rest", "fresh").otherwise("published").alias("view"),
+            "broker",
+            report.alias("report"),
+        )
+        # The Extensible manager's node in ZooKeeper is a lookup record without load.
+        .where("report.cpu_usage is not null")
+        .groupBy("view", "broker")
+        .agg(sf.max_by("report", "report.report_read_at_ms").alias("report"))
+    )
+
+
+def views(reports: DataFrame) -> DataFrame:
+    """The views this snapshot has: always `fresh`, and `published` where ZooKeeper held load reports."""
+    return reports.select("view").union(reports.sparkSession.sql("select 'fresh'")).distinct()
+
+
+def ownership(raw: RawTables) -> DataFrame:
+    """(bundle, owner, owner_source, owner_in_zookeeper, claimed_by, is_active) by the last pass of each source."""
+    # "end" sorts after "begin"
+    last = raw["owned_bundles"].withColumn("last", sf.expr("max(pass) over (partition by source)")).where("pass = last")
+    in_zookeeper, claimed = sf.col("source") == "zookeeper", sf.col("source") == "rest"
+    return (
+        last.where(is_bundle_name("bundle"))
+        .groupBy("bundle")
+        .agg(
+            sf.max(sf.when(in_zookeeper, sf.col("broker"))).alias("owner_in_zookeeper"),
+            sf.sort_array(sf.collect_set(sf.when(claimed, sf.col("broker")))).alias("claimed_by"),
+            sf.max_by(sf.when(claimed, sf.col("broker")), sf.when(claimed, sf.struct("readAt", "broker"))).alias(
+                "latest_claim"
+            ),
+            sf.min(sf.when(in_zookeeper, sf.coalesce("isActive", sf.lit(True)))).alias("active_in_zookeeper"),
+            sf.min(sf.when(claimed, sf.coalesce("isActive", sf.lit(True)))).alias("claim_active"),
+        )
+        .select(
+            "bundle",
+            sf.coalesce("owner_in_zookeeper", "latest_claim").alias("owner"),
+            sf.when(sf.col("owner_in_zookeeper").isNotNull(), "zookeeper").otherwise("rest").alias("owner_source"),
+            "owner_in_zookeeper",
+            "claimed_by",
+            sf.coalesce("active_in_zookeeper", "claim_active").alias("is_active"),
+        )
+    )
+
+
+def reported_figures(reports: DataFrame) -> DataFrame:
+    """(view, broker, report_updated_at_ms, bundle, stats): every bundle's figures in every report."""
+    return reports.select(
+        "view", "broker", "report.report_updated_at_ms", sf.explode("report.stats").alias("bundle", "stats")
+    )
+
+
+def namespaces(raw: RawTables, owned: DataFrame, figures: DataFrame) -> DataFrame:
+    """One row a namespace: boundaries from ZooKeeper's local policies, which are the authority, else from REST."""
+    listed = raw["namespaces"].select(
+        "namespace",
+        "antiAffinityGroup",
+        parsed_boundaries("document.bundles.boundaries").alias("policies_boundaries"),
+        sf.col("document.bundles.numBundles").alias("policies_bundles"),
+        sf.coalesce("document.deleted", sf.lit(False)).alias("deleted"),
+        sf.col("document.replication_clusters").alias("replication_clusters"),
+        sf.lit(True).alias("listed"),
+    )
+    local = raw["local_policies"].select(
+        "namespace",
+        sf.col("version").alias("local_policies_version"),
+        sf.col("document.namespaceAntiAffinityGroup").alias("local_group"),
+        parsed_boundaries("document.bundles.boundaries").alias("local_boundaries"),
+        sf.col("document.bundles.numBundles").alias("local_bundles"),
+    )
+    documented = listed.join(local, "namespace", "full").select(
+        "namespace",
+        sf.coalesce("listed", sf.lit(False)).alias("listed"),
+        sf.coalesce("deleted", sf.lit(False)).alias("deleted"),
+        sf.coalesce("local_group", "antiAffinityGroup").alias("anti_affinity_group"),
+        sf.coalesce("local_boundaries", "policies_boundaries").alias("boundaries"),
+        sf.expr(
+            "case when local_boundaries is not null then 'local_policies' "
+            "when policies_boundaries is not null then 'policies' end"
+        ).alias("boundaries_origin"),
+        sf.coalesce(sf.expr("local_boundaries = policies_boundaries"), sf.lit(True)).alias("boundaries_agree"),
+        sf.coalesce("local_bundles", "policies_bundles").alias("declared_bundles"),
+        "local_policies_version",
+        "replication_clusters",
+    )
+    seen = owned.select("bundle").union(figures.where(is_bundle_name("bundle")).select("bundle"))
+    implied = (
+        seen.select(bundle_parts("bundle")["namespace"].alias("namespace"))
+        .where(has_implied_range())
+        .distinct()
+        .join(documented, "namespace", "left_anti")
+        .selectExpr(
+            "namespace",
+            "false as listed",
+            "false as deleted",
+            "array(0L, 4294967295L) as boundaries",
+            "'implied' as boundaries_origin",
+            "true as boundaries_agree",
+        )
+    )
+    return documented.unionByName(implied, allowMissingColumns=True).withColumn("kind", namespace_kind())
+
+
+def bundles(
+    raw: RawTables,
+    reports: DataFrame,
+    owned: DataFrame,
+    figures: DataFrame,
+    namespaces_: DataFrame,
+    *,
+    moved: Sequence[str],
+    captured_at_ms: int,
+    bundle_data_interval_minutes: int,
+) -> DataFrame:
+    """One row a bundle range and view. `moved`: bundles whose owner changed during the capture."""
+    figures = figures.where(is_bundle_name("bundle"))
+    all_views = views(reports)
+    in_views = sf.broadcast(all_views)
+    ranges = ranges_of(namespaces_.where("not deleted")).select(
+        bundle_name().alias("bundle"), sf.lit(True).alias("is_range")
+    )
+    rows = (
+        ranges.union(owned.select("bundle", sf.lit(False)))
+        .crossJoin(in_views)
+        .select("view", "bundle", "is_range")
+        .union(figures.select("view", "bundle", sf.lit(False)))
+        .groupBy("view", "bundle")
+        .agg(sf.max("is_range").alias("in_boundaries"))
+        .join(owned, "bundle", "left")
+        .withColumns(bundle_parts("bundle"))
+    )
+    shown = (
+        figures.join(owned.select("bundle", "owner"), "bundle", "left")
+        .groupBy("view", "bundle")
+        .agg(
+            sf.max_by(
+                sf.struct("broker", "stats"),
+                sf.struct(sf.expr("coalesce(broker = owner, false)"), "report_updated_at_ms", "broker"),
+            ).alias("shown"),
+            sf.sort_array(sf.collect_set("broker")).alias("reported_by"),
+        )
+    )
+    listed = (
+        reports.select("view", sf.col("broker").alias("owner"), sf.explode("report.listed").alias("bundle"))
+        .distinct()
+        .withColumn("listed", sf.lit(True))
+    )
+    lost = (
+        reports.select("view", sf.explode("report.losses").alias("bundle"), "report.report_updated_at_ms")
+        .groupBy("view", "bundle")
+        .agg(sf.max("report_updated_at_ms").alias("lost_at_ms"))
+    )
+    joined = (
+        rows.join(shown, ["view", "bundle"], "left")
+        .join(listed, ["view", "owner", "bundle"], "left")
+        .join(lost, ["view", "bundle"], "left")
+        .join(raw["bundle_data"].select("bundle", "modifiedAt", sf.col("document").alias("stored")), "bundle", "left")
+    )
+    oldest_ms = captured_at_ms - 2 * bundle_data_interval_minutes * 60_000
+    origin = sf.expr(
+        f"case when in_boundaries and modifiedAt >= {oldest_ms} and stored.longTermData.numSamples is not null "
+        "then 'bundle_data' when shown is not null then 'one_sample' else 'default' end"
+    )
+    has_moved = sf.col("bundle").isin(list(moved)) if moved else sf.lit(False)
+    no_brokers = sf.array().cast("array<string>")
+    return joined.withColumns(
+        {
+            "kind": namespace_kind(),
+            "claimed_by": sf.coalesce("claimed_by", no_brokers),
+            "is_active": sf.coalesce("is_active", sf.lit(True)),
+            "moved": has_moved,
+            "listed": sf.coalesce("listed", sf.lit(False)),
+            "reported": sf.col("shown").isNotNull(),
+            "reported_by": sf.coalesce("reported_by", no_brokers),
+            "figures_broker": sf.col("shown.broker"),
+            **_rates("shown.stats"),
+            "topics": sf.col("shown.stats.topics"),
+            "producers": sf.col("shown.stats.producerCount"),
+            "consumers": sf.col("shown.stats.consumerCount"),
+            "cache_size_bytes": sf.col("shown.stats.cacheSize"),
+            "averages_origin": origin,
+            "bundle_data_modified_at_ms": sf.col("modifiedAt"),
+            "last_unloaded_at_ms": sf.when(has_moved, sf.lit(captured_at_ms)).otherwise(sf.col("lost_at_ms")),
+            "last_unloaded_origin": sf.when(has_moved, "moved_in_capture").when(
+                sf.col("lost_at_ms").isNotNull(), "report_losses"
+            ),
+        }
+    ).withColumns(_averages("short_term_", "stored.shortTermData") | _averages("long_term_", "stored.longTermData"))
+
+
+def _averages(prefix: str, stored: str) -> dict[str, Column]:
+    """One average by its origin: the stored node, this snapshot as the one sample, or Pulsar's defaults (no sample)."""
+    origin = sf.col("averages_origin")
+
+    def by_origin(of_node: Column, of_sample: Column, default: Column) -> Column:
+        return sf.when(origin == "bundle_data", of_node).when(origin == "one_sample", of_sample).otherwise(default)
+
+    return {
+        prefix + name: by_origin(sf.col(f"{stored}.{field}"), sf.col(name), sf.lit(_DEFAULT_RATES[name]))
+        for field, name in _RATES.items()
+    } | {f"{prefix}samples": by_origin(sf.col(f"{stored}.numSamples"), sf.lit(1), sf.lit(0))}
+
+
+def brokers(
+    raw: RawTables, reports: DataFrame, owned: DataFrame, *, incomplete: Sequence[str], leader: str | None
+) -> DataFrame:
+    """One row a broker and view: every registered broker and every other one that reported. `leader`: its id."""
+    registered = (
+        raw["brokers"]
+        .groupBy("broker")
+        .agg(
+            sf.max("webServiceUrl").alias("registered_url"),
+            sf.max("version").alias("registered_version"),
+            sf.max("available").alias("available"),
+        )
+    )
+    rows = (
+        registered.select("broker").union(reports.select("broker")).distinct().crossJoin(sf.broadcast(views(reports)))
+    )
+    domains = (
+        raw["failure_domains"]
+        .select(sf.explode("brokers").alias("broker"), "domain")
+        .groupBy("broker")
+        .agg(sf.min("domain").alias("failure_domain"))
+    )
+    class_names = (
+        raw["settings"]
+        .where("origin = 'runtime'")
+        .groupBy("broker")
+        .agg(sf.max(sf.expr("values['loadManagerClassName']")).alias("configured_class_name"))
+    )
+    averages = (
+        raw["broker_time_averages"]
+        .groupBy("broker")
+        .agg(sf.max_by(sf.struct("modifiedAt", "document"), "modifiedAt").alias("averages"))
+    )
+    stored = {
+        f"{prefix}{name}": sf.col(f"averages.document.{term}{field[0].upper()}{field[1:]}")
+        for term, prefix in (("shortTerm", "stored_short_term_"), ("longTerm", "stored_long_term_"))
+        for field, name in _RATES.items()
+    }
+    reported = sf.col("report").isNotNull()
+    named = [
+        *_RESOURCE_COLUMNS,
+        *_RATES.values(),
+        *_COUNTS,
+        *_TIMES,
+        "persistent_topics_enabled",
+        "non_persistent_topics_enabled",
+    ]
+    return (
+        rows.join(registered, "broker", "left")
+        .join(reports, ["view", "broker"], "left")
+        .join(
+            owned.groupBy(sf.col("owner").alias("broker")).agg(sf.count("*").alias("owned_bundles")), "broker", "left"
+        )
+        .join(domains, "broker", "left")
+        .join(class_names, "broker", "left")
+        .join(averages, "broker", "left")
+        .withColumns(
+            {
+                "web_service_url": sf.coalesce("registered_url", "report.web_service_url"),
+                "version": sf.coalesce("registered_version", "report.version"),
+                "load_manager_class_name": sf.coalesce("report.load_manager_class_name", "configured_class_name"),
+                "is_leader": sf.col("broker") == sf.lit(leader) if leader else sf.lit(False),
+                "available": sf.coalesce("available", sf.lit(False)),
+                "complete": reported & ~sf.col("broker").isin(list(incomplete)) if incomplete else reported,
+                "reported": reported,
+                "listed_bundles": sf.when(reported, sf.size("report.listed")).otherwise(0),
+                "bundles_with_figures": sf.when(sf.col("report.stats").isNotNull(), sf.size("report.stats")).otherwise(
+                    0
+                ),
+                "owned_bundles": sf.coalesce("owned_bundles", sf.lit(0)),
+                "stored_averages_modified_at_ms": sf.col("averages.modifiedAt"),
+                **{name: sf.col(f"report.{name}") for name in named},
+                **stored,
+            }
+        )
+    )
+
+
+_RESOURCE_COLUMNS: Final = tuple(f"{name}_{side}" for name in _RESOURCES.values() for side in ("usage", "limit"))
+_COUNTS: Final = ("topics", "bundles", "producers", "consumers")
+_TIMES: Final = ("report_updated_at_ms", "report_read_at_ms", "start_timestamp_ms")
+
+
+def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFrame:
+    """One row a topic: everything the listings name, every partition, and everything that is loaded."""
+    partitions = (
+        raw["partitioned_topics"]
+        .where("partitions > 0")
+        .select(
+            "namespace",
+            "domain",
+            sf.expr("explode(transform(sequence(0, partitions - 1), i -> concat(topic, '-partition-', i))) as topic"),
+        )
+    )
+    named = (
+        raw["topic_names"]
+        .select("namespace", "domain", "topic")
+        .union(partitions)
+        .select("*", sf.lit(True).alias("named"), sf.lit(None).alias("shown"))
+    )
+    owners = owned.select("bundle", "owner")
+    loaded = (
+        raw["topic_stats"]
+        .withColumn("bundle", sf.concat_ws("/", "namespace", "range"))
+        .join(owners, "bundle", "left")
+        .select(
+            "namespace",
+            "domain",
+            "topic",
+            sf.lit(False).alias("named"),
+            sf.struct(sf.expr("coalesce(broker = owner, false)").alias("is_owner"), "broker", "range", "stats").alias(
+                "shown"
+            ),
+        )
+    )
+    rows = (
+        loaded.union(named)
+        .groupBy("topic")
+        .agg(
+            sf.max("namespace").alias("namespace"),
+            sf.max("domain").alias("domain"),
+            sf.max("named").alias("named"),
+            sf.max("shown").alias("shown"),
+            sf.count("shown").alias("reports"),
+        )
+        .withColumns(
+            {
+                "hash": sf.crc32(sf.encode("topic", "UTF-8")),
+                "loaded": sf.col("shown").isNotNull(),
+                "broker": sf.col("shown.broker"),
+                "reported_range": sf.col("shown.range"),
+                **_rates("shown.stats"),
+                "producers": sf.col("shown.stats.producerCount"),
+                "storage_size_bytes": sf.col("shown.stats.storageSize"),
+            }
+        )
+        .drop("shown")
+    )
+    return with_range(rows, ranges_of(namespaces_.where("not deleted")))
+
+
+def policies(raw: RawTables) -> DataFrame:
+    """One row an isolation policy, numbered in the order Pulsar gave them."""
+    no_patterns = sf.array().cast("array<string>")
+    parameter = "document.auto_failover_policy.parameters['{}']"
+    return raw["isolation_policies"].select(
+        sf.monotonically_increasing_id().alias("position"),
+        "name",
+        *(
+            sf.coalesce(f"document.{field}", no_patterns).alias(field)
+            for field in ("namespaces", "primary", "secondary")
+        ),
+        sf.col("document.auto_failover_policy.policy_type").alias("policy_type"),
+        sf.expr(f"try_cast({parameter.format('min_limit')} as int)").alias("min_limit"),
+        sf.expr(f"try_cast({parameter.format('usage_threshold')} as int)").alias("usage_threshold_percent"),
+        sf.col("document.unload_scope").alias("unload_scope"),
+    )
+
+
+def settings(raw: RawTables) -> DataFrame:
+    """One row a configuration value."""
+    return raw["settings"].select("origin", "broker", sf.explode("values").alias("key", "value"))
+
+
+def bad_names(raw: RawTables, figures: DataFrame) -> DataFrame:
+    """(surface, broker, detail): bundle names that can't be read."""
+    return (
+        figures.select(sf.lit("load_reports").alias("surface"), "broker", "bundle")
+        .union(raw["owned_bundles"].select(sf.lit("owned_bundles"), "broker", "bundle"))
+        .union(raw["bundle_data"].select(sf.lit("bundle_data"), sf.lit(None), "bundle"))
+        .where(~sf.coalesce(is_bundle_name("bundle"), sf.lit(False)))
+        .distinct()
+        .select("surface", "broker", sf.col("bundle").alias("detail"))
+    )
+
+
+def bad_boundaries(raw: RawTables) -> DataFrame:
+    """(surface, detail): boundary lists with a text that is no bound, or with none at all."""
+    return (
+        raw["namespaces"]
+        .where("coalesce(document.deleted, false) = false")
+        .select(
+            sf.lit("namespaces").alias("surface"), "namespace", sf.col("document.bundles.boundaries").alias("texts")
+        )
+        .union(raw["local_policies"].select(sf.lit("local_policies"), "namespace", "document.bundles.boundaries"))
+        .where(sf.exists(parsed_boundaries("texts"), sf.isnull) | (sf.size("texts") < 2))
+        .select("surface", sf.concat_ws(": ", "namespace", sf.concat_ws(",", "texts")).alias("detail"))
+    )

@@ -1,0 +1,101 @@
+"""Names and ranges in Spark SQL: bundle names taken apart, namespaces by kind, topics onto the hash ring.
+
+The same rules as `model.bundle_range`, as column expressions.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+_BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})$"
+
+_HEARTBEAT = r"^pulsar/([^/:]+/)?[^/:]+:\d+$"
+_SLA_MONITOR = r"^sla-monitor/([^/:]+/)?[^/:]+:\d+$"
+
+
+def is_bundle_name(bundle: str) -> Column:
+    """Whether a column holds `<namespace>/0x........_0x........` of a range that isn't empty."""
+    return sf.col(bundle).rlike(_BUNDLE) & (_bound(bundle, 2) < _bound(bundle, 3))
+
+
+def bundle_parts(bundle: str) -> dict[str, Column]:
+    """namespace, lower and upper of a column of well-formed bundle names."""
+    return {
+        "namespace": sf.regexp_extract(bundle, _BUNDLE, 1),
+        "lower": _bound(bundle, 2),
+        "upper": _bound(bundle, 3),
+    }
+
+
+def _bound(bundle: str, group: int) -> Column:
+    return sf.conv(sf.nullif(sf.regexp_extract(bundle, _BUNDLE, group), sf.lit("")), 16, 10).cast("bigint")
+
+
+def bundle_name() -> Column:
+    """The name of the bundle in the columns namespace, lower and upper."""
+    return sf.format_string("%s/0x%08x_0x%08x", "namespace", "lower", "upper")
+
+
+def namespace_kind(namespace: str = "namespace") -> Column:
+    """`heartbeat`, `sla_monitor`, `system` or `user`. Source: NamespaceService, both forms of its patterns."""
+    name = sf.col(namespace)
+    return (
+        sf.when(name.rlike(_HEARTBEAT), "heartbeat")
+        .when(name.rlike(_SLA_MONITOR), "sla_monitor")
+        .when(name == "pulsar/system", "system")
+        .otherwise("user")
+    )
+
+
+def has_implied_range(namespace: str = "namespace") -> Column:
+    """Whether a namespace is of the sort that has no boundaries document, hence one bundle with the full range."""
+    return namespace_kind(namespace).isin("heartbeat", "sla_monitor")
+
+
+def parsed_boundaries(texts: str) -> Column:
+    """Boundary texts as bounds; null where a text is not `0x` and eight hexadecimal digits."""
+    return sf.transform(
+        texts,
+        lambda text: sf.when(text.rlike("^0x[0-9a-f]{8}$"), sf.conv(sf.substring(text, 3, 8), 16, 10).cast("bigint")),
+    )
+
+
+def ranges_of(namespaces: DataFrame) -> DataFrame:
+    """(namespace, lower, upper) of every range between neighbours of `boundaries` that isn't empty."""
+    pairs = "inline(arrays_zip(slice(boundaries, 1, size(boundaries) - 1), slice(boundaries, 2, size(boundaries) - 1)))"
+    return (
+        namespaces.where("size(boundaries) >= 2")
+        .select("namespace", sf.expr(f"{pairs} as (lower, upper)"))
+        .where("lower < upper")
+    )
+
+
+def with_range(topics: DataFrame, ranges: DataFrame) -> DataFrame:
+    """Topics (with namespace and hash) and the lower and upper bound of the range their hash falls in, else nulls.
+
+    The ring is cut into equal buckets, about as many as the namespace has bundles, so that a join on equality finds
+    the few ranges that touch a topic's bucket. Never more than one row for a topic, even where ranges overlap.
+    """
+    bucket_bits = sf.greatest(sf.lit(0), sf.ceil(sf.log2(sf.count("*")))).cast("int")
+    shifts = ranges.groupBy("namespace").agg((sf.lit(32) - bucket_bits).alias("shift"))
+    last = "if(upper = 4294967295, upper, upper - 1)"
+    candidates = (
+        ranges.join(shifts, "namespace")
+        .select(
+            "namespace",
+            sf.struct("lower", "upper").alias("range"),
+            sf.expr(f"explode(sequence(shiftright(lower, shift), shiftright({last}, shift))) as bucket"),
+        )
+        .groupBy("namespace", "bucket")
+        .agg(sf.collect_list("range").alias("candidates"))
+    )
+    holds = "r -> r.lower <= hash and (hash < r.upper or r.upper = 4294967295)"
+    return (
+        topics.join(shifts, "namespace", "left")
+        .withColumn("bucket", sf.expr("shiftright(hash, shift)"))
+        .join(candidates, ["namespace", "bucket"], "left")
+        .withColumn("range", sf.expr(f"get(filter(candidates, {holds}), 0)"))
+        .withColumns({"lower": sf.col("range.lower"), "upper": sf.col("range.upper")})
+        .drop("shift", "bucket", "candidates", "range")
+    )

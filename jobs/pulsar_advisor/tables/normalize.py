@@ -1,0 +1,160 @@
+"""From raw files to tables: verify, parse once, derive, write Parquet, and only then the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from upath import UPath
+
+from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.tables import derive
+from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
+from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, RAW_SNAPSHOT_SCHEMA, TABLES, TABLES_RESULT_SCHEMA, Table
+
+_BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
+_BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES: Final = 15
+
+
+def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
+    """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
+
+    A snapshot that was normalized before is left as it is. Raises `DataNotFit` when a raw file is not the one that was
+    captured or Spark doesn't read as many lines of it as the manifest counts.
+    """
+    folder = root.folder("raw", snapshot)
+    manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    manifest_sha256 = sha256_hex(read_file(folder / MANIFEST, "capture"))
+    result_path = root.folder("tables/result", snapshot) / RESULT
+    if result_path.exists():
+        return _existing_result(result_path, manifest_sha256)
+    files = manifest["files"]
+    verify_files(folder, files)
+    raw = read_raw(spark, folder, files)
+    try:
+        counts = raw.counts()
+        _check_counts(folder, files, counts)
+        frames = _frames(spark, raw, manifest, counts)
+        for table in TABLES:
+            _write(frames[table.name], table, root.folder(f"tables/{table.name}", snapshot))
+    finally:
+        raw.release()
+    rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
+    result = {
+        "schema": TABLES_RESULT_SCHEMA,
+        "cluster": root.cluster,
+        "snapshot": snapshot,
+        "manifest_sha256": manifest_sha256,
+        "tables": rows,
+        "problems": rows[PROBLEMS.name],
+    }
+    write_json(result_path, result)
+    return result
+
+
+def count_rows(folder: UPath) -> int:
+    """Rows of one table of one snapshot, from the Parquet footers."""
+    return int(ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None).count_rows())
+
+
+def _existing_result(path: UPath, manifest_sha256: str) -> dict[str, Any]:
+    result = read_json(path, "normalize", [TABLES_RESULT_SCHEMA])
+    if result["manifest_sha256"] != manifest_sha256:
+        raise StorageError(
+            f"{path} was made from another manifest ({result['manifest_sha256']} instead of {manifest_sha256}): "
+            "a snapshot is never changed; remove its folders under tables/ to normalize it again"
+        )
+    return result
+
+
+def _check_counts(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Mapping[str, tuple[int, int]]) -> None:
+    for file in files:
+        read = counts.get(file["path"], (0, 0))[0]
+        if read != file["rows"]:
+            raise DataNotFit(
+                f"{folder / file['path']} has {read} lines, its manifest says {file['rows']}: the capture is damaged; "
+                "capture anew"
+            )
+
+
+def _frames(
+    spark: SparkSession, raw: RawTables, manifest: Mapping[str, Any], counts: Mapping[str, tuple[int, int]]
+) -> dict[str, DataFrame]:
+    """Every table by name."""
+    reports = derive.load_reports(raw)
+    owned = derive.ownership(raw)
+    figures = derive.reported_figures(reports)
+    namespaces = derive.namespaces(raw, owned, figures)
+    return {
+        "brokers": derive.brokers(
+            raw, reports, owned, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
+        ),
+        "bundles": derive.bundles(
+            raw,
+            reports,
+            owned,
+            figures,
+            namespaces,
+            moved=manifest["moved_bundles"],
+            captured_at_ms=manifest["started_at_ms"],
+            bundle_data_interval_minutes=_bundle_data_interval_minutes(raw),
+        ),
+        "topics": derive.topics(raw, owned, namespaces),
+        "namespaces": namespaces,
+        "policies": derive.policies(raw),
+        "settings": derive.settings(raw),
+        "documents": _rows(
+            spark,
+            DOCUMENTS,
+            [{**file, "unreadable_rows": counts.get(file["path"], (0, 0))[1]} for file in manifest["files"]],
+        ),
+        "problems": _problems(spark, raw, figures, manifest),
+    }
+
+
+def _bundle_data_interval_minutes(raw: RawTables) -> int:
+    """How often the leader writes `/loadbalance/bundle-data`; the longest where brokers disagree."""
+    value = sf.expr(f"try_cast(values['{_BUNDLE_DATA_INTERVAL}'] as int)")
+    longest = raw["settings"].agg(sf.max(value)).first()
+    return (longest and longest[0]) or _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES
+
+
+def _problems(spark: SparkSession, raw: RawTables, figures: DataFrame, manifest: Mapping[str, Any]) -> DataFrame:
+    broker_of = _rows(spark, DOCUMENTS, [{**file, "unreadable_rows": 0} for file in manifest["files"]])
+    unreadable = raw.unreadable().join(broker_of.select("path", "broker"), "path", "left")
+    noted = [
+        {"problem": kind, "surface": entry["surface"], "broker": entry["broker"], "detail": entry[reason]}
+        for kind, entries, reason in (("failure", "failures", "error"), ("missing", "missing", "reason"))
+        for entry in manifest[entries]
+    ]
+    return (
+        unreadable.select(
+            sf.lit("unreadable_line").alias("problem"), "surface", "path", "broker", sf.col("text").alias("detail")
+        )
+        .unionByName(derive.bad_names(raw, figures).withColumn("problem", sf.lit("bad_name")), allowMissingColumns=True)
+        .unionByName(
+            derive.bad_boundaries(raw).withColumn("problem", sf.lit("bad_boundaries")), allowMissingColumns=True
+        )
+        .unionByName(_rows(spark, PROBLEMS, noted))
+        .withColumn("detail", sf.substring("detail", 1, 500))
+    )
+
+
+def _rows(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    schema = ", ".join(f"{column.name} {column.type}" for column in table.columns)
+    return spark.createDataFrame([tuple(row.get(column.name) for column in table.columns) for row in rows], schema)
+
+
+def _write(frame: DataFrame, table: Table, folder: UPath) -> None:
+    """Write one table in its declared columns; only `topics` is large enough for more than one file."""
+    columns = [
+        sf.col(column.name).cast(column.type).alias(column.name, metadata={"comment": column.comment})
+        for column in table.columns
+    ]
+    typed = frame.select(*columns)
+    placed = typed if table.name == "topics" else typed.repartition(1)
+    placed.write.mode("overwrite").option("compression", "zstd").parquet(spark_url(folder))

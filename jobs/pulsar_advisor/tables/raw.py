@@ -1,0 +1,211 @@
+"""A raw snapshot as Spark sees it: one explicit schema a surface, for all releases and load managers alike.
+
+A line that doesn't fit its schema, or lacks a field it can't do without, is kept apart and becomes a row of `problems`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from upath import UPath
+
+from pulsar_advisor.model.errors import DataNotFit, StorageError
+
+_RATES = "msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double"
+_USAGE = "struct<usage: double, limit: double>"
+_RESOURCES = ", ".join(f"{name}: {_USAGE}" for name in ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"))
+_BUNDLE_STATS = (
+    f"map<string, struct<{_RATES}, consumerCount: bigint, producerCount: bigint, topics: bigint, cacheSize: bigint>>"
+)
+_AVERAGE = f"struct<{_RATES}, maxSamples: bigint, numSamples: bigint>"
+_BROKER_AVERAGES = ", ".join(
+    f"{term}{rate}: double"
+    for term in ("shortTerm", "longTerm")
+    for rate in ("MsgRateIn", "MsgRateOut", "MsgThroughputIn", "MsgThroughputOut")
+)
+_BOUNDARIES = "bundles: struct<boundaries: array<string>, numBundles: bigint>"
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The shape of one surface's lines, and the fields without which a line means nothing."""
+
+    schema: str
+    required: tuple[str, ...]
+
+
+SURFACES: Final[Mapping[str, Surface]] = {
+    "brokers": Surface(
+        "broker string, webServiceUrl string, version string, leader boolean, available boolean", ("broker",)
+    ),
+    "settings": Surface("origin string, broker string, values map<string, string>", ("origin", "values")),
+    "load_reports": Surface(
+        # Modular (LocalBrokerData) and Simple (LoadReport) side by side: each fills its own fields.
+        f"source string, broker string, readAt bigint, document struct<{_RESOURCES}, {_RATES}, numTopics: bigint, "
+        "numBundles: bigint, numProducers: bigint, numConsumers: bigint, bundles: array<string>, "
+        f"lastStats: {_BUNDLE_STATS}, lastBundleLosses: array<string>, brokerVersionString: string, "
+        "loadManagerClassName: string, startTimestamp: bigint, persistentTopicsEnabled: boolean, "
+        "nonPersistentTopicsEnabled: boolean, webServiceUrl: string, lastUpdate: bigint, "
+        f"systemResourceUsage: struct<{_RESOURCES}>, bundleStats: {_BUNDLE_STATS}, bundleLosses: array<string>, "
+        "timestamp: bigint>",
+        ("source", "broker", "document"),
+    ),
+    "topic_stats": Surface(
+        "broker string, namespace string, range string, domain string, topic string, "
+        f"stats struct<{_RATES}, producerCount: bigint, storageSize: bigint>",
+        ("broker", "namespace", "range", "domain", "topic", "stats"),
+    ),
+    "owned_bundles": Surface(
+        "source string, broker string, bundle string, isActive boolean, readAt bigint, pass string",
+        ("source", "broker", "bundle", "pass"),
+    ),
+    "tenants": Surface("tenant string", ("tenant",)),
+    "namespaces": Surface(
+        f"namespace string, antiAffinityGroup string, document struct<{_BOUNDARIES}, deleted: boolean, "
+        "replication_clusters: array<string>>",
+        ("namespace", "document"),
+    ),
+    "local_policies": Surface(
+        f"namespace string, version bigint, document struct<{_BOUNDARIES}, namespaceAntiAffinityGroup: string>",
+        ("namespace", "document"),
+    ),
+    "isolation_policies": Surface(
+        "name string, document struct<namespaces: array<string>, primary: array<string>, secondary: array<string>, "
+        "auto_failover_policy: struct<policy_type: string, parameters: map<string, string>>, unload_scope: string>",
+        ("name", "document"),
+    ),
+    "failure_domains": Surface("domain string, brokers array<string>", ("domain", "brokers")),
+    "topic_names": Surface(
+        "source string, namespace string, domain string, topic string", ("namespace", "domain", "topic")
+    ),
+    "partitioned_topics": Surface(
+        "namespace string, domain string, topic string, partitions int", ("namespace", "domain", "topic", "partitions")
+    ),
+    "bundle_data": Surface(
+        "bundle string, modifiedAt bigint, "
+        f"document struct<shortTermData: {_AVERAGE}, longTermData: {_AVERAGE}, topics: bigint>",
+        ("bundle", "modifiedAt", "document"),
+    ),
+    "broker_time_averages": Surface(
+        f"broker string, modifiedAt bigint, document struct<{_BROKER_AVERAGES}>", ("broker", "modifiedAt", "document")
+    ),
+    "leader": Surface("source string, broker string", ("source",)),
+}
+
+_HASHED_AT_ONCE = 8
+_BLOCK_BYTES = 4 * 2**20
+
+
+def spark_url(path: UPath) -> str:
+    """The address by which Hadoop's file systems know a path."""
+    if path.protocol in ("", "file"):
+        return f"file://{path.path}"
+    return f"s3a://{path.path}" if path.protocol == "s3" else str(path)
+
+
+def verify_files(folder: UPath, files: Sequence[Mapping[str, Any]]) -> None:
+    """Compare every raw file with its SHA-256 in the manifest. Raises `DataNotFit` naming the first that differs."""
+
+    def digest(path: UPath) -> str:
+        sha256 = hashlib.sha256()
+        with path.open("rb") as content:
+            while block := content.read(_BLOCK_BYTES):
+                sha256.update(block)
+        return sha256.hexdigest()
+
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+        for file, found in zip(
+            files, pool.map(lambda file: _attempt(digest, folder / file["path"]), files), strict=True
+        ):
+            if found != file["sha256"]:
+                raise DataNotFit(
+                    f"{folder / file['path']} is not the file that was captured: SHA-256 {found} instead of "
+                    f"{file['sha256']}; copy the snapshot again, or capture anew"
+                )
+
+
+def _attempt(digest: Any, path: UPath) -> str:
+    try:
+        return str(digest(path))
+    except FileNotFoundError as error:
+        raise DataNotFit(
+            f"{path} is in the manifest but does not exist; copy the snapshot again, or capture anew"
+        ) from error
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class RawTables:
+    """All lines of a snapshot, parsed once: the readable ones by surface, and the rest."""
+
+    all_lines: Mapping[str, DataFrame]
+
+    def __getitem__(self, surface: str) -> DataFrame:
+        """The readable lines of one surface; none where the surface wasn't captured."""
+        return self.all_lines[surface].where("not _unreadable").drop("_text", "_path", "_unreadable")
+
+    def unreadable(self) -> DataFrame:
+        """(surface, path, text) of every line that can't be used."""
+        return _union(
+            lines.where("_unreadable").select(
+                sf.lit(surface).alias("surface"),
+                sf.col("_path").alias("path"),
+                # A line that parsed but lacks a required field has no text of its own: say what it was read as.
+                sf.coalesce("_text", sf.to_json(sf.struct(*SURFACES[surface].required))).alias("text"),
+            )
+            for surface, lines in self.all_lines.items()
+        )
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Path of each file that has lines -> (lines, unreadable lines among them)."""
+        counted = _union(
+            lines.groupBy(sf.col("_path").alias("path")).agg(
+                sf.count("*").alias("lines"), sf.count_if("_unreadable").alias("unreadable")
+            )
+            for lines in self.all_lines.values()
+        )
+        return {row["path"]: (row["lines"], row["unreadable"]) for row in counted.collect()}
+
+    def release(self) -> None:
+        """Give back the memory and disk that the parsed lines hold."""
+        for lines in self.all_lines.values():
+            lines.unpersist()
+
+
+def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]]) -> RawTables:
+    """Parse all raw files of a snapshot's folder, each once, on disk where memory is short."""
+    return RawTables(
+        {
+            name: _read(spark, surface, [spark_url(folder / file["path"]) for file in files if file["surface"] == name])
+            for name, surface in SURFACES.items()
+        }
+    )
+
+
+def _read(spark: SparkSession, surface: Surface, urls: Sequence[str]) -> DataFrame:
+    schema = f"{surface.schema}, _text string"
+    unusable = " or ".join(["_text is not null", *(f"`{field}` is null" for field in surface.required)])
+    if urls:
+        lines = spark.read.schema(schema).option("columnNameOfCorruptRecord", "_text").json(list(urls))
+        # Folders are `cluster=<c>/snapshot=<id>`, so what follows the last of them is the path in the manifest.
+        path = sf.regexp_extract(sf.col("_metadata.file_path"), r"/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
+    else:
+        lines = spark.createDataFrame([], schema)
+        path = sf.lit("")
+    marked = lines.withColumns({"_path": path, "_unreadable": sf.expr(unusable)})
+    return marked.persist(StorageLevel.MEMORY_AND_DISK) if urls else marked
+
+
+def _union(frames: Any) -> DataFrame:
+    first, *others = frames
+    for other in others:
+        first = first.unionByName(other)
+    return first

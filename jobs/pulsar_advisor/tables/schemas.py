@@ -1,0 +1,263 @@
+"""The tables of a snapshot: every column with its type, unit, meaning and source (`docs/tables.md` shows them)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+RAW_SNAPSHOT_SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
+TABLES_RESULT_SCHEMA: Final = "pulsar-advisor/tables-result/1"
+VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/1"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: Spark SQL type, and a comment that names unit and source."""
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what a row is, by which columns it is unique, and its columns."""
+
+    name: str
+    row: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+
+def _required(name: str, type_: str, comment: str) -> Column:
+    return Column(name, type_, comment, nullable=False)
+
+
+def _rates(prefix: str, of: str) -> tuple[Column, ...]:
+    """The four traffic figures, in the order of `model.cluster_state.FIGURES`."""
+    return (
+        Column(f"{prefix}msg_rate_in_per_s", "double", f"messages/s in; {of} `msgRateIn`"),
+        Column(f"{prefix}msg_rate_out_per_s", "double", f"messages/s out; {of} `msgRateOut`"),
+        Column(f"{prefix}msg_throughput_in_bytes_per_s", "double", f"bytes/s in; {of} `msgThroughputIn`"),
+        Column(f"{prefix}msg_throughput_out_bytes_per_s", "double", f"bytes/s out; {of} `msgThroughputOut`"),
+    )
+
+
+_VIEW = _required(
+    "view",
+    "string",
+    "`fresh`: figures of the REST load reports; `published`: of the reports in ZooKeeper (leader's view)",
+)
+_KIND = _required("kind", "string", "`user`, `system` (`pulsar/system`), `heartbeat` or `sla_monitor`; by name")
+
+BROKERS: Final = Table(
+    "brokers",
+    "one broker in one view",
+    ("view", "broker"),
+    (
+        _VIEW,
+        _required("broker", "string", "broker id, `host:port`; surface brokers, or whoever reported"),
+        Column("web_service_url", "string", "surface brokers, else the report's `webServiceUrl`"),
+        Column("version", "string", "surface brokers, else the report's `brokerVersionString`"),
+        Column(
+            "load_manager_class_name", "string", "report `loadManagerClassName` (3.0 and later), else runtime setting"
+        ),
+        _required("is_leader", "boolean", "surface leader: ZooKeeper before REST"),
+        _required("available", "boolean", "registered as active; surface brokers"),
+        _required("complete", "boolean", "false where the manifest names the broker as incomplete or it has no report"),
+        Column("failure_domain", "string", "surface failure_domains; null in none"),
+        _required("reported", "boolean", "whether this view has a load report of the broker"),
+        Column("report_updated_at_ms", "bigint", "epoch ms; report `lastUpdate` (Modular), `timestamp` (Simple)"),
+        Column("report_read_at_ms", "bigint", "epoch ms; when capture read the report"),
+        Column("start_timestamp_ms", "bigint", "epoch ms; report `startTimestamp` (3.0 and later)"),
+        *(
+            Column(f"{resource}_{side}", "double", f"{unit}; report `{field}.{side}`")
+            for resource, field, unit in (
+                ("cpu", "cpu", "percent points of one core"),
+                ("memory", "memory", "MiB of JVM heap"),
+                ("direct_memory", "directMemory", "MiB"),
+                ("bandwidth_in", "bandwidthIn", "kbit/s"),
+                ("bandwidth_out", "bandwidthOut", "kbit/s"),
+            )
+            for side in ("usage", "limit")
+        ),
+        *_rates("", "the report's total"),
+        Column("topics", "bigint", "loaded topics; report `numTopics`"),
+        Column("bundles", "bigint", "report `numBundles`"),
+        Column("producers", "bigint", "report `numProducers`"),
+        Column("consumers", "bigint", "report `numConsumers`"),
+        _required("listed_bundles", "bigint", "length of the report's `bundles`"),
+        _required(
+            "bundles_with_figures", "bigint", "length of the report's `lastStats` (Modular), `bundleStats` (Simple)"
+        ),
+        _required("owned_bundles", "bigint", "bundles the broker owns at the end of the capture; see bundles.owner"),
+        Column("persistent_topics_enabled", "boolean", "report `persistentTopicsEnabled`"),
+        Column("non_persistent_topics_enabled", "boolean", "report `nonPersistentTopicsEnabled`"),
+        *_rates("stored_short_term_", "sum over the broker's bundles of short averages, broker_time_averages"),
+        *_rates("stored_long_term_", "sum over the broker's bundles of long averages, broker_time_averages"),
+        Column("stored_averages_modified_at_ms", "bigint", "epoch ms; when the leader last wrote those sums"),
+    ),
+)
+
+BUNDLES: Final = Table(
+    "bundles",
+    "one bundle range in one view: every range of the boundaries, and every other one that is owned or has figures",
+    ("view", "bundle"),
+    (
+        _VIEW,
+        _required("bundle", "string", "`tenant/namespace/0x........_0x........`"),
+        _required("namespace", "string", "everything before the last slash"),
+        _required("lower", "bigint", "lower bound of the hash range, inclusive"),
+        _required("upper", "bigint", "upper bound, exclusive but for 0xffffffff"),
+        _KIND,
+        _required(
+            "in_boundaries",
+            "boolean",
+            "whether the range is one of the namespace's; that of a heartbeat or SLA namespace is the full one",
+        ),
+        Column("owner", "string", "broker id; `/namespace` nodes first, else ownedNamespaces, end pass; null: unowned"),
+        Column("owner_source", "string", "`zookeeper` or `rest`; null: unowned"),
+        Column("owner_in_zookeeper", "string", "broker id of the `/namespace` node, end pass"),
+        _required("claimed_by", "array<string>", "brokers that list the bundle in ownedNamespaces, end pass; sorted"),
+        _required("is_active", "boolean", "false while the bundle is being unloaded: its owner's entry is disabled"),
+        _required("moved", "boolean", "owner changed between begin and end of the capture"),
+        _required("listed", "boolean", "whether the owner's report lists the bundle among its `bundles`"),
+        _required("reported", "boolean", "whether some broker's report has figures of it"),
+        _required("reported_by", "array<string>", "brokers whose reports have figures of it; sorted"),
+        Column("figures_broker", "string", "whose figures these are: the owner's, else the latest reporting broker's"),
+        *_rates("", "report"),
+        Column("topics", "bigint", "loaded topics; report `topics`"),
+        Column("producers", "bigint", "report `producerCount`"),
+        Column("consumers", "bigint", "report `consumerCount`"),
+        Column("cache_size_bytes", "bigint", "report `cacheSize`"),
+        *_rates("short_term_", "average over at most 10 samples of"),
+        _required("short_term_samples", "bigint", "samples in the short average"),
+        *_rates("long_term_", "average over at most 1000 samples of"),
+        _required("long_term_samples", "bigint", "samples in the long average"),
+        _required(
+            "averages_origin",
+            "string",
+            "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary; "
+            "`one_sample`: this snapshot's figures; `default`: Pulsar's figures for a bundle nobody reported",
+        ),
+        Column("bundle_data_modified_at_ms", "bigint", "epoch ms; when the leader last wrote the bundle's node"),
+        Column("last_unloaded_at_ms", "bigint", "epoch ms of the last known unload"),
+        Column(
+            "last_unloaded_origin",
+            "string",
+            "`report_losses`: named in a report's `lastBundleLosses`, at that report's time; "
+            "`moved_in_capture`: owner changed during the capture",
+        ),
+    ),
+)
+
+TOPICS: Final = Table(
+    "topics",
+    "one topic that exists by name or is loaded: partitions, not parents; system topics included",
+    ("topic",),
+    (
+        _required("topic", "string", "complete name, `domain://tenant/namespace/local name`"),
+        _required("namespace", "string", "`tenant/namespace`"),
+        _required("domain", "string", "`persistent` or `non-persistent`"),
+        _required("hash", "bigint", "CRC-32 of the UTF-8 bytes of the complete name, unsigned"),
+        Column("lower", "bigint", "lower bound of the boundary range that holds the hash; null: no range does"),
+        Column("upper", "bigint", "its upper bound"),
+        _required("named", "boolean", "whether topic lists, managed ledgers or partition counts name it"),
+        _required("loaded", "boolean", "whether some broker's topic statistics have it"),
+        Column("broker", "string", "whose statistics: the owner's if it has some; null: not loaded"),
+        Column("reported_range", "string", "range under which the broker reported the topic"),
+        _required("reports", "bigint", "number of brokers that have statistics of it"),
+        *_rates("", "topic statistics (three decimals)"),
+        Column("producers", "bigint", "topic statistics `producerCount`"),
+        Column("storage_size_bytes", "bigint", "topic statistics `storageSize`"),
+    ),
+)
+
+NAMESPACES: Final = Table(
+    "namespaces",
+    "one namespace; heartbeat and SLA namespaces only where a bundle of theirs was seen",
+    ("namespace",),
+    (
+        _required("namespace", "string", "`tenant/namespace`, or `tenant/cluster/namespace` up to 4.1"),
+        _KIND,
+        _required("listed", "boolean", "whether the admin API listed it"),
+        _required("deleted", "boolean", "policies `deleted`: being deleted, none of its bundles are in the tables"),
+        Column("anti_affinity_group", "string", "local policies, else the admin API"),
+        Column("boundaries", "array<bigint>", "ascending bounds of the ranges, as given"),
+        Column(
+            "boundaries_origin",
+            "string",
+            "`local_policies` (ZooKeeper), `policies` (REST) or `implied` (one full range)",
+        ),
+        _required(
+            "boundaries_agree", "boolean", "false where ZooKeeper and REST gave different boundaries: a split in flight"
+        ),
+        Column("declared_bundles", "bigint", "the document's own `numBundles`"),
+        Column("local_policies_version", "bigint", "node version: the compare-and-set token of a split"),
+        Column("replication_clusters", "array<string>", "policies `replication_clusters`"),
+    ),
+)
+
+POLICIES: Final = Table(
+    "policies",
+    "one namespace isolation policy",
+    ("name",),
+    (
+        _required("position", "bigint", "order in which Pulsar gave them: the first match wins"),
+        _required("name", "string", "name of the policy"),
+        _required("namespaces", "array<string>", "regular expressions, matched against whole namespace names"),
+        _required("primary", "array<string>", "regular expressions, matched against whole host names without port"),
+        _required("secondary", "array<string>", "as primary"),
+        Column("policy_type", "string", "`auto_failover_policy.policy_type`"),
+        Column("min_limit", "int", "brokers; `parameters.min_limit`"),
+        Column("usage_threshold_percent", "int", "percent; `parameters.usage_threshold`"),
+        Column("unload_scope", "string", "`unload_scope` (4.0 and later)"),
+    ),
+)
+
+SETTINGS: Final = Table(
+    "settings",
+    "one configuration value",
+    ("origin", "broker", "key"),
+    (
+        _required("origin", "string", "`runtime` (of a broker) or `dynamic` (metadata store)"),
+        Column("broker", "string", "broker id; null for dynamic values"),
+        _required("key", "string", "Pulsar's key name"),
+        Column("value", "string", "text as Pulsar gave it; empty where Pulsar has null"),
+    ),
+)
+
+DOCUMENTS: Final = Table(
+    "documents",
+    "one raw file: where the rows of the other tables come from",
+    ("path",),
+    (
+        _required("path", "string", "relative to the raw snapshot's folder"),
+        _required("surface", "string", "what was read; see formats"),
+        Column("broker", "string", "broker id, where the file is one broker's"),
+        _required("bytes", "bigint", "size of the file, compressed"),
+        _required("sha256", "string", "of the file, verified before use"),
+        _required("rows", "bigint", "lines, as the manifest counts them; all were read"),
+        _required("unreadable_rows", "bigint", "lines that became rows of `problems`"),
+    ),
+)
+
+PROBLEMS: Final = Table(
+    "problems",
+    "something that was captured, or should have been, and is in no other table",
+    (),
+    (
+        _required(
+            "problem",
+            "string",
+            "`unreadable_line`, `bad_name`, `bad_boundaries`, `failure` or `missing` (from the manifest)",
+        ),
+        _required("surface", "string", "what was read; see formats"),
+        Column("path", "string", "raw file, relative to the raw snapshot's folder"),
+        Column("broker", "string", "broker id, where one is concerned"),
+        _required("detail", "string", "the line or value cut to 500 characters, or the reason"),
+    ),
+)
+
+TABLES: Final = (BROKERS, BUNDLES, TOPICS, NAMESPACES, POLICIES, SETTINGS, DOCUMENTS, PROBLEMS)

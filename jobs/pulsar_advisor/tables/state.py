@@ -1,0 +1,254 @@
+"""From tables to `ClusterState`: Parquet columns through Arrow into sorted numpy arrays, without a loop over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from pulsar_advisor.model.cluster_state import (
+    AVERAGES_ORIGINS,
+    NOBODY,
+    Booleans,
+    Brokers,
+    Bundles,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+    IsolationPolicy,
+    Namespaces,
+    Topics,
+    View,
+)
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
+from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
+
+_RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
+_FIGURES: Final = (
+    "msg_rate_in_per_s",
+    "msg_rate_out_per_s",
+    "msg_throughput_in_bytes_per_s",
+    "msg_throughput_out_bytes_per_s",
+)
+_RING: Final = 2**32
+
+
+def cluster_state(root: Root, snapshot: str, view: View = "fresh") -> ClusterState:
+    """One view of a snapshot's tables.
+
+    What a validation result excludes is marked: such brokers aren't `complete`, such bundles (and those of such
+    namespaces) aren't `usable`. Raises `UsageError` if the snapshot wasn't normalized, `DataNotFit` if it has no such
+    view.
+    """
+    manifest = _manifest(root, snapshot)
+    excluded = _excluded(root, snapshot)
+    broker_rows = _sorted(read_table(root, snapshot, "brokers", view), "broker")
+    if not len(broker_rows):
+        reason = (
+            "capture found no load reports in ZooKeeper; use the fresh view"
+            if view == "published"
+            else "it has no brokers; capture anew"
+        )
+        raise DataNotFit(f"snapshot {snapshot} of cluster '{root.cluster}' has no view '{view}': {reason}")
+    namespace_rows = _sorted(read_table(root, snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
+    bundle_rows = _sorted(read_table(root, snapshot, "bundles", view), "namespace", "lower", "upper")
+    topic_rows = _sorted(read_table(root, snapshot, "topics"), "namespace", "topic")
+    # A bundle may be owned, or a topic loaded, in a namespace that no listing knows.
+    seen = [rows["namespace"].unique() for rows in (namespace_rows, bundle_rows, topic_rows)]
+    namespace_names = pc.unique(pa.chunked_array(seen))
+    namespace_names = namespace_names.take(pc.sort_indices(namespace_names))
+    broker_ids = broker_rows["broker"].combine_chunks()
+    bundles = _bundles(bundle_rows, broker_ids, namespace_names, excluded)
+    return ClusterState(
+        cluster=root.cluster,
+        cluster_name=manifest["identity"]["cluster_name"],
+        snapshot=snapshot,
+        captured_at_ms=manifest["started_at_ms"],
+        view=view,
+        pulsar_version=manifest["pulsar_version"],
+        load_manager=manifest["load_manager"],
+        leader=next(iter(np.flatnonzero(_booleans(broker_rows["is_leader"])).tolist()), NOBODY),
+        brokers=_brokers(broker_rows, excluded),
+        namespaces=_namespaces(namespace_rows, namespace_names),
+        bundles=bundles,
+        topics=_topics(topic_rows, namespace_names, bundles),
+        topic_listing_complete=_topic_listing_complete(manifest),
+        isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
+        failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
+    )
+
+
+def settings_inputs(root: Root, snapshot: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Pulsar's version, the leader's runtime configuration, and the dynamic values: what settings are resolved from.
+
+    Where the leader's configuration is missing, that of the first broker that has one stands in.
+    """
+    manifest = _manifest(root, snapshot)
+    rows = _sorted(read_table(root, snapshot, "settings"), "origin", "broker", "key")
+    runtime = rows.filter(pc.field("origin") == "runtime")
+    holders = runtime["broker"].unique().to_pylist()
+    holder = manifest["leader"] if manifest["leader"] in holders else next(iter(holders), None)
+    return (
+        manifest["pulsar_version"],
+        _mapping(runtime.filter(pc.field("broker") == holder)) if holder else {},
+        _mapping(rows.filter(pc.field("origin") == "dynamic")),
+    )
+
+
+def read_table(root: Root, snapshot: str, table: str, view: View | None = None) -> pa.Table:
+    """One table of a snapshot, or the rows of one view of it. Raises `UsageError` if it wasn't normalized."""
+    read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
+    folder = root.folder(f"tables/{table}", snapshot)
+    rows = ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
+    return rows.to_table(filter=None if view is None else pc.field("view") == view)
+
+
+def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
+    return read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+
+
+def _excluded(root: Root, snapshot: str) -> dict[str, list[str]]:
+    """Scope -> names that validation takes out of the running."""
+    path = root.folder("validation", snapshot) / RESULT
+    if not path.exists():
+        return {}
+    excluded: dict[str, list[str]] = {}
+    for result in read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])["results"]:
+        excluded.setdefault(result["scope"], []).extend(result["excluded"])
+    return excluded
+
+
+def _sorted(rows: pa.Table, *columns: str) -> pa.Table:
+    return rows.sort_by([(column, "ascending") for column in columns])
+
+
+def _brokers(rows: pa.Table, excluded: dict[str, list[str]]) -> Brokers:
+    return Brokers(
+        ids=tuple(rows["broker"].to_pylist()),
+        usage=_floats(rows, (f"{resource}_usage" for resource in _RESOURCES)),
+        limit=_floats(rows, (f"{resource}_limit" for resource in _RESOURCES)),
+        traffic=_floats(rows, _FIGURES),
+        topics=_integers(rows["topics"]),
+        bundles=_integers(rows["listed_bundles"]),
+        producers=_integers(rows["producers"]),
+        consumers=_integers(rows["consumers"]),
+        report_updated_at_ms=_integers(rows["report_updated_at_ms"]),
+        complete=_booleans(rows["complete"]) & ~_among(rows["broker"], excluded.get("broker", [])),
+        available=_booleans(rows["available"]),
+        # A broker whose report doesn't say serves both, as all do by default.
+        persistent_topics_enabled=_booleans(pc.fill_null(rows["persistent_topics_enabled"], True)),
+        non_persistent_topics_enabled=_booleans(pc.fill_null(rows["non_persistent_topics_enabled"], True)),
+        versions=tuple(pc.fill_null(rows["version"], "").to_pylist()),
+        load_manager_class_names=tuple(pc.fill_null(rows["load_manager_class_name"], "").to_pylist()),
+        start_timestamps_ms=_integers(rows["start_timestamp_ms"]),
+    )
+
+
+def _namespaces(rows: pa.Table, names: pa.Array) -> Namespaces:
+    found = pc.index_in(names, value_set=rows["namespace"].combine_chunks())
+    return Namespaces(
+        names=tuple(names.to_pylist()),
+        anti_affinity_groups=tuple(rows["anti_affinity_group"].take(found).to_pylist()),
+    )
+
+
+def _bundles(rows: pa.Table, broker_ids: pa.Array, namespaces: pa.Array, excluded: dict[str, list[str]]) -> Bundles:
+    usable = ~_among(rows["bundle"], excluded.get("bundle", []))
+    usable &= ~_among(rows["namespace"], excluded.get("namespace", []))
+    return Bundles(
+        namespace=_positions(rows["namespace"], namespaces),
+        lower=_integers(rows["lower"]),
+        upper=_integers(rows["upper"]),
+        owner=_positions(rows["owner"], broker_ids),
+        in_boundaries=_booleans(rows["in_boundaries"]),
+        reported=_booleans(rows["reported"]),
+        listed=_booleans(rows["listed"]),
+        usable=usable,
+        traffic=_floats(rows, _FIGURES),
+        topics=_integers(rows["topics"]),
+        producers=_integers(rows["producers"]),
+        consumers=_integers(rows["consumers"]),
+        cache_size_bytes=_integers(rows["cache_size_bytes"]),
+        short_term=_floats(rows, (f"short_term_{figure}" for figure in _FIGURES)),
+        short_term_samples=_integers(rows["short_term_samples"]),
+        long_term=_floats(rows, (f"long_term_{figure}" for figure in _FIGURES)),
+        long_term_samples=_integers(rows["long_term_samples"]),
+        averages_origin=_positions(rows["averages_origin"], pa.array(AVERAGES_ORIGINS)).astype(np.uint8),
+        last_unloaded_at_ms=_integers(rows["last_unloaded_at_ms"]),
+    )
+
+
+def _topics(rows: pa.Table, namespaces: pa.Array, bundles: Bundles) -> Topics:
+    namespace = _positions(rows["namespace"], namespaces)
+    lower = _integers(pc.fill_null(rows["lower"], -1))
+    candidates = np.flatnonzero(bundles.in_boundaries)
+    keys = bundles.namespace[candidates].astype(np.int64) * _RING + bundles.lower[candidates]
+    wanted = namespace.astype(np.int64) * _RING + lower
+    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    found = (lower >= 0) & (keys[at] == wanted) if len(keys) else np.zeros(len(rows), np.bool_)
+    bundle = np.where(found, candidates[at], NOBODY) if len(keys) else np.full(len(rows), NOBODY)
+    return Topics(
+        names=rows["topic"].to_numpy(),
+        namespace=namespace,
+        bundle=bundle.astype(np.int32),
+        hash=_integers(rows["hash"]),
+        loaded=_booleans(rows["loaded"]),
+        traffic=_floats(rows, _FIGURES),
+    )
+
+
+def _isolation_policies(rows: pa.Table) -> tuple[IsolationPolicy, ...]:
+    return tuple(
+        IsolationPolicy(
+            name=row["name"],
+            namespaces=tuple(row["namespaces"]),
+            primary=tuple(row["primary"]),
+            secondary=tuple(row["secondary"]),
+            min_limit=row["min_limit"] or 0,
+            usage_threshold=row["usage_threshold_percent"] or 0,
+        )
+        for row in _sorted(rows, "position").to_pylist()
+    )
+
+
+def _topic_listing_complete(manifest: dict[str, Any]) -> bool:
+    listings = {"topic_names", "partitioned_topics"}
+    captured = {file["surface"] for file in manifest["files"]}
+    gaps = {entry["surface"] for entry in (*manifest["missing"], *manifest["failures"])}
+    return listings <= captured and not listings & gaps
+
+
+def _mapping(rows: pa.Table) -> dict[str, str]:
+    return dict(zip(rows["key"].to_pylist(), pc.fill_null(rows["value"], "").to_pylist(), strict=True))
+
+
+def _floats(rows: pa.Table, columns: Iterable[str]) -> Floats:
+    """Columns side by side as doubles; what nobody reported is zero, as in a fresh record of Pulsar's."""
+    return np.column_stack([pc.fill_null(rows[column], 0.0).to_numpy() for column in columns])
+
+
+def _integers(column: pa.ChunkedArray) -> Integers:
+    """64-bit integers; what nobody reported is zero."""
+    values: Integers = pc.fill_null(column, 0).to_numpy().astype(np.int64, copy=False)
+    return values
+
+
+def _booleans(column: pa.ChunkedArray) -> Booleans:
+    values: Booleans = column.to_numpy()
+    return values
+
+
+def _among(column: pa.ChunkedArray, names: list[str]) -> Booleans:
+    return _booleans(pc.is_in(column, value_set=pa.array(names, pa.string())))
+
+
+def _positions(column: pa.ChunkedArray, names: pa.Array) -> Indices:
+    """Position of each value among the names; NOBODY where it is null or isn't among them."""
+    positions: Indices = pc.fill_null(pc.index_in(column, value_set=names), NOBODY).to_numpy().astype(np.int32)
+    return positions
