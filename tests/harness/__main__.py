@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness import load
+from harness import children, load
 from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE, RELEASES, LiveClusterUnavailable, class_path
 from harness.cluster import ClusterDidNotStart, ClusterOptions, LiveCluster
@@ -28,7 +28,6 @@ LOAD_STATE = STATE / "load.json"
 TOKEN_FILE = STATE / "admin.token"
 
 STOP_LIMIT_S = 20
-LOAD_LIMIT_S = 180
 START_LIMIT_S = 180
 
 
@@ -178,7 +177,7 @@ def _load(arguments: argparse.Namespace) -> None:
     )
     _write_state(LOAD_STATE, {"process": _identity(generator.pid)})
     try:
-        print(load.wait_until_steady(generator, log, LOAD_LIMIT_S))
+        print(load.wait_until_steady(generator, log))
     except load.LoadDidNotStart as error:
         _stop(LOAD_STATE)
         raise PlayError(str(error)) from error
@@ -223,11 +222,10 @@ def _admin(state: dict[str, Any]) -> AdminApi:
 
 
 def _start_detached(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "harness", *arguments],
-            env=environment,
+            env=children.environment(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -17,19 +17,23 @@ def start(command: Sequence[str | Path], log: Path, *, wrapper: Sequence[str] = 
 
     `wrapper` is a command that ends by executing its last arguments, so that the handle is the child's own.
     """
-    # JAVA_TOOL_OPTIONS of the user's shell would change the flags of every JVM.
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
     # Innermost: entering a user namespace (a wrapper may) clears the signal.
     with log.open("ab") as output:
         return subprocess.Popen(
             [*wrapper, *_DIE_WITH_PARENT, *map(str, command)],
             cwd=log.parent,
-            env=environment,
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, made fit for children: they find this package, and JVMs take only our flags."""
+    inherited = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
+    return inherited | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

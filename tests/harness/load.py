@@ -11,12 +11,17 @@ from __future__ import annotations
 import itertools
 import random
 import subprocess
+import sys
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import children
 from harness.admin_api import AdminApi
+from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 
 SUBSCRIPTION = "harness"
@@ -25,7 +30,8 @@ STEADY = "load is steady"
 """The line of the generator's output that tells that everything is connected and placed."""
 
 TICK_S = 0.1
-PLACEMENT_LIMIT_S = 120
+PLACEMENT_LIMIT_S = 60
+STEADY_LIMIT_S = 120
 
 _NAMESPACES = {
     "retail/orders": 4,
@@ -213,18 +219,45 @@ def generator_arguments(
     return [*arguments, "--place"] if placed else arguments
 
 
-def wait_until_steady(generator: subprocess.Popen[bytes], log: Path, limit_s: float) -> str:
+def wait_until_steady(generator: subprocess.Popen[bytes], log: Path) -> str:
     """What the generator says about the load once it is steady.
 
     Raises:
         LoadDidNotStart: it ended, or did not get there within the limit.
     """
-    deadline = time.monotonic() + limit_s
+    deadline = time.monotonic() + STEADY_LIMIT_S
     while STEADY not in (printed := log.read_text(encoding="utf-8")):
         if generator.poll() is not None or time.monotonic() > deadline:
             raise LoadDidNotStart(f"The load did not get steady; its output {log} is:\n{printed}")
         time.sleep(TICK_S)
     return next(line for line in printed.splitlines() if line.startswith(STEADY))
+
+
+@contextmanager
+def running_load(cluster: LiveCluster, seed: int = DEFAULT_SEED) -> Iterator[Workload]:
+    """The load on this cluster, steady, from a process of its own that ends with the block.
+
+    Raises:
+        LoadDidNotStart: it ended, or wasn't steady within `STEADY_LIMIT_S`.
+    """
+    token_file = None
+    if cluster.tokens:
+        token_file = cluster.directory / "load.token"
+        token_file.write_text(cluster.tokens.super_user, encoding="utf-8")
+    arguments = generator_arguments(
+        cluster.admin_urls,
+        cluster.service_url,
+        token_file=token_file,
+        seed=seed,
+        placed=cluster.options.load_manager != "simple",
+    )
+    log = cluster.directory / "load.log"
+    generator = children.start([sys.executable, "-m", "harness", *arguments], log)
+    try:
+        wait_until_steady(generator, log)
+        yield skewed_workload(seed)
+    finally:
+        children.kill(generator)
 
 
 def _ignore_result(_result: object, _message_id: object) -> None:

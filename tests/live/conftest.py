@@ -1,0 +1,67 @@
+"""Real brokers for tests: one shared cluster, the same under load, and a factory for every other kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from harness.artifacts import LiveClusterUnavailable
+from harness.cluster import ClusterOptions, LiveCluster
+from harness.load import running_load
+from harness.skew import wait_for_skew
+
+REQUIRE_LIVE = "PULSAR_ADVISOR_REQUIRE_LIVE"
+"""Set to 1 where a missing artifact repository must fail the tests instead of skipping them."""
+
+StartCluster = Callable[[ClusterOptions], LiveCluster]
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
+    """Three 4.0.8 brokers, Modular load manager, CPU sensor where possible; shared by the whole session."""
+    with ExitStack() as running:
+        yield _start(ClusterOptions(), running, request.session)
+
+
+@pytest.fixture(scope="session")
+def loaded_cluster(cluster: LiveCluster) -> Iterator[LiveCluster]:
+    """The shared cluster under the skewed load, its first broker hot (where CPU can differ)."""
+    with running_load(cluster):
+        if cluster.has_cpu_skew:
+            wait_for_skew(cluster.admin)
+        yield cluster
+
+
+@pytest.fixture
+def skewed_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
+    """The loaded cluster, for tests that need unequal CPU."""
+    if not loaded_cluster.has_cpu_skew:
+        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+    return loaded_cluster
+
+
+@pytest.fixture
+def start_cluster(request: pytest.FixtureRequest) -> Iterator[StartCluster]:
+    """Start a cluster of any kind for one test."""
+    with ExitStack() as running:
+        yield lambda options: _start(options, running, request.session)
+
+
+def _start(options: ClusterOptions, running: ExitStack, session: pytest.Session) -> LiveCluster:
+    failed_before = session.testsfailed
+    cluster = LiveCluster(options)
+    try:
+        running.enter_context(cluster)
+    except LiveClusterUnavailable as error:
+        if os.environ.get(REQUIRE_LIVE) == "1":
+            raise
+        pytest.skip(str(error))
+
+    def keep_logs_of_failures() -> None:
+        cluster.keep_logs = session.testsfailed > failed_before
+
+    running.callback(keep_logs_of_failures)
+    return cluster
