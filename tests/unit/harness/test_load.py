@@ -1,0 +1,39 @@
+"""The load's shape, before any broker sees it."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.load import bundle_range, skewed_workload, topic_hash
+
+
+def test_the_same_seed_gives_the_same_workload_and_another_seed_another() -> None:
+    assert skewed_workload(7) == skewed_workload(7)
+    assert skewed_workload(7) != skewed_workload(8)
+
+
+def test_bundle_ranges_tile_the_ring_as_pulsar_writes_them() -> None:
+    assert [bundle_range(index, 4) for index in range(4)] == [
+        (0x00000000, 0x40000000),
+        (0x40000000, 0x80000000),
+        (0x80000000, 0xC0000000),
+        (0xC0000000, 0xFFFFFFFF),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_hot_bundle_has_even_halves_that_are_under_the_threshold_when_split(seed: int) -> None:
+    checkout = [topic for topic in skewed_workload(seed).topics if "checkout" in topic.name]
+    halves = [
+        2 * sum(topic.messages_per_s for topic in checkout if (topic_hash(topic.name) < 0x20000000) is lower)
+        for lower in (True, False)
+    ]
+    assert sum(halves) > 500
+    assert max(halves) < 500
+
+
+def test_every_placed_bundle_has_a_plain_topic_to_look_up() -> None:
+    workload = skewed_workload()
+    for bundle in workload.brokers:
+        low, high = (int(boundary, 16) for boundary in bundle.rpartition("/")[2].split("_"))
+        assert low <= topic_hash(workload.topic_inside(bundle)) < high
