@@ -1,0 +1,251 @@
+"""The brokers before and after a plan, and which bundles and topics make each of them hot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, ClusterState, Floats
+from pulsar_advisor.model.plan import Forecast, Plan, PlannedSetting
+from pulsar_advisor.model.resource_usage import percent
+
+BROKERS_SHOWN: Final = 40
+HOT_BROKERS_SHOWN: Final = 20
+SHARES_SHOWN: Final = 10
+
+OVERLOAD_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
+_ABOVE_MEAN_KEY: Final = "loadBalancerBrokerThresholdShedderPercentage"
+
+
+@dataclass(frozen=True)
+class BrokerRow:
+    """One broker. Usage is the weighted maximum, 0..1; `resource_percent` is each resource unweighted, 0..100."""
+
+    id: str
+    before_ratio: float | None
+    after_ratio: float | None
+    bundles_before: int
+    bundles_after: int
+    msg_rate_per_s: float | None
+    throughput_bytes_per_s: float | None
+    resource_percent: Mapping[str, float | None]
+    deciding_resource: str | None
+    """The resource whose share is the broker's usage; None where a weight other than one hides it."""
+    leader: bool
+    available: bool
+    complete: bool
+
+    @property
+    def touched(self) -> bool:
+        """Whether the plan changes this broker."""
+        return (self.before_ratio, self.bundles_before) != (self.after_ratio, self.bundles_after)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How usage (ratio) is spread over all brokers; `standard_deviation` is the plan's own figure."""
+
+    minimum: float | None
+    median: float | None
+    ninetieth_percentile: float | None
+    maximum: float | None
+    mean: float | None
+    standard_deviation: float | None
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A usage (ratio) at which something happens, and what."""
+
+    label: str
+    ratio: float
+
+
+@dataclass(frozen=True)
+class BrokerTable:
+    """The brokers worth a line: those the plan touches, then the hottest; sorted by usage before."""
+
+    rows: tuple[BrokerRow, ...]
+    total: int
+    before: Spread
+    after: Spread
+    thresholds: tuple[Threshold, ...]
+    model: str
+    """Name of the prediction model."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a bundle or topic contributes to its broker; shares (ratio) are None where the broker reports nothing."""
+
+    name: str
+    bundle: str
+    msg_rate_per_s: float
+    throughput_bytes_per_s: float
+    msg_rate_share: float | None
+    throughput_share: float | None
+    step: str | None
+    """The step of the plan that moves or splits it."""
+
+
+@dataclass(frozen=True)
+class HotBroker:
+    """A broker and its largest bundles and loaded topics, by the larger of their two shares."""
+
+    broker: BrokerRow
+    bundles: tuple[Share, ...]
+    bundles_total: int
+    topics: tuple[Share, ...]
+    topics_total: int
+
+
+def thresholds_of(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[Threshold, ...]:
+    """The lines a broker must not cross: overload, and for ThresholdShedder mean usage plus its threshold."""
+    lines = []
+    overload = percentage_setting(settings, OVERLOAD_KEY)
+    if overload is not None:
+        lines.append(Threshold("overloaded", overload / 100))
+    above_mean = percentage_setting(settings, _ABOVE_MEAN_KEY)
+    mean = plan.predicted.before.mean_ratio
+    if plan.shedder == "ThresholdShedder" and above_mean is not None and mean is not None:
+        lines.append(Threshold(f"mean + {above_mean:g} %", mean + above_mean / 100))
+    return tuple(lines)
+
+
+def percentage_setting(settings: Mapping[str, PlannedSetting], key: str) -> float | None:
+    """A setting's number (0..100), None where it isn't among the settings or isn't a number."""
+    try:
+        return float(settings[key].value)
+    except (KeyError, ValueError):
+        return None
+
+
+def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]:
+    """All brokers, the hottest first; without a plan usage is not known and message rate decides."""
+    percents = percent(state.brokers.usage, state.brokers.limit).astype(np.float64)
+    rate, flow = _rate_and_throughput(state.brokers.traffic)
+    rows = []
+    for i, broker in enumerate(state.brokers.ids):
+        before = plan.predicted.before.brokers.get(broker) if plan else None
+        after = plan.predicted.after.brokers.get(broker) if plan else None
+        usage = before.usage_ratio if before else None
+        rows.append(
+            BrokerRow(
+                id=broker,
+                before_ratio=usage,
+                after_ratio=after.usage_ratio if after else None,
+                bundles_before=before.bundles if before else int(state.brokers.bundles[i]),
+                bundles_after=after.bundles if after else int(state.brokers.bundles[i]),
+                msg_rate_per_s=_finite(rate[i]),
+                throughput_bytes_per_s=_finite(flow[i]),
+                resource_percent={name: _finite(percents[i, j]) for j, name in enumerate(RESOURCES)},
+                deciding_resource=_deciding_resource(percents[i], usage),
+                leader=i == state.leader,
+                available=bool(state.brokers.available[i]),
+                complete=bool(state.brokers.complete[i]),
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-(row.before_ratio or 0.0), -(row.msg_rate_per_s or 0.0), row.id)))
+
+
+def broker_table(rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tuple[Threshold, ...]) -> BrokerTable:
+    """The table of the page, cut to `BROKERS_SHOWN` lines."""
+    chosen = sorted(range(len(rows)), key=lambda i: (not rows[i].touched, i))[:BROKERS_SHOWN]
+    return BrokerTable(
+        rows=tuple(rows[i] for i in sorted(chosen)),
+        total=len(rows),
+        before=_spread(plan.predicted.before if plan else None),
+        after=_spread(plan.predicted.after if plan else None),
+        thresholds=thresholds,
+        model=plan.predicted.model if plan else "",
+    )
+
+
+def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | None) -> tuple[HotBroker, ...]:
+    """What makes the hottest brokers hot; those the plan takes load from come first among them."""
+    sources = {step.source for step in plan.steps} if plan else set()
+    chosen = sorted(range(len(rows)), key=lambda i: (rows[i].id not in sources, i))[:HOT_BROKERS_SHOWN]
+    index_of = {broker: i for i, broker in enumerate(state.brokers.ids)}
+    steps = {f"{step.namespace}/{step.bundle}": step.id for step in reversed(plan.steps)} if plan else {}
+    owner_of_topic = np.append(state.bundles.owner, NOBODY)[state.topics.bundle]  # NOBODY, -1, finds the appended one
+    hot = []
+    for row in (rows[i] for i in sorted(chosen)):
+        broker = index_of[row.id]
+        whole = state.brokers.traffic[broker]
+        bundles = np.flatnonzero(state.bundles.owner == broker)
+        topics = np.flatnonzero((owner_of_topic == broker) & state.topics.loaded)
+        largest_bundles = _largest(bundles, state.bundles.traffic, whole)
+        largest_topics = _largest(topics, state.topics.traffic, whole)
+        hot.append(
+            HotBroker(
+                broker=row,
+                bundles=tuple(
+                    _share(name := state.bundle_name(i), name, state.bundles.traffic[i], whole, steps)
+                    for i in largest_bundles
+                ),
+                bundles_total=len(bundles),
+                topics=tuple(
+                    _share(
+                        str(state.topics.names[i]),
+                        state.bundle_name(int(state.topics.bundle[i])),
+                        state.topics.traffic[i],
+                        whole,
+                        steps,
+                    )
+                    for i in largest_topics
+                ),
+                topics_total=len(topics),
+            )
+        )
+    return tuple(hot)
+
+
+def _rate_and_throughput(traffic: Floats) -> tuple[Floats, Floats]:
+    """In plus out: messages/s and bytes/s of each row."""
+    return traffic[:, 0] + traffic[:, 1], traffic[:, 2] + traffic[:, 3]
+
+
+def _deciding_resource(percents: Floats, usage: float | None) -> str | None:
+    if usage is None or usage <= 0:
+        return None
+    column = int(np.argmin(np.abs(percents / 100 - usage)))
+    return RESOURCES[column] if abs(percents[column] / 100 - usage) < 1e-6 else None
+
+
+def _spread(forecast: Forecast | None) -> Spread:
+    ratios = [row.usage_ratio for row in forecast.brokers.values() if row.usage_ratio is not None] if forecast else []
+    if forecast is None or not ratios:
+        return Spread(None, None, None, None, None, None)
+    low, middle, high = (float(value) for value in np.percentile(ratios, (0, 50, 90)))
+    return Spread(low, middle, high, forecast.maximum_ratio, forecast.mean_ratio, forecast.standard_deviation_ratio)
+
+
+def _largest(rows: npt.NDArray[np.intp], traffic: Floats, whole: Floats) -> list[int]:
+    """The rows with the largest share of message rate or of throughput, largest first; idle ones are left out."""
+    rate, flow = _rate_and_throughput(traffic[rows])
+    whole_rate, whole_flow = float(whole[0] + whole[1]), float(whole[2] + whole[3])
+    share = np.maximum(rate / whole_rate if whole_rate > 0 else rate, flow / whole_flow if whole_flow > 0 else flow)
+    order = np.argsort(-share, kind="stable")[:SHARES_SHOWN]
+    return [int(rows[i]) for i in order if share[i] > 0]
+
+
+def _share(name: str, bundle: str, figures: Floats, whole: Floats, steps: Mapping[str, str]) -> Share:
+    rate, flow = float(figures[0] + figures[1]), float(figures[2] + figures[3])
+    whole_rate, whole_flow = float(whole[0] + whole[1]), float(whole[2] + whole[3])
+    return Share(
+        name=name,
+        bundle=bundle,
+        msg_rate_per_s=rate,
+        throughput_bytes_per_s=flow,
+        msg_rate_share=rate / whole_rate if whole_rate > 0 else None,
+        throughput_share=flow / whole_flow if whole_flow > 0 else None,
+        step=steps.get(bundle),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

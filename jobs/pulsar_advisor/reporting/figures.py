@@ -1,0 +1,81 @@
+"""Figures and names as people read them: percent, rates, bytes, counts, and text that can't play tricks on a screen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+_NO_BREAK: Final = "\u00a0"
+UNKNOWN: Final = "unknown"
+"""What stands where a figure is missing or not finite."""
+
+
+def percent(ratio: float | None, digits: int = 1) -> str:
+    """A ratio (0..1) as `71.3 %`."""
+    return UNKNOWN if ratio is None else f"{ratio * 100:.{digits}f}{_NO_BREAK}%"
+
+
+def message_rate(rate_per_s: float | None) -> str:
+    """Messages per second as `12,345 msg/s`; below ten with one decimal."""
+    if rate_per_s is None:
+        return UNKNOWN
+    digits = 1 if 0 < abs(rate_per_s) < 10 else 0
+    return f"{rate_per_s:,.{digits}f}{_NO_BREAK}msg/s"
+
+
+def throughput(bytes_per_s: float | None) -> str:
+    """Bytes per second in decimal units, three digits, as `12.4 MB/s`."""
+    if bytes_per_s is None:
+        return UNKNOWN
+    value = bytes_per_s
+    for unit in ("B/s", "kB/s", "MB/s"):
+        if abs(value) < 999.5:
+            return f"{_three_digits(value)}{_NO_BREAK}{unit}"
+        value /= 1000
+    return f"{_three_digits(value)}{_NO_BREAK}GB/s"
+
+
+def _three_digits(value: float) -> str:
+    magnitude = abs(value)
+    digits = 0 if magnitude >= 99.95 or magnitude == 0 else 1 if magnitude >= 9.995 else 2
+    return f"{value:,.{digits}f}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 bundle`, `1,234 bundles`."""
+    return f"{number:,}{_NO_BREAK}{noun}" if number == 1 else f"{number:,}{_NO_BREAK}{noun}s"
+
+
+def change(before: float | None, after: float | None) -> str:
+    """What happens to a usage: `falls from 71 % to 55 %`, with a decimal where whole percents would hide it."""
+    if before is None or after is None:
+        return "can't be predicted"
+    digits = 0 if percent(before, 0) != percent(after, 0) else 1
+    first, last = percent(before, digits), percent(after, digits)
+    if first == last:
+        return f"stays at {first}"
+    return f"{'falls' if after < before else 'rises'} from {first} to {last}"
+
+
+def sentence(text: str) -> str:
+    """The text with a full stop at its end, unless it has one."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def moment(epoch_ms: int) -> str:
+    """Epoch milliseconds as `2026-11-21 08:30:00 UTC`."""
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def plain(text: str) -> str:
+    """The text with every control, format and surrogate character written out as `\\u202e`.
+
+    Names come from the cluster and may hold anything: terminal escapes, line breaks, marks that reverse the reading
+    direction.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char == _NO_BREAK else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )

@@ -1,0 +1,50 @@
+"""The report as one self-contained HTML page: no script, nothing loaded from anywhere, every name escaped."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, usage_chart
+from pulsar_advisor.reporting.figures import count, message_rate, percent, plain, sentence, throughput
+from pulsar_advisor.reporting.page import ReportPage
+
+_WIDE: Final = (640, 200)
+_NARROW: Final = (150, 96)
+"""Pixels of plot and of broker names."""
+
+
+def render_html(page: ReportPage) -> str:
+    """The page as HTML text. The same page gives the same text."""
+    template = _environment().get_template("report.html")
+    has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in page.brokers.rows)
+    return template.render(
+        page=page,
+        # The chart library escapes the names it draws; everything else is escaped by the template.
+        wide_chart=Markup(usage_chart(page.brokers, *_WIDE)) if has_chart else "",
+        narrow_chart=Markup(usage_chart(page.brokers, *_NARROW)) if has_chart else "",
+        chart_text=text_alternative(page.brokers) if has_chart else "",
+        shared_suffix=shared_suffix([row.id for row in page.brokers.rows]),
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pulsar_advisor.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        percent=percent, message_rate=message_rate, throughput=throughput, count=count, sentence=sentence
+    )
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Every text that a template puts out, with characters that play tricks written out; markup is left alone."""
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,0 +1,278 @@
+"""The report of one recommendation as plain data: what every renderer shows, assembled once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
+from pulsar_advisor.reporting.answers import Answers, OutcomeRow, group_answers
+from pulsar_advisor.reporting.brokers import (
+    BrokerTable,
+    HotBroker,
+    broker_rows,
+    broker_table,
+    hot_brokers,
+    thresholds_of,
+)
+from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.reporting.steps import StepList, step_lists
+from pulsar_advisor.reporting.trust import Trust, trust_of
+from pulsar_advisor.reporting.verdict import Verdict, verdict_of
+
+REPORT_SCHEMA: Final = "pulsar-advisor/report/1"
+
+_SHEDDER_KEY: Final = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT_KEY: Final = "loadBalancerLoadPlacementStrategy"
+_FINDING_ORDER: Final = ("critical", "warning", "info")
+_OVERRIDES: Final = ("what-if", "dynamic")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a reader should know, in one sentence."""
+
+    severity: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class CombinationRow:
+    """One shedder with one placement strategy: what its plan does and costs. Usage is a ratio."""
+
+    shedder: str
+    placement: str
+    plan: str | None
+    steps: int
+    unloads: int
+    splits: int
+    not_executable: int
+    maximum_before: float | None
+    maximum_after: float | None
+    standard_deviation_before: float | None
+    standard_deviation_after: float | None
+    moved_throughput_bytes_per_s: float | None
+    acts_in_cycle: int | None
+    note: str
+    """Why there is no step, or no plan."""
+    advised: bool
+    configured: bool
+    """Whether the cluster itself is set to this combination."""
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """A setting and where its value came from; `overrides` marks what-if and dynamic values."""
+
+    key: str
+    value: str
+    origin: str
+    overrides: bool
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A labelled value of the provenance."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """Everything a report shows. Lists are cut to what can be read; beside each stands the number before the cut."""
+
+    cluster: str
+    cluster_name: str
+    snapshot: str
+    captured_at: str
+    pulsar_version: str
+    load_manager: str
+    view: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    brokers: BrokerTable
+    hot: tuple[HotBroker, ...]
+    unloads: StepList
+    splits: StepList
+    topic_listing_complete: bool
+    answers: Answers
+    combinations: tuple[CombinationRow, ...]
+    trust: Trust
+    drift: tuple[str, ...] | None
+    """What changed since the last good snapshot, a sentence each; None where there is none to compare with."""
+    settings: tuple[SettingRow, ...]
+    provenance: tuple[Fact, ...]
+
+
+def build_page(
+    state: ClusterState,
+    recommendation: Mapping[str, Any],
+    plans: Sequence[Plan],
+    validation: Mapping[str, Any],
+    outcomes: Iterable[OutcomeRow],
+    settings: Mapping[str, PlannedSetting],
+    *,
+    root_url: str,
+    tool_version: str,
+    drift: Sequence[str] | None = None,
+) -> ReportPage:
+    """The report of a recommendation (documents as in `docs/formats.md`).
+
+    `root_url` is the root as the user names it: the commands repeat it. The same inputs give the same page. Raises
+    `StorageError` if the advised plan is not among the plans.
+    """
+    advised = _advised(recommendation["advice"]["digest"], plans)
+    reference = advised or _own_plan(plans, settings)
+    combinations = recommendation["combinations"]
+    rows = broker_rows(state, reference)
+    trust = trust_of(validation, recommendation)
+    unloads, splits = step_lists(state, advised)
+    return ReportPage(
+        cluster=state.cluster,
+        cluster_name=state.cluster_name,
+        snapshot=state.snapshot,
+        captured_at=moment(state.captured_at_ms),
+        pulsar_version=state.pulsar_version,
+        load_manager=state.load_manager,
+        view=state.view,
+        verdict=verdict_of(advised, reference, recommendation, trust, settings, root_url),
+        findings=_findings(recommendation["findings"]),
+        brokers=broker_table(rows, reference, thresholds_of(reference, settings) if reference else ()),
+        hot=hot_brokers(state, rows, advised),
+        unloads=unloads,
+        splits=splits,
+        topic_listing_complete=state.topic_listing_complete,
+        answers=group_answers(
+            outcomes,
+            _load_of(state, rows),
+            (reference.shedder, reference.placement) if reference else (),
+            combinations,
+        ),
+        combinations=_combination_rows(combinations, recommendation["advice"]["digest"], settings),
+        trust=trust,
+        drift=None if drift is None else tuple(drift),
+        settings=_setting_rows(settings),
+        provenance=_provenance(state, recommendation, reference, advised, tool_version),
+    )
+
+
+def _advised(digest: str | None, plans: Sequence[Plan]) -> Plan | None:
+    if digest is None:
+        return None
+    for plan in plans:
+        if digest_of(plan) == digest:
+            return plan
+    raise StorageError(
+        f"the recommendation advises the plan with digest {digest}, which is not among the {len(plans)} plans beside "
+        "it: run `recommend` again"
+    )
+
+
+def _own_plan(plans: Sequence[Plan], settings: Mapping[str, PlannedSetting]) -> Plan | None:
+    """The plan of the combination the cluster is set to; else the first one."""
+    configured = _configured(settings)
+
+    def foreign(plan: Plan) -> tuple[bool, bool]:
+        return (plan.shedder, plan.placement) != configured, plan.shedder != configured[0]
+
+    return min(plans, key=foreign, default=None)
+
+
+def _configured(settings: Mapping[str, PlannedSetting]) -> tuple[str, str]:
+    """Simple class names of the cluster's own shedder and placement strategy; empty where not known."""
+    shedder, placement = (settings[key].value if key in settings else "" for key in (_SHEDDER_KEY, _PLACEMENT_KEY))
+    return shedder.rpartition(".")[2], placement.rpartition(".")[2]
+
+
+def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:
+    """What ranks an example: a bundle's throughput (bytes/s), a broker's usage (ratio)."""
+    flows = (state.bundles.traffic[:, 2] + state.bundles.traffic[:, 3]).tolist()
+    load = {state.bundle_name(i): flow for i, flow in enumerate(flows)}
+    load.update({row.id: row.before_ratio or 0.0 for row in rows})
+    return load
+
+
+def _findings(documents: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
+    found = [Finding(document["severity"], document["sentence"]) for document in documents]
+    return tuple(sorted(found, key=lambda finding: _FINDING_ORDER.index(finding.severity)))
+
+
+def _combination_rows(
+    documents: Iterable[Mapping[str, Any]], advised: str | None, settings: Mapping[str, PlannedSetting]
+) -> tuple[CombinationRow, ...]:
+    """The advice first, then by predicted maximum, then by cost; those without a step or a plan last."""
+    configured = _configured(settings)
+    rows = [
+        CombinationRow(
+            shedder=row["shedder"],
+            placement=row["placement"],
+            plan=row["plan"],
+            steps=row["steps"],
+            unloads=row["unloads"],
+            splits=row["splits"],
+            not_executable=row.get("not_executable", 0),
+            maximum_before=row["maximum_before"],
+            maximum_after=row["maximum_after"],
+            standard_deviation_before=row["standard_deviation_before"],
+            standard_deviation_after=row["standard_deviation_after"],
+            moved_throughput_bytes_per_s=row["moved_throughput_bytes_per_s"],
+            acts_in_cycle=row["acts_in_cycle"],
+            note=f"Could not be judged: {row['error']}" if row["error"] else row["why_nothing"] or "",
+            advised=advised is not None and row["digest"] == advised,
+            configured=(row["shedder"], row["placement"]) == configured,
+        )
+        for row in documents
+    ]
+
+    def order(row: CombinationRow) -> tuple[bool, bool, bool, float, float, str, str]:
+        maximum = row.maximum_after if row.maximum_after is not None else float("inf")
+        moved = row.moved_throughput_bytes_per_s or 0.0
+        return (not row.advised, row.plan is None, not row.steps, maximum, moved, row.shedder, row.placement)
+
+    return tuple(sorted(rows, key=order))
+
+
+def _setting_rows(settings: Mapping[str, PlannedSetting]) -> tuple[SettingRow, ...]:
+    """What-if values first, then dynamic ones, then what the brokers' files say, then defaults."""
+    origins = (*_OVERRIDES, "runtime")
+
+    def order(row: SettingRow) -> tuple[int, str]:
+        return (origins.index(row.origin) if row.origin in origins else len(origins), row.key)
+
+    rows = (SettingRow(key, item.value, item.origin, item.origin in _OVERRIDES) for key, item in settings.items())
+    return tuple(sorted(rows, key=order))
+
+
+def _provenance(
+    state: ClusterState,
+    recommendation: Mapping[str, Any],
+    reference: Plan | None,
+    advised: Plan | None,
+    tool_version: str,
+) -> tuple[Fact, ...]:
+    versions = sorted(set(state.brokers.versions))
+    facts = [
+        Fact("Snapshot", state.snapshot),
+        Fact("Captured at", moment(state.captured_at_ms)),
+        Fact("Cluster", f"{state.cluster_name} (here named {state.cluster}), {len(state.brokers):,} brokers"),
+        Fact("Bundles and topics", f"{len(state.bundles):,} bundles, {len(state.topics):,} topics"),
+        Fact("Pulsar", ", ".join(versions) or state.pulsar_version),
+        Fact("Load manager", state.load_manager),
+        Fact("View", state.view),
+        Fact("Manifest SHA-256", recommendation["manifest_sha256"]),
+    ]
+    if reference:
+        facts.append(Fact("Validation SHA-256", reference.inputs.validation_sha256))
+        facts.append(Fact("Prediction model", reference.predicted.model))
+        facts.append(Fact("Seed", str(reference.seed)))
+    if advised:
+        facts.append(Fact("Advised plan", advised.file_name))
+        facts.append(Fact("Plan digest", digest_of(advised)))
+    if recommendation["proposer"]:
+        facts.append(Fact("Proposed by", recommendation["proposer"]))
+    facts.append(Fact("Pulsar Rebalance Advisor", tool_version))
+    return tuple(facts)

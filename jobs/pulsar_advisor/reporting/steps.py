@@ -1,0 +1,82 @@
+"""The steps of a plan with what each should bring about: usage before and after, and the load of a split's children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, parse_range
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.plan import Plan, Step
+
+STEPS_SHOWN: Final = 200
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Usage (ratio) of a broker just before and just after a step, if every step before it was carried out."""
+
+    broker: str
+    before_ratio: float | None
+    after_ratio: float | None
+
+
+@dataclass(frozen=True)
+class Child:
+    """One part of a bundle after a split: its topics by name, and what its loaded topics carry now."""
+
+    range: str
+    topics: int
+    msg_rate_per_s: float
+    throughput_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step of the plan beside its effects."""
+
+    step: Step
+    effects: tuple[Effect, ...]
+    children: tuple[Child, ...]
+
+
+@dataclass(frozen=True)
+class StepList:
+    """Unloads or splits in the order of the plan; cut to `STEPS_SHOWN`."""
+
+    shown: tuple[StepView, ...]
+    total: int
+
+
+def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepList]:
+    """(unloads, splits) of a plan."""
+    if plan is None:
+        return StepList((), 0), StepList((), 0)
+    usage = {broker: row.usage_ratio for broker, row in plan.predicted.before.brokers.items()}
+    unloads: list[StepView] = []
+    splits: list[StepView] = []
+    for step in plan.steps:
+        listed = unloads if step.action == "unload" else splits
+        effects = tuple(Effect(broker, usage.get(broker), after) for broker, after in step.predicted.brokers.items())
+        if step.executable:
+            usage.update(step.predicted.brokers)
+        children = _children(state, step) if len(listed) < STEPS_SHOWN else ()
+        listed.append(StepView(step, effects, children))
+    return StepList(tuple(unloads[:STEPS_SHOWN]), len(unloads)), StepList(tuple(splits[:STEPS_SHOWN]), len(splits))
+
+
+def _children(state: ClusterState, step: Step) -> tuple[Child, ...]:
+    if step.namespace not in state.namespaces.names:
+        return ()
+    topics = state.topics
+    rows = np.flatnonzero(topics.namespace == state.namespaces.names.index(step.namespace))
+    children = []
+    for text in step.children:
+        lower, upper = parse_range(text)
+        position = topics.hash[rows]
+        inside = rows[(position >= lower) & ((position < upper) | ((upper == FULL_UPPER_BOUND) & (position == upper)))]
+        figures = topics.traffic[inside].sum(axis=0)
+        children.append(Child(text, len(inside), float(figures[0] + figures[1]), float(figures[2] + figures[3])))
+    return tuple(children)

@@ -1,0 +1,108 @@
+"""How far the data can be trusted: the checks of a validation result, and what could not be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_advisor.reporting.figures import count, percent
+
+EXAMPLES_SHOWN: Final = 5
+EXCLUDED_SHOWN: Final = 20
+_SEVERITIES: Final = ("critical", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check. `error` says why it could not be evaluated, which is not the same as failed."""
+
+    name: str
+    severity: str
+    scope: str
+    title: str
+    reason: str
+    action: str
+    success: bool
+    failed_rows: int
+    examples: tuple[str, ...]
+    excluded: tuple[str, ...]
+    excluded_total: int
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What share (ratio) of the load could be judged, and what was left out."""
+
+    judged_ratio: float | None
+    excluded_brokers: tuple[str, ...]
+    excluded_namespaces: tuple[str, ...]
+    excluded_bundles: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The validation result as the page shows it."""
+
+    success: bool
+    failed: tuple[Check, ...]
+    not_evaluated: tuple[Check, ...]
+    passed: tuple[Check, ...]
+    coverage: Coverage
+
+
+def trust_of(validation: Mapping[str, Any], recommendation: Mapping[str, Any]) -> Trust:
+    """Checks by severity; a check that could not be evaluated stands apart from one that failed."""
+    checks = sorted(
+        (_check(result) for result in validation["results"]),
+        key=lambda check: (_SEVERITIES.index(check.severity), check.name),
+    )
+    return Trust(
+        success=bool(validation["success"]),
+        failed=tuple(check for check in checks if not check.success and check.error is None),
+        not_evaluated=tuple(check for check in checks if check.error is not None),
+        passed=tuple(check for check in checks if check.success and check.error is None),
+        coverage=_coverage(recommendation["coverage"]),
+    )
+
+
+def _check(result: Mapping[str, Any]) -> Check:
+    return Check(
+        name=result["check"],
+        severity=result["severity"],
+        scope=result["scope"],
+        title=result["title"],
+        reason=result["reason"],
+        action=result["action"],
+        success=bool(result["success"]),
+        failed_rows=int(result["failed_rows"]),
+        examples=tuple(
+            ", ".join(f"{column}={value}" for column, value in example.items())
+            for example in result["examples"][:EXAMPLES_SHOWN]
+        ),
+        excluded=tuple(result["excluded"][:EXCLUDED_SHOWN]),
+        excluded_total=len(result["excluded"]),
+        error=result["error"],
+    )
+
+
+def _coverage(coverage: Mapping[str, Any]) -> Coverage:
+    ratio = coverage["judged_ratio"]
+    brokers, namespaces = coverage["excluded_brokers"], coverage["excluded_namespaces"]
+    bundles = int(coverage["excluded_bundles"])
+    left_out = [
+        count(number, noun)
+        for number, noun in ((len(brokers), "broker"), (len(namespaces), "namespace"), (bundles, "bundle"))
+        if number
+    ]
+    if ratio is None:
+        sentence = "What share of the load could be judged is not known."
+    elif ratio >= 1 and not left_out:
+        sentence = "All of the load could be judged."
+    else:
+        sentence = f"{percent(1 - ratio)} of the load could not be judged."
+    if left_out:
+        sentence += f" Left out: {', '.join(left_out)}."
+    return Coverage(ratio, tuple(brokers[:EXCLUDED_SHOWN]), tuple(namespaces[:EXCLUDED_SHOWN]), bundles, sentence)

@@ -1,0 +1,193 @@
+"""The verdict: what to do in one sentence that is understood at 3 a.m., how sure that is, and the commands to do it."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pulsar_advisor.model.plan import Confidence, Plan, PlannedSetting, Step
+from pulsar_advisor.reporting.brokers import OVERLOAD_KEY, percentage_setting
+from pulsar_advisor.reporting.figures import change, count, percent, sentence
+from pulsar_advisor.reporting.trust import Trust
+
+_SOURCES_NAMED: Final = 3
+_CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A text and how often it holds."""
+
+    text: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command ready to be pasted, on several lines, and what it does. Capitals are for the reader to fill in."""
+
+    purpose: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do. Kinds: act, nothing, not_executable (Pulsar would, we may not), not_fit (a critical check failed)."""
+
+    kind: Literal["act", "nothing", "not_executable", "not_fit"]
+    headline: str
+    strategy: str
+    """Shedder and placement strategy the advice is made with; empty where nothing is advised."""
+    confidence: Confidence | None
+    """That of the least certain executable step."""
+    confidences: tuple[Tally, ...]
+    pulsar: str
+    """What Pulsar itself would do, its switches included."""
+    acts_in_cycle: int | None
+    executable: int
+    not_executable: tuple[Tally, ...]
+    """Reasons why steps can't be carried out, with the number of steps."""
+    warnings: tuple[str, ...]
+    """What the approver has to accept: a maximum that doesn't fall, a broker lifted over the overload threshold."""
+    commands: tuple[Command, ...]
+
+
+def verdict_of(
+    advised: Plan | None,
+    reference: Plan | None,
+    recommendation: Mapping[str, Any],
+    trust: Trust,
+    settings: Mapping[str, PlannedSetting],
+    root_url: str,
+) -> Verdict:
+    """The verdict on a recommendation; `reference` is the plan whose words stand where none is advised."""
+    plan = advised or reference
+    steps = plan.steps if plan else ()
+    executable = [step for step in steps if step.executable]
+    obstacles = Counter(step.not_executable_because or "no reason was given" for step in steps if not step.executable)
+    kind = _kind(advised, executable, obstacles, trust)
+    acting = advised if kind == "act" else None
+    warnings = _warnings(acting, settings) if acting else ()
+    grades = Counter(step.confidence for step in executable) if acting else Counter()
+    return Verdict(
+        kind=kind,
+        headline=_headline(kind, plan, executable, obstacles, recommendation, trust),
+        strategy=f"{acting.shedder} with {acting.placement}" if acting else "",
+        confidence=next((grade for grade in _CONFIDENCES if grades[grade]), None),
+        confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(_CONFIDENCES) if grades[grade]),
+        pulsar=plan.decision.would_pulsar_act if plan else "",
+        acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
+        executable=len(executable) if acting else 0,
+        not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
+        warnings=warnings,
+        commands=_commands(acting, str(recommendation["advice"]["digest"]), bool(warnings), root_url) if acting else (),
+    )
+
+
+def _kind(
+    advised: Plan | None, executable: Sequence[Step], obstacles: Counter[str], trust: Trust
+) -> Literal["act", "nothing", "not_executable", "not_fit"]:
+    if not trust.success:
+        return "not_fit"
+    if advised and executable:
+        return "act"
+    return "not_executable" if obstacles and not executable else "nothing"
+
+
+def _headline(
+    kind: str,
+    plan: Plan | None,
+    executable: Sequence[Step],
+    obstacles: Counter[str],
+    recommendation: Mapping[str, Any],
+    trust: Trust,
+) -> str:
+    if kind == "not_fit":
+        titles = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
+        return f"No advice: the data must not be used. {'; '.join(titles[:_SOURCES_NAMED])}"
+    if plan is None or kind == "nothing":
+        advice, why = str(recommendation["advice"]["sentence"]), plan.decision.why_nothing if plan else None
+        return advice if plan is None or why is None or why in advice else f"{advice} {plan.shedder}: {sentence(why)}"
+    if kind == "not_executable":
+        unloads = [step for step in plan.steps if step.action == "unload"]
+        wishes = [f"unload {count(len(unloads), 'bundle')}"] if unloads else []
+        wishes += [f"split {count(number, 'bundle')}"] if (number := len(plan.steps) - len(unloads)) else []
+        reason, _ = obstacles.most_common(1)[0]
+        return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
+    unloads = [step for step in executable if step.action == "unload"]
+    splits = [step for step in executable if step.action == "split"]
+    if not unloads:
+        return f"Split {_split_what(splits)}, which can't be undone. A split by itself moves no load."
+    after = f" Then split {_split_what(splits)}, which can't be undone." if splits else ""
+    return f"{_unload_sentence(plan, unloads)}.{after}"
+
+
+def _unload_sentence(plan: Plan, unloads: Sequence[Step]) -> str:
+    before, after = plan.predicted.before, plan.predicted.after
+    highest = change(before.maximum_ratio, after.maximum_ratio)
+    sources = Counter(step.source for step in unloads)
+    what = f"Unload {count(len(unloads), 'bundle')}"
+    if len(sources) > 1:
+        named = [f"{number} from {source}" for source, number in sources.most_common(_SOURCES_NAMED)]
+        rest = len(sources) - len(named)
+        named += [f"the others from {count(rest, 'more broker')}"] if rest else []
+        return f"{what} ({', '.join(named)}): the highest usage {highest}"
+    (source,) = sources
+    own = change(_usage(before.brokers, source), _usage(after.brokers, source))
+    if own == highest:
+        overall = ""
+    elif after.maximum_ratio is not None and _usage(before.brokers, source) == before.maximum_ratio:
+        overall = f", the highest of all brokers is then {percent(after.maximum_ratio, 0)}"
+    else:
+        overall = f", the highest of all brokers {highest}"
+    return f"{what} from {source}: its usage {own}{overall}"
+
+
+def _usage(brokers: Mapping[str, Any], broker: str) -> float | None:
+    row = brokers.get(broker)
+    return None if row is None else row.usage_ratio
+
+
+def _split_what(splits: Sequence[Step]) -> str:
+    namespaces = sorted({step.namespace for step in splits})
+    of = f"of {namespaces[0]}" if len(namespaces) == 1 else f"of {count(len(namespaces), 'namespace')}"
+    return f"{count(len(splits), 'bundle')} {of}"
+
+
+def _warnings(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[str, ...]:
+    """The plan's effects that an approval has to accept in so many words, see `approve --accept-worse`."""
+    before, after = plan.predicted.before, plan.predicted.after
+    found = []
+    if before.maximum_ratio is None or after.maximum_ratio is None or after.maximum_ratio >= before.maximum_ratio:
+        found.append(f"The highest predicted usage of all brokers {change(before.maximum_ratio, after.maximum_ratio)}.")
+    overload = percentage_setting(settings, OVERLOAD_KEY)
+    for broker, row in after.brokers.items():
+        was = _usage(before.brokers, broker)
+        if overload is None or row.usage_ratio is None or was is None:
+            continue
+        if was <= overload / 100 < row.usage_ratio:
+            found.append(
+                f"{broker} is lifted over the overload threshold of {percent(overload / 100, 0)}: "
+                f"its usage {change(was, row.usage_ratio)}."
+            )
+    return tuple(found)
+
+
+def _commands(plan: Plan, digest: str, is_worse: bool, root_url: str) -> tuple[Command, ...]:
+    file = f"{root_url.rstrip('/')}/plans/cluster={plan.cluster}/snapshot={plan.snapshot}/{plan.file_name}"
+    has_splits = any(step.executable and step.action == "split" for step in plan.steps)
+    consent = ["--splits"] * has_splits + ["--accept-worse"] * is_worse
+
+    def command(verb: str, *options: str) -> str:
+        lines = (["pulsar-advisor", verb, file], ["--root", root_url, "--cluster", plan.cluster, *options])
+        return " \\\n  ".join(map(shlex.join, lines))
+
+    return (
+        Command("Approve exactly this plan", command("approve", "--digest", digest, "--as", "NAME", *consent)),
+        Command("See what would be sent", command("apply", "--admin-url", "ADMIN-URL", "--dry-run")),
+        Command("Carry it out", command("apply", "--admin-url", "ADMIN-URL")),
+        Command("Compare with what was predicted", command("verify")),
+    )

@@ -1,0 +1,431 @@
+"""A skewed cluster of four brokers with everything a report is made from, by the product's own planner.
+
+`broker-1` runs at 91 % because of two bundles of `shop/orders`; the advice moves them away and splits a third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pulsar_advisor.model.bundle_range import format_range
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting
+from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan, planned_settings
+from pulsar_advisor.planning.compare import advice_sentence, advise, no_score, score
+from pulsar_advisor.planning.proposal import Move, Proposal
+from pulsar_advisor.reporting.answers import OutcomeRow
+from pulsar_advisor.reporting.page import ReportPage, build_page
+from states import BrokerRow, BundleRow, cluster_state
+
+DOMAIN = ".brokers.example.internal:8080"
+BROKERS = tuple(f"pulsar-broker-{number}{DOMAIN}" for number in range(1, 5))
+QUARTERS = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
+SETTING_KEYS = frozenset(
+    {
+        "loadBalancerEnabled",
+        "loadBalancerSheddingEnabled",
+        "loadBalancerAutoBundleSplitEnabled",
+        "loadBalancerLoadSheddingStrategy",
+        "loadBalancerLoadPlacementStrategy",
+        "loadBalancerBrokerOverloadedThresholdPercentage",
+        "loadBalancerBrokerThresholdShedderPercentage",
+        "loadBalancerBundleUnloadMinThroughputThreshold",
+        "loadBalancerHistoryResourcePercentage",
+        "loadBalancerNamespaceBundleMaxMsgRate",
+        "loadBalancerSheddingGracePeriodMinutes",
+        "defaultNamespaceBundleSplitAlgorithm",
+    }
+)
+_WEIGHT_OF_BROKER = {BROKERS[0]: 9.1, BROKERS[1]: 4.4, BROKERS[2]: 3.9, BROKERS[3]: 3.1}
+_MEGABYTE = 1e6
+
+
+def skewed_settings() -> ResolvedSettings:
+    return resolve_settings(
+        "4.0.8",
+        runtime={
+            "loadBalancerSheddingEnabled": "false",
+            "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+        },
+        dynamic={"loadBalancerNamespaceBundleMaxMsgRate": "12000"},
+        what_if={"loadBalancerBrokerThresholdShedderPercentage": "15"},
+    )
+
+
+def skewed_state() -> ClusterState:
+    """Four brokers, 3 namespaces of 4 bundles each, 60 topics whose traffic adds up to their bundles'."""
+    owners = {
+        "shop/orders": (BROKERS[0], BROKERS[0], BROKERS[0], BROKERS[1]),
+        "shop/payments": (BROKERS[1], BROKERS[2], BROKERS[3], BROKERS[0]),
+        "public/default": (BROKERS[2], BROKERS[3], None, BROKERS[1]),
+    }
+    topics = [f"persistent://{namespace}/events-partition-{i}" for namespace in owners for i in range(20)]
+    empty = [
+        BundleRow(namespace, text, owner, topics=1)
+        for namespace, row in owners.items()
+        for text, owner in zip(QUARTERS, row, strict=True)
+    ]
+    state = cluster_state([BrokerRow(broker) for broker in BROKERS], empty, topics=topics)
+    return with_traffic(state, {"shop/orders": 6.0, "shop/payments": 1.5, "public/default": 1.0})
+
+
+def with_traffic(state: ClusterState, weight_of_namespace: Mapping[str, float]) -> ClusterState:
+    """Traffic on every topic (by weight of its namespace), summed up to bundles and brokers; usage follows traffic."""
+    random = np.random.default_rng(7)
+    weights = np.array([weight_of_namespace.get(name, 1.0) for name in state.namespaces.names])
+    size = weights[state.topics.namespace] * random.lognormal(0.0, 0.7, len(state.topics))
+    topic_traffic = size[:, None] * np.array([200.0, 400.0, 0.4 * _MEGABYTE, 0.8 * _MEGABYTE])
+    bundle_traffic = np.zeros((len(state.bundles), 4))
+    np.add.at(bundle_traffic, state.topics.bundle, topic_traffic)
+    owned = state.bundles.owner != NOBODY
+    bundle_traffic[~owned] = 0.0
+    loaded = (state.topics.bundle != NOBODY) & owned[state.topics.bundle]
+    topics_of_bundle = np.bincount(state.topics.bundle[loaded], minlength=len(state.bundles))
+    broker_traffic = np.zeros((len(state.brokers), 4))
+    np.add.at(broker_traffic, state.bundles.owner[owned], bundle_traffic[owned])
+    busiest = broker_traffic[:, :2].sum(axis=1).max()
+    usage = state.brokers.usage.copy()
+    usage[:, 0] = 100 * (0.12 + 0.79 * broker_traffic[:, :2].sum(axis=1) / busiest)
+    usage[:, 2] = 18.0
+    usage[:, 3:] = 55 * broker_traffic[:, 2:] / broker_traffic[:, 2:].max()
+    return replace(
+        state,
+        brokers=replace(state.brokers, traffic=broker_traffic, usage=usage),
+        bundles=replace(state.bundles, traffic=bundle_traffic, topics=topics_of_bundle),
+        topics=replace(state.topics, traffic=np.where(loaded[:, None], topic_traffic, 0.0), loaded=loaded),
+    )
+
+
+def bundle_row(state: ClusterState, name: str) -> int:
+    return next(i for i in range(len(state.bundles)) if state.bundle_name(i) == name)
+
+
+def make_plan(
+    state: ClusterState,
+    settings: ResolvedSettings,
+    *,
+    moves: Sequence[Move] = (),
+    splits: Sequence[SplitDecision] = (),
+    shedder: str = "ThresholdShedder",
+    placement: str = "LeastLongTermMessageRate",
+    acts_in_cycle: int | None = 1,
+    why_nothing: str | None = None,
+) -> Plan:
+    proposal = Proposal(tuple(moves), tuple(splits), (), acts_in_cycle, why_nothing)
+    inputs = PlanInputs(manifest_sha256="a1" * 32, validation_sha256="b2" * 32)
+    combination = Combination(shedder, placement, seed=0, memory={})
+    return build_plan(state, settings, proposal, combination, inputs, Limits(), SETTING_KEYS)
+
+
+def orders_plan(state: ClusterState, settings: ResolvedSettings) -> Plan:
+    """Two bundles leave broker-1, a third is split, a fourth can't be moved since nobody owns it."""
+    first, second, hot = (bundle_row(state, f"shop/orders/{text}") for text in QUARTERS[:3])
+    middle = int(np.median(state.topics.hash[state.topics.bundle == hot]))
+    unowned = bundle_row(state, f"public/default/{QUARTERS[2]}")
+    return make_plan(
+        state,
+        settings,
+        moves=(
+            Move(first, 0, 3, "broker-1 is 43.7 points above the mean and this bundle is the largest that fits", False),
+            Move(second, 0, 2, "with it broker-1 falls below mean plus threshold", True),
+            Move(unowned, 0, 2, "listed by the leader as a bundle of broker-1", False),
+        ),
+        splits=(
+            SplitDecision(
+                hot, "topic_count_equally_divide", (middle,), "18,447 msg/s is above the limit of 12,000 msg/s"
+            ),
+        ),
+    )
+
+
+def quiet_plan(state: ClusterState, settings: ResolvedSettings, shedder: str, why: str) -> Plan:
+    return make_plan(state, settings, shedder=shedder, acts_in_cycle=None, why_nothing=why)
+
+
+def recommendation_of(
+    plans: Sequence[Plan], *, errors: Mapping[str, str] | None = None, findings: Sequence[tuple[str, str]] = ()
+) -> dict[str, Any]:
+    """`recommendation.json` as the planner's own comparison makes it."""
+    scores = [score(plan) for plan in plans]
+    scores += [no_score(shedder, "LeastLongTermMessageRate", error) for shedder, error in (errors or {}).items()]
+    advised = advise(scores, ("ThresholdShedder", "LeastLongTermMessageRate"))
+    return {
+        "schema": "pulsar-advisor/recommendation/1",
+        "cluster": "test",
+        "snapshot": "20261121T083000Z",
+        "manifest_sha256": "a1" * 32,
+        "proposer": None,
+        "view": "fresh",
+        "combinations": [row.document() for row in scores],
+        "advice": {
+            "plan": advised.plan if advised else None,
+            "digest": advised.digest if advised else None,
+            "sentence": advice_sentence(advised, scores, {plan.file_name: plan for plan in plans}),
+        },
+        "findings": [{"severity": severity, "sentence": sentence} for severity, sentence in findings],
+        "coverage": {
+            "judged_ratio": 0.987,
+            "excluded_brokers": [],
+            "excluded_namespaces": ["public/broken"],
+            "excluded_bundles": 2,
+        },
+    }
+
+
+def check(name: str, title: str, *, severity: str = "warning", success: bool = True, **more: Any) -> dict[str, Any]:
+    return {
+        "check": name,
+        "severity": severity,
+        "scope": "bundle",
+        "success": success,
+        "title": title,
+        "reason": "Figures of a moved bundle stand at two brokers for up to a minute.",
+        "action": "Capture again a minute later.",
+        "failed_rows": 0 if success else 2,
+        "examples": [],
+        "excluded": [],
+        "error": None,
+        **more,
+    }
+
+
+def validation_of(*results: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "schema": "pulsar-advisor/validation-result/1",
+        "cluster": "test",
+        "snapshot": "20261121T083000Z",
+        "manifest_sha256": "a1" * 32,
+        "suites_sha256": "c3" * 32,
+        "success": not any(row["severity"] == "critical" and not row["success"] for row in results),
+        "results": list(results),
+    }
+
+
+def skewed_validation() -> dict[str, Any]:
+    return validation_of(
+        check(
+            "bundles.ranges_tile",
+            "The bundles of every namespace cover the ring without gap or overlap",
+            severity="critical",
+        ),
+        check("bundles.one_owner", "No bundle is owned by two brokers", severity="critical"),
+        check("brokers.report_fresh", "Every broker's load report is fresh"),
+        check(
+            "bundles.figures_once",
+            "A bundle's figures stand at one broker only",
+            success=False,
+            examples=[{"bundle": f"public/broken/{text}", "brokers": 2} for text in QUARTERS[:2]],
+            excluded=[f"public/broken/{text}" for text in QUARTERS[:2]],
+        ),
+        check(
+            "brokers.nic_limit",
+            "The network limit is known",
+            severity="info",
+            success=False,
+            scope="broker",
+            error="column bandwidth_out_limit is missing",
+        ),
+    )
+
+
+def outcome(
+    object: str, code: str, sentence: str, *, chosen: bool = False, near_tie: bool = False, **more: Any
+) -> OutcomeRow:
+    fields: dict[str, Any] = {
+        "strategy": "ThresholdShedder",
+        "placement": None,
+        "subject": "bundle" if "0x" in object else "broker",
+        "left": 0.0,
+        "right": 0.0,
+        "relation": ">",
+        "about": "",
+        **more,
+    }
+    return OutcomeRow(object=object, code=code, chosen=chosen, sentence=sentence, near_tie=near_tie, **fields)
+
+
+def skewed_outcomes(state: ClusterState) -> list[OutcomeRow]:
+    rows = [
+        outcome(BROKERS[0], "ABOVE_THRESHOLD", "usage 91.0% is above mean plus threshold 62.3%", chosen=True),
+        *(
+            outcome(broker, "BELOW_THRESHOLD", "usage is not above mean plus threshold 62.3%", near_tie=i == 0)
+            for i, broker in enumerate(BROKERS[1:])
+        ),
+        *(
+            outcome(broker, "NOT_OVERLOADED", "usage is below 85.0%", strategy="OverloadShedder")
+            for broker in BROKERS[1:]
+        ),
+    ]
+    for i in range(len(state.bundles)):
+        name = state.bundle_name(i)
+        if name.startswith("shop/orders/") and i % 4 < 2:
+            rows.append(outcome(name, "TAKEN", "its throughput fits into what broker-1 has to shed", chosen=True))
+        else:
+            rows.append(outcome(name, "BROKER_NOT_CHOSEN", "its broker is not above the threshold"))
+    rows += [
+        outcome(
+            broker,
+            "HIGHER_RATE",
+            "long-term rate 9,120 msg/s is above the lowest 4,410 msg/s",
+            strategy="LeastLongTermMessageRate",
+            about=f"shop/orders/{QUARTERS[0]}",
+        )
+        for broker in BROKERS[1:3]
+    ]
+    return rows
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What `build_page` takes, kept together so that a test can replace one of them."""
+
+    state: ClusterState
+    recommendation: dict[str, Any]
+    plans: tuple[Plan, ...]
+    validation: dict[str, Any]
+    outcomes: list[OutcomeRow]
+    settings: Mapping[str, PlannedSetting]
+
+    def page(self) -> ReportPage:
+        return build_page(
+            self.state,
+            self.recommendation,
+            self.plans,
+            self.validation,
+            self.outcomes,
+            self.settings,
+            root_url="data",
+            tool_version="0.1.0",
+        )
+
+
+def skewed_inputs() -> Inputs:
+    """The advised ThresholdShedder plan beside a shedder that does nothing and one that could not be judged."""
+    state, settings = skewed_state(), skewed_settings()
+    plans = (
+        orders_plan(state, settings),
+        quiet_plan(
+            state, settings, "UniformLoadShedder", "the rates of the busiest and the idlest broker are within 50 %"
+        ),
+        make_plan(
+            state,
+            settings,
+            moves=(Move(bundle_row(state, f"shop/orders/{QUARTERS[0]}"), 0, 3, "usage 91.0% is above 85.0%", False),),
+            shedder="OverloadShedder",
+        ),
+    )
+    return Inputs(
+        state=state,
+        recommendation=recommendation_of(
+            plans,
+            errors={"TransferShedder": "topic names are missing for namespace public/broken"},
+            findings=[
+                ("info", "4 of 60 topics are not loaded."),
+                ("warning", "shop/orders carries two thirds of the cluster's message rate."),
+                ("warning", f"{BROKERS[0]} is over the overload threshold of 85 %."),
+            ],
+        ),
+        plans=plans,
+        validation=skewed_validation(),
+        outcomes=skewed_outcomes(state),
+        settings=planned_settings(settings, SETTING_KEYS),
+    )
+
+
+def balanced_inputs() -> Inputs:
+    """Nothing to do: every shedder says why."""
+    state = skewed_state()
+    usage = state.brokers.usage.copy()
+    usage[:, 0] = (48.0, 47.0, 46.5, 44.0)
+    state = replace(state, brokers=replace(state.brokers, usage=usage))
+    settings = skewed_settings()
+    plans = (
+        quiet_plan(
+            state,
+            settings,
+            "ThresholdShedder",
+            "No broker is more than 15 % above the mean of 46.4 %: the highest is at 48.0 %.",
+        ),
+        quiet_plan(state, settings, "OverloadShedder", "No broker is above 85 %: the highest is at 48.0 %."),
+    )
+    return Inputs(
+        state=state,
+        recommendation=recommendation_of(plans),
+        plans=plans,
+        validation=validation_of(check("bundles.one_owner", "No bundle is owned by two brokers", severity="critical")),
+        outcomes=[outcome(broker, "BELOW_THRESHOLD", "usage is not above 61.4%") for broker in BROKERS],
+        settings=planned_settings(settings, SETTING_KEYS),
+    )
+
+
+def huge_inputs(brokers: int = 1000, bundles_per_broker: int = 100) -> Inputs:
+    """A cluster of `brokers` x `bundles_per_broker`, every bundle with an answer; the plan moves 500 bundles."""
+    ids = [f"broker-{number:04d}{DOMAIN}" for number in range(brokers)]
+    template = cluster_state([BrokerRow(broker) for broker in ids], [BundleRow("a/b", "0x00000000_0xffffffff", ids[0])])
+    total, namespaces = brokers * bundles_per_broker, brokers
+    names = tuple(f"tenant/namespace-{number:05d}" for number in range(namespaces))
+    cuts = np.linspace(0, 0xFFFFFFFF, bundles_per_broker + 1).astype(np.int64)
+    random = np.random.default_rng(3)
+    traffic = random.lognormal(0.0, 1.0, total)[:, None] * np.array([10.0, 20.0, 2e4, 4e4])
+    owner = random.integers(0, brokers, total).astype(np.int32)
+    one = {name: np.repeat(getattr(template.bundles, name), total, axis=0) for name in vars(template.bundles)}
+    bundles = replace(
+        template.bundles,
+        **{
+            **one,
+            "namespace": np.repeat(np.arange(namespaces, dtype=np.int32), bundles_per_broker),
+            "lower": np.tile(cuts[:-1], namespaces),
+            "upper": np.tile(cuts[1:], namespaces),
+            "owner": owner,
+            "traffic": traffic,
+            "topics": np.full(total, 10),
+        },
+    )
+    broker_traffic = np.zeros((brokers, 4))
+    np.add.at(broker_traffic, owner, traffic)
+    usage = template.brokers.usage.copy()
+    usage[:, 0] = 60 * broker_traffic[:, 0] / broker_traffic[:, 0].max()
+    usage[:10, 0] = np.linspace(96, 82, 10)
+    state = replace(
+        template,
+        brokers=replace(template.brokers, traffic=broker_traffic, usage=usage),
+        bundles=bundles,
+        namespaces=replace(template.namespaces, names=names, anti_affinity_groups=(None,) * namespaces),
+    )
+    settings = skewed_settings()
+    hot = np.flatnonzero(owner < 10)[:500]
+    moves = [
+        Move(int(row), int(owner[row]), 11 + i % 900, "its broker is above the threshold", False)
+        for i, row in enumerate(hot)
+    ]
+    plans = (make_plan(state, settings, moves=moves),)
+    answers = [
+        outcome(state.bundle_name(i), f"CODE_{i % 9}", f"{i} is below {i + 1}", near_tie=i % 100 == 0)
+        for i in range(total)
+    ]
+    answers += [outcome(broker, "BELOW_THRESHOLD", "usage is below 61.4%") for broker in ids]
+    return Inputs(
+        state=state,
+        recommendation=recommendation_of(plans),
+        plans=plans,
+        validation=validation_of(
+            *(
+                check(
+                    f"bundles.check_{i}",
+                    f"Check {i}",
+                    success=i % 2 == 0,
+                    excluded=[f"tenant/x/{format_range(j, j + 1)}" for j in range(2000)],
+                    examples=[{"bundle": "x" * 60}] * 200,
+                )
+                for i in range(80)
+            )
+        ),
+        outcomes=answers,
+        settings=planned_settings(settings, SETTING_KEYS),
+    )
