@@ -21,6 +21,27 @@ PLACEMENTS: Final = (
         ("modular",),
         "1.18",
     ),
+    Strategy(
+        "LeastResourceUsageWithWeight",
+        "pulsar_advisor.placement.least_resource_usage_with_weight",
+        "A broker whose smoothed usage lies far enough below the candidates' mean.",
+        ("modular",),
+        "2.11",
+    ),
+    Strategy(
+        "RoundRobinBrokerSelector",
+        "pulsar_advisor.placement.round_robin_broker_selector",
+        "One broker after the other.",
+        ("modular", "extensible"),
+        "3.0",
+    ),
+    Strategy(
+        "AvgShedder",
+        "pulsar_advisor.placement.avg_shedder",
+        "The broker that AvgShedder had in mind when it chose the bundle.",
+        ("modular",),
+        "3.3",
+    ),
 )
 
 

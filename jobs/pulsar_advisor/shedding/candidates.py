@@ -50,10 +50,16 @@ def total_order(values: Floats) -> Integers:
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-def rank(load: LoadData, sources: Indices, value: Floats) -> RankedBundles:
-    """Bundles that may leave `sources` (broker rows), greatest `value` (per bundle row) first; ties in map order."""
+def rank(
+    load: LoadData, sources: Indices, value: Floats, dimension: npt.NDArray[np.int64] | None = None
+) -> RankedBundles:
+    """Bundles that may leave `sources` (broker rows), greatest `value` (per bundle row) first; ties in map order.
+
+    With `dimension` (per source), `value` holds a row per dimension, and each source's bundles go by its own.
+    """
     starts, bundle = _gather(load.candidates, sources)
-    ranked = RankedBundles(sources, starts, bundle, value[bundle])
+    own = value[bundle] if dimension is None else value[np.repeat(dimension, np.diff(starts)), bundle]
+    ranked = RankedBundles(sources, starts, bundle, own)
     descending = np.argsort(~total_order(ranked.value), kind="stable")
     position = ranked.source_position()
     by_source = position[descending]

@@ -1,6 +1,6 @@
 """`OverloadShedder`: relieve every broker whose usage reaches a fixed threshold.
 
-What Pulsar does: a broker whose usage u has reached T = `loadBalancerBrokerOverloadedThresholdPercentage` / 100 gives up
+What Pulsar does: a broker whose usage u reaches T = `loadBalancerBrokerOverloadedThresholdPercentage` / 100 gives up
 bundles worth (u - T + 0.05) of its throughput, largest first, at least one, provided it has more than one bundle.
 Nothing checks whether another broker has room.
 

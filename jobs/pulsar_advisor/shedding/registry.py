@@ -28,6 +28,20 @@ SHEDDERS: Final = (
         ("modular",),
         "1.18",
     ),
+    Strategy(
+        "UniformLoadShedder",
+        "pulsar_advisor.shedding.uniform_load_shedder",
+        "Narrows the gap between the busiest and the idlest broker, by messages or by bytes.",
+        ("modular",),
+        "2.10",
+    ),
+    Strategy(
+        "AvgShedder",
+        "pulsar_advisor.shedding.avg_shedder",
+        "Pairs the busiest with the idlest brokers and moves part of what lies between them.",
+        ("modular",),
+        "3.3",
+    ),
 )
 
 

@@ -1,0 +1,75 @@
+"""`AvgShedder` as placement: the broker it had in mind when it chose the bundle, else any.
+
+What Pulsar does: shedder and placement share a memory of destinations. A bundle that has one among the candidates goes
+there; otherwise a candidate is drawn.
+
+Releases: from 5.0.1 a remembered destination that is no candidate leads to a draw among the candidates without the
+source. One whose score (weighted usage × 100) is above `loadBalancerBrokerOverloadedThresholdPercentage` leads to a
+draw among those that are not, without source and destination, and if there is none to the destination after all.
+Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 4.0.8 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
+from pulsar_advisor.model.cluster_state import Indices
+from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.load_data import LoadData, load_data
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
+
+observe: Final = load_data
+"""How the input of `choose` is made from a cluster state."""
+
+Memory = AvgDestinations
+"""Hand over the shedder's `Memory.destinations`; an empty one knows no destination, so all candidates are eligible."""
+
+OUTCOMES: Final = (
+    Outcome("drawn_among", True, "", "no destination is remembered for the bundle, so every candidate is drawn among"),
+    Outcome("remembered", True, "", "is the destination the shedder had in mind (score {left:,.1f})"),
+    Outcome("another_remembered", False, "", "the shedder had another broker in mind"),
+    Outcome(
+        "instead_of_overloaded", True, "<=", "score {left:,.1f} is not above {right:,.1f}, the remembered one's is"
+    ),
+    Outcome("overloaded", False, ">", "score {left:,.1f} is above the overload threshold {right:,.1f}"),
+    Outcome("is_source", False, "", "is where the bundle comes from"),
+    Outcome(
+        "instead_of_missing", True, "", "the remembered destination is no candidate, so the others are drawn among"
+    ),
+    Outcome("all_overloaded", True, ">", "score {left:,.1f} is above {right:,.1f}, but no other candidate's is lower"),
+)
+DRAWN, REMEMBERED, ANOTHER, INSTEAD, OVERLOADED, IS_SOURCE, INSTEAD_OF_MISSING, ALL_OVERLOADED = range(8)
+
+
+def choose(
+    load: LoadData, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: AvgDestinations
+) -> tuple[PlacementDecision, AvgDestinations]:
+    """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
+    brokers = load.brokers
+    threshold = float(settings.load_balancer_broker_overloaded_threshold_percentage)
+    scores = weighted_maximum(brokers.usage[candidates], brokers.limit[candidates], settings) * 100
+    source, destination = memory.by_key.get(key_of(load, bundle, settings), (None, None))
+    is_source = np.array([brokers.ids[row] == source for row in candidates], dtype=np.bool_)
+    is_destination = np.array([brokers.ids[row] == destination for row in candidates], dtype=np.bool_)
+
+    code = np.full(len(candidates), DRAWN, dtype=np.uint8)
+    if is_destination.any():
+        code = np.where(is_destination, REMEMBERED, ANOTHER)
+        if settings.behaviour >= KEPT_BY_NAME and scores[is_destination][0] > threshold:
+            code = np.where(scores > threshold, OVERLOADED, INSTEAD)
+            code[is_source] = IS_SOURCE
+            code[is_destination] = OVERLOADED if (code == INSTEAD).any() else ALL_OVERLOADED
+    elif destination is not None and settings.behaviour >= KEPT_BY_NAME:
+        code = np.where(is_source, IS_SOURCE, INSTEAD_OF_MISSING)
+    chosen = np.array([outcome.chosen for outcome in OUTCOMES])[code]
+    outcomes = Outcomes(
+        "broker", OUTCOMES, candidates, code.astype(np.uint8), scores, np.full(len(candidates), threshold)
+    )
+    return PlacementDecision(candidates[chosen], outcomes), memory

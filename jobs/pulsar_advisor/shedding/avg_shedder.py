@@ -1,0 +1,231 @@
+"""`AvgShedder`: pair the busiest with the idlest brokers and move part of what lies between them.
+
+What Pulsar does: brokers are sorted by score (weighted usage × 100) and paired from both ends, the middle one of an odd
+number with itself. A pair whose scores are `loadBalancerAvgShedderLowThreshold` apart counts a low hit for both, from
+`...HighThreshold` on a high hit too; a pair closer together loses its hits. Once a broker of a pair has
+`...HitCountHighThreshold` high or `...HitCountLowThreshold` low hits, the hits of both are dropped and
+`maxUnloadPercentage` of the gap in message rate (if above `minUnloadMessage`), else in throughput (if above
+`minUnloadMessageThroughput`), moves: the largest bundles that still fit. The idler broker is kept in mind as
+destination; that counts only when `AvgShedder` is the placement strategy too.
+
+Releases: shedding is alike from 3.2 on; what is kept in mind changed in 5.0.1 (see `model.avg_destinations`).
+Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 4.0.8 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
+from pulsar_advisor.model.cluster_state import NOBODY, Floats
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.java_maps import hash_map_order
+from pulsar_advisor.model.load_data import LoadData, load_data
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank, total_order
+
+SETTING_KEYS: Final = (
+    "loadBalancerAvgShedderLowThreshold",
+    "loadBalancerAvgShedderHighThreshold",
+    "loadBalancerAvgShedderHitCountLowThreshold",
+    "loadBalancerAvgShedderHitCountHighThreshold",
+    "maxUnloadPercentage",
+    "minUnloadMessage",
+    "minUnloadMessageThroughput",
+    *WEIGHT_KEYS,
+)
+
+observe: Final = load_data
+"""How the input of `decide` is made from a cluster state."""
+
+BROKER_OUTCOMES: Final = (
+    Outcome(
+        "pair_alike", False, "<", "its pair's scores are {left:,.2f} points apart, below the low threshold {right:.0f}"
+    ),
+    Outcome("too_few_hits", False, "<", "its pair stands out, but after {left:.0f} hits; {right:.0f} are needed"),
+    Outcome(
+        "too_little_gap",
+        False,
+        "<=",
+        "too few messages and only {left:,.0f} B/s would move; {right:,.0f} are not enough",
+    ),
+    Outcome(
+        "receives", False, ">=", "is the idler of a pair {left:,.2f} points apart; the low threshold is {right:.0f}"
+    ),
+    Outcome("nothing_fits", False, "", "is the busier of its pair, but none of its bundles both may be moved and fits"),
+    Outcome("gives", True, ">=", "is the busier of a pair {left:,.2f} points apart; the low threshold is {right:.0f}"),
+)
+PAIR_ALIKE, TOO_FEW_HITS, TOO_LITTLE_GAP, RECEIVES, NOTHING_FITS, GIVES = range(6)
+
+BUNDLE_OUTCOMES: Final = (
+    Outcome("rate_too_large", False, ">", "{left:,.1f} msg/s exceeds the {right:,.1f} msg/s still to be moved"),
+    Outcome("throughput_too_large", False, ">", "{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved"),
+    Outcome("rate_fits", True, "<=", "{left:,.1f} msg/s fits into the {right:,.1f} msg/s still to be moved"),
+    Outcome("throughput_fits", True, "<=", "{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved"),
+    Outcome("idle", False, "<=", "moves {left:.0f} msg/s or B/s: it would not help"),
+)
+TOO_LARGE, FITS, IDLE = 0, 2, 4
+
+
+Codes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Hits by broker id, and the destinations kept in mind. Brokers that leave are never forgotten, as in Pulsar."""
+
+    hits_high: Mapping[str, int] = field(default_factory=dict)
+    hits_low: Mapping[str, int] = field(default_factory=dict)
+    destinations: AvgDestinations = field(default_factory=AvgDestinations)
+
+
+def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    ids, order = load.brokers.ids, load.brokers.order
+    low_threshold = settings.load_balancer_avg_shedder_low_threshold
+    scores = weighted_maximum(load.brokers.usage, load.brokers.limit, settings) * 100
+    by_hash = order[hash_map_order(load.brokers.hashes[order])]
+    ascending = by_hash[np.argsort(total_order(scores[by_hash]), kind="stable")].tolist()
+    paired = list(zip(ascending[: (len(ascending) + 1) // 2], ascending[::-1], strict=False))
+
+    hits_high, hits_low = dict(memory.hits_high), dict(memory.hits_low)
+    code = np.full(len(ids), PAIR_ALIKE, dtype=np.uint8)
+    left, right = np.zeros(len(ids)), np.full(len(ids), float(low_threshold))
+    kept = _count_hits(paired, scores, ids, settings, hits_high, hits_low, left)
+    if not kept:
+        hits_high.clear()
+        hits_low.clear()
+
+    givers: list[int] = []
+    receivers: list[int] = []
+    budgets: list[float] = []
+    dimensions: list[int] = []
+    for low, high in kept:
+        seen, needed = _hits(ids[low], ids[high], settings, hits_high, hits_low)
+        if seen < needed:
+            code[[low, high]], left[[low, high]], right[[low, high]] = TOO_FEW_HITS, seen, needed
+            continue
+        for hits in (hits_high, hits_low):
+            hits.pop(ids[low], None)
+            hits.pop(ids[high], None)
+        rate_need, throughput_need = _needs(load, low, high, settings)
+        by_rate = rate_need > settings.min_unload_message
+        if not by_rate and not throughput_need > settings.min_unload_message_throughput:
+            code[[low, high]], left[[low, high]] = TOO_LITTLE_GAP, throughput_need
+            right[[low, high]] = settings.min_unload_message_throughput
+            continue
+        code[low], code[high] = RECEIVES, NOTHING_FITS
+        givers.append(high)
+        receivers.append(low)
+        budgets.append(rate_need if by_rate else throughput_need)
+        dimensions.append(0 if by_rate else 1)
+
+    figures = np.stack((load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s()))
+    ranked = rank(load, np.array(givers, dtype=np.int32), figures, np.array(dimensions, dtype=np.int64))
+    bundle_code, budget_before = _fit(ranked, budgets, dimensions)
+    chosen = (bundle_code == FITS) | (bundle_code == FITS + 1)
+    code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = GIVES
+    source, bundle = in_result_order(load, ranked, chosen)
+
+    pending = {} if settings.behaviour >= KEPT_BY_NAME else dict(memory.destinations.by_key)
+    for position, row in zip(ranked.source_position()[chosen].tolist(), ranked.bundle[chosen].tolist(), strict=True):
+        pending[key_of(load, row, settings)] = (ids[givers[position]], ids[receivers[position]])
+    decision = SheddingDecision(
+        source=source,
+        bundle=bundle,
+        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        brokers=Outcomes("broker", BROKER_OUTCOMES, order, code[order], left[order], right[order]),
+        bundles=bundle_outcomes(load, ranked, BUNDLE_OUTCOMES, bundle_code, ranked.value, budget_before),
+        figures={"scores": {ids[row]: float(scores[row]) for row in order.tolist()}},
+    )
+    return decision, Memory(hits_high, hits_low, AvgDestinations(pending))
+
+
+def _count_hits(
+    paired: list[tuple[int, int]],
+    scores: Floats,
+    ids: tuple[str, ...],
+    settings: LoadBalancerSettings,
+    hits_high: dict[str, int],
+    hits_low: dict[str, int],
+    distance: Floats,
+) -> list[tuple[int, int]]:
+    """Advance the hits in place and note each broker's distance to its partner; the pairs that stand out."""
+    kept = []
+    for low, high in paired:
+        apart = float(scores[high] - scores[low])
+        distance[[low, high]] = apart
+        both = (ids[low], ids[high])
+        if apart < settings.load_balancer_avg_shedder_low_threshold:
+            _drop(hits_high, both)
+            _drop(hits_low, both)
+            continue
+        kept.append((low, high))
+        _count(hits_low, both)
+        if apart < settings.load_balancer_avg_shedder_high_threshold:
+            _drop(hits_high, both)
+        else:
+            _count(hits_high, both)
+    return kept
+
+
+def _drop(hits: dict[str, int], brokers: tuple[str, str]) -> None:
+    for broker in brokers:
+        hits.pop(broker, None)
+
+
+def _count(hits: dict[str, int], brokers: tuple[str, str]) -> None:
+    for broker in brokers:
+        hits[broker] = hits.get(broker, 0) + 1
+
+
+def _hits(
+    low: str, high: str, settings: LoadBalancerSettings, hits_high: dict[str, int], hits_low: dict[str, int]
+) -> tuple[int, int]:
+    """The first hits that suffice and what they are held against, else the nearest. Missing entries become zero."""
+    tests = (
+        (hits_high, low, settings.load_balancer_avg_shedder_hit_count_high_threshold),
+        (hits_high, high, settings.load_balancer_avg_shedder_hit_count_high_threshold),
+        (hits_low, low, settings.load_balancer_avg_shedder_hit_count_low_threshold),
+        (hits_low, high, settings.load_balancer_avg_shedder_hit_count_low_threshold),
+    )
+    nearest = (0, 2**31)
+    for hits, broker, needed in tests:
+        seen = hits.setdefault(broker, 0)
+        if seen >= needed:
+            return seen, needed
+        if needed - seen < nearest[1] - nearest[0]:
+            nearest = (seen, needed)
+    return nearest
+
+
+def _needs(load: LoadData, low: int, high: int, settings: LoadBalancerSettings) -> tuple[float, float]:
+    """Message rate and throughput that would move within a pair."""
+    rates, throughputs = load.brokers.rate_per_s(), load.brokers.throughput_bytes_per_s()
+    share = settings.max_unload_percentage
+    return float((rates[high] - rates[low]) * share), float((throughputs[high] - throughputs[low]) * share)
+
+
+def _fit(ranked: RankedBundles, budgets: list[float], dimensions: list[int]) -> tuple[Codes, Floats]:
+    """Go through each giver's bundles, greatest first, and choose what still fits into its budget."""
+    code: list[int] = []
+    before: list[float] = []
+    values = ranked.value.tolist()
+    for giver, (budget, dimension) in enumerate(zip(budgets, dimensions, strict=True)):
+        for value in values[ranked.starts[giver] : ranked.starts[giver + 1]]:
+            before.append(budget)
+            if not value > 0:
+                code.append(IDLE)
+            elif value <= budget:
+                code.append(FITS + dimension)
+                budget -= value
+            else:
+                code.append(TOO_LARGE + dimension)
+    return np.array(code, dtype=np.uint8), np.array(before, dtype=np.float64)

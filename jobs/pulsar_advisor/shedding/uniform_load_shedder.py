@@ -1,0 +1,242 @@
+"""`UniformLoadShedder`: narrow the gap between the busiest and the idlest broker, by messages or by bytes.
+
+What Pulsar does: with the greatest and the least of all brokers, message rates differ too much when
+(max - min) × 100 / min exceeds `loadBalancerMsgRateDifferenceShedderThreshold`, throughputs when max / min exceeds
+`loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold`; a least value of zero counts as 1. The busiest broker
+gives up `maxUnloadPercentage` of the gap, by rate if the rates differ too much, else by throughput: the largest bundles
+that still fit, each lowering what is left, at most `maxUnloadBundleNumPerShedding`. The budget is a 32-bit integer.
+
+Releases: up to 3.1 both dimensions share one busiest and one idlest broker, and either budget suffices. A bundle may
+exceed the budget by 1000: up to 3.1 in the message dimension, from 3.2 to 4.0 in both, from 4.1 on not at all.
+Source: `org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder`, 2.11.0 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.java_numbers import to_int, wrap_int
+from pulsar_advisor.model.load_data import LoadData, load_data
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, rank
+
+SETTING_KEYS: Final = (
+    "loadBalancerMsgRateDifferenceShedderThreshold",
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",
+    "minUnloadMessage",
+    "minUnloadMessageThroughput",
+    "maxUnloadPercentage",
+    "maxUnloadBundleNumPerShedding",
+)
+
+observe: Final = load_data
+"""How the input of `decide` is made from a cluster state."""
+
+SLACK: Final = 1000
+NO_CAP: Final = -1
+NO_MINIMUM: Final = 2147483647.0
+"""Where the search for the least value starts; brokers that all lie above it get it as a false minimum."""
+ALMOST_ZERO: Final = 1e-6
+_SEPARATE_DIMENSIONS: Final = (3, 2, 0)
+_NO_SLACK: Final = (4, 1, 0)
+
+BROKER_OUTCOMES: Final = (
+    Outcome("rates_alike", False, "<=", "message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated"),
+    Outcome(
+        "throughputs_alike", False, "<=", "greatest throughput is {left:,.2f} times the least, {right:,.2f} tolerated"
+    ),
+    Outcome(
+        "not_busiest_by_rate", False, "<=", "{left:,.1f} msg/s is not above the busiest broker's {right:,.1f} msg/s"
+    ),
+    Outcome("not_busiest_by_throughput", False, "<=", "{left:,.0f} B/s is not above the busiest's {right:,.0f} B/s"),
+    Outcome("one_bundle", False, "<=", "is the busiest, but lists {left:.0f} bundle(s): a broker keeps its last one"),
+    Outcome("too_little_rate", False, "<", "only {left:,.0f} msg/s would move; {right:,.0f} msg/s are worth it"),
+    Outcome("too_little_throughput", False, "<", "only {left:,.0f} B/s would move; {right:,.0f} B/s are worth it"),
+    Outcome("nothing_fits", False, "", "is the busiest, but none of its bundles both may be moved and fits"),
+    Outcome("busiest_by_rate", True, ">", "message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated"),
+    Outcome(
+        "busiest_by_throughput", True, ">", "its throughput is {left:,.2f} times the least, {right:,.2f} tolerated"
+    ),
+)
+(
+    RATES_ALIKE,
+    THROUGHPUTS_ALIKE,
+    NOT_BUSIEST_BY_RATE,
+    NOT_BUSIEST_BY_THROUGHPUT,
+    ONE_BUNDLE,
+    TOO_LITTLE_RATE,
+    TOO_LITTLE_THROUGHPUT,
+    NOTHING_FITS,
+    BUSIEST_BY_RATE,
+    BUSIEST_BY_THROUGHPUT,
+) = range(10)
+
+BUNDLE_OUTCOMES: Final = (
+    Outcome("rate_too_large", False, ">", "{left:,.1f} msg/s exceeds the {right:,.0f} msg/s still to be moved"),
+    Outcome("throughput_too_large", False, ">", "{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved"),
+    Outcome("rate_fits", True, "<=", "{left:,.1f} msg/s fits into the {right:,.0f} msg/s still to be moved"),
+    Outcome("throughput_fits", True, "<=", "{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved"),
+    Outcome("cap_reached", False, ">=", "{left:.0f} bundles are chosen already, {right:.0f} a cycle are allowed"),
+)
+TOO_LARGE, FITS, CAP_REACHED = 0, 2, 4
+
+
+Codes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`UniformLoadShedder` remembers nothing between cycles."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """The busiest broker's bundles in order, with what decided about each."""
+
+    ranked: RankedBundles
+    code: Codes
+    left: Floats
+    right: Floats
+
+    def chosen(self) -> Booleans:
+        chosen: Booleans = (self.code == FITS) | (self.code == FITS + 1)
+        return chosen
+
+
+@dataclass(frozen=True)
+class _Extremes:
+    """Busiest broker (row or NOBODY) of one dimension, greatest and least value."""
+
+    busiest: int
+    greatest: float
+    least: float
+
+
+def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    brokers = load.brokers
+    rate_limit = settings.load_balancer_msg_rate_difference_shedder_threshold
+    throughput_limit = settings.load_balancer_msg_throughput_multiplier_difference_shedder_threshold
+    rates, throughputs = brokers.rate_per_s(), brokers.throughput_bytes_per_s()
+    if settings.behaviour >= _SEPARATE_DIMENSIONS:
+        rate, throughput = _extremes(load, rates), _extremes(load, throughputs)
+    else:
+        rate, throughput = _shared_extremes(load, rates, throughputs)
+    rate_gap_percent = (rate.greatest - rate.least) * 100 / rate.least
+    throughput_multiple = throughput.greatest / throughput.least
+    by_rate = rate_limit > 0 and rate_gap_percent > rate_limit
+    by_throughput = throughput_limit > 0 and throughput_multiple > throughput_limit
+    figures: dict[str, object] = {"rate_gap_percent": rate_gap_percent, "throughput_multiple": throughput_multiple}
+
+    count = len(brokers.ids)
+    if not by_rate and not by_throughput:
+        alike = RATES_ALIKE if rate_limit > 0 else THROUGHPUTS_ALIKE
+        gap = rate_gap_percent if rate_limit > 0 else throughput_multiple
+        limit = rate_limit if rate_limit > 0 else throughput_limit
+        outcome = (np.full(count, alike, dtype=np.uint8), np.full(count, gap), np.full(count, limit))
+        return _decision(load, outcome, _no_walk(load), figures), memory
+
+    dimension = 0 if by_rate else 1
+    extremes = rate if by_rate else throughput
+    own, busiest = (rates, throughputs)[dimension], extremes.busiest
+    needs = [to_int((found.greatest - found.least) * settings.max_unload_percentage) for found in (rate, throughput)]
+    worth = (settings.min_unload_message, settings.min_unload_message_throughput)
+    enough = [need >= minimum for need, minimum in zip(needs, worth, strict=True)]
+    worth_it = enough[dimension] if settings.behaviour >= _SEPARATE_DIMENSIONS else any(enough)
+
+    code = np.full(count, NOT_BUSIEST_BY_RATE + dimension, dtype=np.uint8)
+    left, right = own.copy(), np.full(count, extremes.greatest)
+    walk = _no_walk(load)
+    if brokers.published_bundles[busiest] <= 1:
+        code[busiest], left[busiest], right[busiest] = ONE_BUNDLE, brokers.published_bundles[busiest], 1
+    elif not worth_it:
+        code[busiest], left[busiest], right[busiest] = TOO_LITTLE_RATE + dimension, needs[dimension], worth[dimension]
+    else:
+        walk = _walk(load, busiest, dimension, needs[dimension], settings)
+        code[busiest] = BUSIEST_BY_RATE + dimension if walk.chosen().any() else NOTHING_FITS
+        left[busiest] = rate_gap_percent if by_rate else throughput_multiple
+        right[busiest] = rate_limit if by_rate else throughput_limit
+    return _decision(load, (code, left, right), walk, figures), memory
+
+
+def _extremes(load: LoadData, value: Floats) -> _Extremes:
+    in_order = value[load.brokers.order]
+    # Comparisons with NaN are false in Java, so it can be neither; the first of equals wins.
+    highest = np.append(np.where(np.isnan(in_order), -np.inf, in_order), -1.0)
+    lowest = np.append(np.where(np.isnan(in_order), np.inf, in_order), NO_MINIMUM)
+    busiest = int(np.argmax(highest))
+    found = busiest < len(in_order) and highest[busiest] > -1.0
+    return _Extremes(
+        int(load.brokers.order[busiest]) if found else NOBODY, float(highest.max()), _not_zero(float(lowest.min()))
+    )
+
+
+def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> tuple[_Extremes, _Extremes]:
+    """Up to 3.1: one broker stands for both dimensions, and either one being greater (or less) moves both."""
+    busiest, most_rate, most_bytes, least_rate, least_bytes = NOBODY, -1.0, -1.0, NO_MINIMUM, NO_MINIMUM
+    for row in load.brokers.order.tolist():
+        rate, throughput = float(rates[row]), float(throughputs[row])
+        if rate > most_rate or throughput > most_bytes:
+            busiest, most_rate, most_bytes = row, rate, throughput
+        if rate < least_rate or throughput < least_bytes:
+            least_rate, least_bytes = rate, throughput
+    return (
+        _Extremes(busiest, most_rate, _not_zero(least_rate)),
+        _Extremes(busiest, most_bytes, _not_zero(least_bytes)),
+    )
+
+
+def _not_zero(least: float) -> float:
+    return 1.0 if -ALMOST_ZERO <= least <= ALMOST_ZERO else least
+
+
+def _no_walk(load: LoadData) -> _Walk:
+    ranked = rank(load, np.empty(0, dtype=np.int32), np.empty(0))
+    return _Walk(ranked, np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0))
+
+
+def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: LoadBalancerSettings) -> _Walk:
+    """Go through the bundles of the busiest broker, greatest first, and choose what still fits into `need`."""
+    value = (load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s())[dimension]
+    ranked = rank(load, np.array([busiest], dtype=np.int32), value)
+    cap = settings.max_unload_bundle_num_per_shedding
+    with_slack = settings.behaviour < _NO_SLACK and (dimension == 0 or settings.behaviour >= _SEPARATE_DIMENSIONS)
+    slack = SLACK if with_slack else 0
+    code = np.zeros(len(ranked.bundle), dtype=np.uint8)
+    left, right = ranked.value.copy(), np.zeros(len(ranked.bundle))
+    chosen = 0
+    for place, own in enumerate(ranked.value.tolist()):
+        if cap != NO_CAP and chosen >= cap:
+            code[place:], left[place:], right[place:] = CAP_REACHED, chosen, cap
+            break
+        right[place] = wrap_int(need + slack)
+        if own <= right[place]:
+            code[place] = FITS + dimension
+            need = wrap_int(need + to_int(-own))
+            chosen += 1
+        else:
+            code[place] = TOO_LARGE + dimension
+    return _Walk(ranked, code, left, right)
+
+
+def _decision(
+    load: LoadData, brokers: tuple[Codes, Floats, Floats], walk: _Walk, figures: dict[str, object]
+) -> SheddingDecision:
+    code, left, right = brokers
+    order = load.brokers.order
+    bundle = walk.ranked.bundle[walk.chosen()]
+    return SheddingDecision(
+        source=np.repeat(walk.ranked.sources[:1], len(bundle)),
+        bundle=bundle,
+        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        brokers=Outcomes("broker", BROKER_OUTCOMES, order, code[order], left[order], right[order]),
+        bundles=bundle_outcomes(load, walk.ranked, BUNDLE_OUTCOMES, walk.code, walk.left, walk.right),
+        figures=figures,
+    )

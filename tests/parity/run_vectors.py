@@ -1,0 +1,99 @@
+"""Run files of test vectors: `run_vectors.py FILE...`; each case once per release it was executed on.
+
+Prints the ids that differ with both results and the cases that don't apply with the reason, and closes with
+`N passed, M failed` over cases. Exit code 1 when a case failed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from parity import modular_vectors
+
+Outcome = tuple[bool | None, object, object, str]
+"""Passed (None: not applicable), expected, actual, note."""
+
+NEWEST = "5.0.1"
+DESCRIPTIONS = frozenset({"selectedIs", "why", "asserted", "note"})
+"""Keys of an expectation that describe a result in words."""
+
+
+def run_case(case: dict[str, Any]) -> Outcome:
+    """A case on every release it holds for; the first release that differs is reported."""
+    results = dict.fromkeys(case["versions"] or [NEWEST])
+    for release in (*results, *(case.get("expectedIn") or {})):
+        outcome = _run_on(case, release)
+        if outcome[0] is not True:
+            return (*outcome[:3], f"{release}: {outcome[3]}" if outcome[3] else release)
+    return True, None, None, ""
+
+
+def _run_on(case: dict[str, Any], release: str) -> Outcome:
+    strategy = case.get("strategy") or case["algorithm or task"]
+    run = RUNNERS.get(strategy)
+    if run is None:
+        return None, None, None, f"nothing here runs '{strategy}'"
+    expected = _expected(case, release)
+    actual = run(case, release)
+    return _agree(expected, actual), expected, actual, ""
+
+
+def _expected(case: dict[str, Any], release: str) -> list[Any]:
+    elsewhere = (case.get("expectedIn") or {}).get(release)
+    if elsewhere is not None:
+        return elsewhere if "steps" in case else [elsewhere]
+    return [step["expected"] for step in case["steps"]] if "steps" in case else [case["expected"]]
+
+
+def _agree(expected: list[Any], actual: list[Any]) -> bool:
+    """Every expected figure equals ours to the last bit; an answer may say more than was expected."""
+    return len(expected) == len(actual) and all(
+        _same(value, answer.get(key) if isinstance(answer, dict) else answer)
+        for wanted, answer in zip(expected, actual, strict=True)
+        for key, value in (wanted.items() if isinstance(wanted, dict) else [("", wanted)])
+        if key not in DESCRIPTIONS
+    )
+
+
+def _same(expected: Any, actual: Any) -> bool:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(_same(expected[key], actual[key]) for key in expected)
+    if isinstance(expected, list) and isinstance(actual, list | tuple):
+        return len(expected) == len(actual) and all(map(_same, expected, actual))
+    if isinstance(actual, float) and not math.isfinite(actual):
+        return bool(float(expected) == actual or (math.isnan(float(expected)) and math.isnan(actual)))
+    return bool(expected == actual) and isinstance(expected, bool) == isinstance(actual, bool)
+
+
+RUNNERS: dict[str, Callable[[dict[str, Any], str], list[Any]]] = {
+    **dict.fromkeys(modular_vectors.STATE, modular_vectors.shed),
+    **dict.fromkeys(modular_vectors.PLACEMENTS, modular_vectors.place),
+}
+
+
+def main(files: Iterable[str]) -> int:
+    """Run the files; the exit code."""
+    passed = failed = 0
+    for file in files:
+        for case in json.loads(Path(file).read_text(encoding="utf-8")):
+            success, expected, actual, note = run_case(case)
+            if success is None:
+                print(f"not applicable {case['id']}: {note}")
+            elif success:
+                passed += 1
+            else:
+                failed += 1
+                print(f"FAILED {case['id']} {note}\n  expected {json.dumps(expected)}\n  actual   {actual}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
