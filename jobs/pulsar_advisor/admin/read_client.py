@@ -1,0 +1,242 @@
+"""Reading the admin API: one typed method a surface, and no way to send anything but GET.
+
+Left out on purpose: topic statistics and lookups (they assign unowned bundles) and `brokers/health` (it writes).
+Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` (2.10 to 4.2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from pulsar_advisor.admin.transport import AdminTransport, Answer, Parameters
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+T = TypeVar("T")
+
+Domain = Literal["persistent", "non-persistent"]
+"""Whether a topic's messages are stored."""
+
+Observer = Callable[[int, int], None]
+"""Told the HTTP status (0: no answer) and the size in bytes of every single answer."""
+
+_QUOTED = re.compile(r"'[^']*'")
+
+
+class UnreadableAnswer(ClusterUnreachable):
+    """A document came but can't be decoded. `error` says where and how, without any value from the document."""
+
+    def __init__(self, url: str, error: str, body: bytes | bytearray) -> None:
+        super().__init__(f"{url}: can't decode the answer of {len(body)} bytes: {error}")
+        self.error = error
+        self.size = len(body)
+        self.sha256 = hashlib.sha256(body).hexdigest()
+
+
+@dataclass(frozen=True)
+class Document:
+    """The undecoded body of an answer and the address it came from."""
+
+    url: str
+    body: bytes | bytearray
+
+
+def decode(document: Document, decoder: msgspec.json.Decoder[T]) -> T:
+    """The document as the decoder's type; fields that type doesn't name are never materialised.
+
+    Raises `UnreadableAnswer`.
+    """
+    try:
+        return decoder.decode(document.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise unreadable(document, error) from error
+
+
+def unreadable(document: Document, error: Exception) -> UnreadableAnswer:
+    """The error for a document that can't be decoded; the decoder's text is stripped of values."""
+    return UnreadableAnswer(document.url, _QUOTED.sub("'…'", str(error)), document.body)
+
+
+class _Ownership(msgspec.Struct):
+    is_active: bool = True
+
+
+class _Boundaries(msgspec.Struct):
+    boundaries: list[str]
+
+
+class _Leader(msgspec.Struct, rename="camel"):
+    service_url: str | None = None
+    broker_id: str | None = None
+
+
+class _Partitions(msgspec.Struct):
+    partitions: int
+
+
+class _FailureDomain(msgspec.Struct):
+    brokers: list[str] = msgspec.field(default_factory=list)
+
+
+_NAMES = msgspec.json.Decoder(list[str])
+_SETTINGS = msgspec.json.Decoder(dict[str, str | None])
+_OWNERSHIPS = msgspec.json.Decoder(dict[str, _Ownership])
+_BOUNDARIES = msgspec.json.Decoder(_Boundaries)
+_LEADER = msgspec.json.Decoder(_Leader)
+_PARTITIONS = msgspec.json.Decoder(_Partitions)
+_DOMAINS = msgspec.json.Decoder(dict[str, _FailureDomain])
+
+
+class ReadClient:
+    """Reads of one cluster. It holds nothing of the transport but its GET.
+
+    Methods that take a `broker` (its id, `host:port`) ask that broker itself; the others ask any broker:
+    `any_broker_url` if given, else the admin URLs in turn. Every method raises `ErrorAnswer`, `UnreadableAnswer`,
+    and what `AdminTransport` raises.
+    """
+
+    def __init__(
+        self, transport: AdminTransport, *, any_broker_url: str | None = None, observe: Observer | None = None
+    ) -> None:
+        self._send = transport.get
+        self._require = transport.require
+        self._trust_brokers = transport.trust_brokers
+        self._learn_web_address = transport.learn_web_address
+        self._web_address = transport.web_address
+        self._any_broker_url = any_broker_url
+        self._observe = observe
+
+    def runtime_configuration(self, broker: str | None = None) -> dict[str, str]:
+        """All settings of a broker (null as ""), **secrets included**: keep only allow-listed keys. Super-user."""
+        return self._settings("/admin/v2/brokers/configuration/runtime", broker)
+
+    def dynamic_configuration(self) -> dict[str, str]:
+        """Overrides set through the admin API; may hold anything, as the above. Super-user."""
+        return self._settings("/admin/v2/brokers/configuration/values")
+
+    def version(self, broker: str) -> str:
+        """Release of a broker, as `4.0.8`."""
+        return self._get("/admin/v2/brokers/version", broker).text.strip().strip('"')
+
+    def active_brokers(self, cluster_name: str) -> tuple[str, ...]:
+        """Ids of the registered brokers, sorted. Redirects to their hosts are followed from now on. Super-user."""
+        brokers = self._names(f"/admin/v2/brokers/{_escape(cluster_name)}")
+        self._trust_brokers(brokers)
+        return brokers
+
+    def leader(self) -> str | None:
+        """Id of the leader, None if there is none at the moment. Super-user; 2.8 and later."""
+        answer = self._get("/admin/v2/brokers/leaderBroker", accepted=(200, 404))
+        if answer.status == 404:
+            return None
+        found = decode(Document(answer.url, answer.body), _LEADER)
+        return found.broker_id or urlsplit(found.service_url or "").netloc or None
+
+    def owned_bundles(self, cluster_name: str, broker: str) -> dict[str, bool]:
+        """Bundles (`tenant/namespace/range`) owned by a broker, and whether each is active (not being unloaded).
+
+        Heartbeat and SLA bundles are among them. Teaches the transport the broker's web address. Super-user.
+        """
+        path = f"/admin/v2/brokers/{_escape(cluster_name)}/{_escape(broker)}/ownedNamespaces"
+        answer = self._get(path, broker if self._web_address(broker) else None)
+        self._learn_web_address(broker, answer.url)
+        owned = decode(Document(answer.url, answer.body), _OWNERSHIPS)
+        return {bundle: ownership.is_active for bundle, ownership in owned.items()}
+
+    def load_report(self, broker: str) -> Document:
+        """`LocalBrokerData` (Modular) or `LoadReport` (Simple), fresh; 500 under Extensible. Super-user."""
+        return self._document("/admin/v2/broker-stats/load-report", broker)
+
+    def broker_topics(self, broker: str) -> Document:
+        """Statistics of every topic loaded on a broker, as of its last statistics pass. Super-user."""
+        return self._document("/admin/v2/broker-stats/topics", broker)
+
+    def tenants(self) -> tuple[str, ...]:
+        """Names of all tenants, sorted. Super-user."""
+        return self._names("/admin/v2/tenants")
+
+    def namespaces(self, tenant: str) -> tuple[str, ...]:
+        """Namespaces of a tenant as `tenant/namespace`, sorted."""
+        return self._names(f"/admin/v2/namespaces/{_escape(tenant)}")
+
+    def policies(self, namespace: str) -> Document:
+        """Policies of a namespace; the `bundles` in them are the effective ones."""
+        return self._document(f"/admin/v2/namespaces/{_escape(namespace)}")
+
+    def boundaries(self, namespace: str) -> list[str]:
+        """Effective bundle boundaries of a namespace, as `0x%08x`, first and last of the ring included."""
+        return self._decoded(_BOUNDARIES, f"/admin/v2/namespaces/{_escape(namespace)}/bundles").boundaries
+
+    def anti_affinity_group(self, namespace: str) -> str | None:
+        """Anti-affinity group of a namespace, None if it has none."""
+        answer = self._get(f"/admin/v2/namespaces/{_escape(namespace)}/antiAffinity", accepted=(200, 204))
+        return answer.text.strip().strip('"') or None
+
+    def isolation_policies(self, cluster_name: str) -> Document:
+        """Namespace isolation policies by name, in the order in which Pulsar matches them. Super-user."""
+        path = f"/admin/v2/clusters/{_escape(cluster_name)}/namespaceIsolationPolicies"
+        answer = self._get(path, accepted=(200, 404))  # 404: none were ever configured
+        return Document(answer.url, b"{}" if answer.status == 404 else answer.body)
+
+    def failure_domains(self, cluster_name: str) -> dict[str, list[str]]:
+        """Ids of the brokers of each failure domain. Super-user."""
+        domains = self._decoded(_DOMAINS, f"/admin/v2/clusters/{_escape(cluster_name)}/failureDomains")
+        return {name: domain.brokers for name, domain in domains.items()}
+
+    def persistent_topics(self, namespace: str) -> tuple[str, ...]:
+        """Complete names of all persistent topics of a namespace, loaded or not: partitions, system topics too."""
+        return self._names(f"/admin/v2/persistent/{_escape(namespace)}", {"includeSystemTopic": "true"})
+
+    def partitioned_topics(self, namespace: str, domain: Domain) -> tuple[str, ...]:
+        """Complete names of the partitioned topics (parents) of a namespace."""
+        return self._names(f"/admin/v2/{domain}/{_escape(namespace)}/partitioned", {"includeSystemTopic": "true"})
+
+    def partitions(self, topic: str) -> int:
+        """Number of partitions of a topic, by its complete name."""
+        domain, _, rest = topic.partition("://")
+        namespace, _, local_name = rest.rpartition("/")
+        path = f"/admin/v2/{domain}/{_escape(namespace)}/{quote(local_name, safe='')}/partitions"
+        return self._decoded(_PARTITIONS, path).partitions
+
+    def _names(self, path: str, params: Parameters | None = None) -> tuple[str, ...]:
+        names: list[str] = self._decoded(_NAMES, path, params=params)
+        return tuple(sorted(names))
+
+    def _settings(self, path: str, broker: str | None = None) -> dict[str, str]:
+        return {key: value or "" for key, value in self._decoded(_SETTINGS, path, broker).items()}
+
+    def _decoded(
+        self, decoder: msgspec.json.Decoder[T], path: str, broker: str | None = None, params: Parameters | None = None
+    ) -> T:
+        return decode(self._document(path, broker, params), decoder)
+
+    def _document(self, path: str, broker: str | None = None, params: Parameters | None = None) -> Document:
+        answer = self._get(path, broker, params)
+        return Document(answer.url, answer.body)
+
+    def _get(
+        self,
+        path: str,
+        broker: str | None = None,
+        params: Parameters | None = None,
+        accepted: tuple[int, ...] = (200,),
+    ) -> Answer:
+        url = self._any_broker_url if broker is None else self._web_address(broker) or f"https://{broker}"
+        status, size = 0, 0
+        try:
+            answer = self._send(path, broker_url=url, params=params)
+            status, size = answer.status, len(answer.body)
+            return self._require(answer, *accepted)
+        finally:
+            if self._observe is not None:
+                self._observe(status, size)
+
+
+def _escape(name: str) -> str:
+    return quote(name, safe="/:")

@@ -1,0 +1,113 @@
+"""What each broker says about itself: settings, release, load report, statistics of its topics."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pulsar_advisor.admin.read_client import ReadClient, decode
+from pulsar_advisor.capture.documents import LOAD_REPORT, paused_garbage_collection, topic_lines
+from pulsar_advisor.capture.journal import now_ms
+from pulsar_advisor.capture.raw_files import RawFile
+from pulsar_advisor.capture.session import Session
+from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.settings import ALLOWED_KEYS
+
+TOPIC_DOCUMENTS_IN_FLIGHT: Final = 4
+"""Topic documents in memory at a time: by far the largest thing a capture holds."""
+
+_KIND_OF_REPORT: Mapping[str, LoadManagerKind] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
+_KIND_OF_CLASS: tuple[tuple[str, LoadManagerKind], ...] = (
+    ("ExtensibleLoadManager", "extensible"),
+    ("ModularLoadManager", "modular"),
+    ("SimpleLoadManager", "simple"),
+)
+
+
+@dataclass(frozen=True)
+class BrokerFacts:
+    """By broker id, as far as the brokers answered."""
+
+    releases: dict[str, str] = field(default_factory=dict)
+    load_manager_classes: dict[str, str] = field(default_factory=dict)
+    load_managers: dict[str, LoadManagerKind] = field(default_factory=dict)
+
+
+def read_brokers(session: Session) -> BrokerFacts:
+    """Read each broker's own documents into the snapshot."""
+    facts = BrokerFacts()
+    topic_documents = threading.Semaphore(TOPIC_DOCUMENTS_IN_FLIGHT)
+
+    def read_settings(client: ReadClient, broker: str) -> None:
+        values = client.runtime_configuration(broker)
+        class_name = values.get("loadManagerClassName", "")
+        facts.load_manager_classes[broker] = class_name
+        if (kind := load_manager_kind(None, class_name)) is not None:
+            facts.load_managers[broker] = kind
+        session.files.extend("settings", [settings_line("runtime", broker, values)])
+
+    def read_release(client: ReadClient, broker: str) -> None:
+        facts.releases[broker] = client.version(broker)
+
+    def read_load_report(client: ReadClient, broker: str) -> None:
+        if facts.load_managers.get(broker) == "extensible":
+            session.journal.miss("load_reports", "the Extensible load manager has no load report")
+            return
+        report = decode(client.load_report(broker), LOAD_REPORT)
+        report_type = report.loadReportType or None
+        if (kind := load_manager_kind(report_type, facts.load_manager_classes.get(broker))) is not None:
+            facts.load_managers[broker] = kind
+        session.files.extend(
+            "load_reports", [{"source": "rest", "broker": broker, "readAt": now_ms(), "document": report}]
+        )
+
+    def read_topics(client: ReadClient, broker: str) -> None:
+        with topic_documents, paused_garbage_collection():
+            file = RawFile()
+            for lines in topic_lines(broker, client.broker_topics(broker)):
+                file.extend(lines)
+        number = session.brokers.index(broker)
+        session.files.write(f"topic_stats/{number}.jsonl.zst", "topic_stats", broker, file)
+
+    session.at_each_broker(
+        "settings, load and topics",
+        [
+            ("settings", read_settings),
+            ("brokers", read_release),
+            ("load_reports", read_load_report),
+            ("topic_stats", read_topics),
+        ],
+    )
+    return facts
+
+
+def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) -> dict[str, object]:
+    """One line of `settings`: only keys of the allow-list, as a configuration may hold any secret."""
+    kept = {key: values[key] for key in sorted(values.keys() & ALLOWED_KEYS)}
+    return {"origin": origin, "broker": broker, "values": kept}
+
+
+def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadManagerKind | None:
+    """Which manager a broker runs: by its load report's type, else by `loadManagerClassName`; None if neither tells."""
+    if report_type is not None and report_type in _KIND_OF_REPORT:
+        return _KIND_OF_REPORT[report_type]
+    simple_name = (class_name or "").rpartition(".")[2]
+    return next((kind for prefix, kind in _KIND_OF_CLASS if simple_name.startswith(prefix)), None)
+
+
+def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | None) -> LoadManagerKind | None:
+    """The leader's manager, as it is the one that decides; without a leader, the one most brokers run."""
+    if leader is not None and leader in kinds:
+        return kinds[leader]
+    found = list(kinds.values())
+    return max(sorted(set(found)), key=found.count, default=None)
+
+
+def oldest_release(releases: Collection[str]) -> str | None:
+    """The oldest of some releases; a milestone or a snapshot counts as its release."""
+    return min(
+        sorted(releases), key=lambda release: [int(part) for part in re.findall(r"\d+", release)[:3]], default=None
+    )

@@ -1,0 +1,175 @@
+"""Captures one cluster into a raw snapshot: what is read, in which order, and what is written last.
+
+Nothing that is read assigns or writes anything on the cluster. Order: who owns what · each broker's settings, load
+report and topics · namespaces, isolation, topic names · ZooKeeper · who owns what now. The manifest comes last.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer
+from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
+from pulsar_advisor.capture.broker_surfaces import BrokerFacts, oldest_release, prevailing_load_manager, read_brokers
+from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespaces
+from pulsar_advisor.capture.journal import Journal, now_ms
+from pulsar_advisor.capture.lease import claimed, remove_remainders
+from pulsar_advisor.capture.metadata_surfaces import SURFACES_OF_ZOOKEEPER_ONLY, read_zookeeper
+from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.capture.ownership import Ownership
+from pulsar_advisor.capture.progress import CaptureProgress
+from pulsar_advisor.capture.raw_files import SnapshotFiles
+from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader, connected
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.storage import MANIFEST, Root, write_json
+
+SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which cluster this is, and who was there when the capture began."""
+
+    cluster_name: str
+    brokers: tuple[str, ...]
+    leader: str | None
+
+
+def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> str:
+    """Capture the cluster into `root` and give back the snapshot's id.
+
+    A broker that doesn't answer costs its part; the manifest says what is missing and why. Raises `ClusterUnreachable`
+    if the cluster can't be reached or doesn't let us in, `DataNotFit` if its load manager is none we know,
+    `StorageError` if the root can't be written. Then, as after an interruption, there is no snapshot.
+    """
+    with ExitStack() as stack:
+        transport = stack.enter_context(AdminTransport(options.admin))
+        identity = identify(ReadClient(transport))
+        zookeeper = _zookeeper_of(identity, stack, options.zookeeper)
+        started_at = datetime.now(UTC)
+        remove_remainders(root, started_at)
+        lease = stack.enter_context(claimed(root, started_at))
+        session = Session(
+            cluster_name=identity.cluster_name,
+            brokers=identity.brokers,
+            transport=transport,
+            journal=Journal(heartbeat=lease.renew),
+            files=SnapshotFiles(lease.folder),
+            pool=ThreadPoolExecutor(options.concurrency, thread_name_prefix="capture"),
+            progress=progress,
+        )
+        stack.callback(session.pool.shutdown, cancel_futures=True)
+        stack.callback(session.stopped.set)
+        findings = _read(session, zookeeper, identity)
+        manifest = {
+            "schema": SCHEMA,
+            "tool_version": USER_AGENT.partition("/")[2],
+            "cluster": root.cluster,
+            "snapshot": lease.snapshot,
+            "started_at_ms": int(started_at.timestamp() * 1000),
+            "finished_at_ms": now_ms(),
+            "identity": {"cluster_name": identity.cluster_name, "broker_ids": list(identity.brokers)},
+            "sources": {"admin_urls": list(options.admin.admin_urls), "zookeeper": zookeeper is not None},
+            **findings,
+        }
+        write_json(lease.folder / MANIFEST, manifest)
+    return lease.snapshot
+
+
+def identify(client: ReadClient) -> Identity:
+    """Which cluster answers. Raises `ClusterUnreachable` if none does, it wants other credentials, or has no broker."""
+    try:
+        cluster_name = client.runtime_configuration().get("clusterName", "")
+        brokers = client.active_brokers(cluster_name)
+    except UnreadableAnswer as error:
+        raise ClusterUnreachable(f"{error}: is this the admin URL of a Pulsar broker?") from error
+    if not brokers:
+        raise ClusterUnreachable(f"cluster '{cluster_name}' has no active broker: try again when one is registered")
+    return Identity(cluster_name, brokers, client.leader())
+
+
+def _zookeeper_of(
+    identity: Identity, stack: ExitStack, connection: ZooKeeperConnection | None
+) -> ZooKeeperReader | None:
+    if connection is None:
+        return None
+    zookeeper = stack.enter_context(connected(connection))
+    if not set(zookeeper.active_brokers()) & set(identity.brokers):
+        raise UsageError(
+            f"ZooKeeper {connection.hosts} knows none of the brokers {', '.join(identity.brokers[:3])}: "
+            "it belongs to another cluster than the admin URL"
+        )
+    return zookeeper
+
+
+def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identity) -> dict[str, Any]:
+    """Read everything, write all files, and give back the part of the manifest that follows from it."""
+    journal = session.journal
+    ownership = Ownership()
+    ownership.read(session, zookeeper, "begin")
+    silences = [journal.silence_of(broker) for broker in session.brokers]
+    if all(silences):
+        raise ClusterUnreachable(
+            f"none of the {len(silences)} brokers answers at its own address; the first: {silences[0]}; "
+            "run where the brokers' web addresses can be reached"
+        )
+    facts = read_brokers(session)
+    read_cluster(session)
+    read_namespaces(session)
+    session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
+    if zookeeper is not None:
+        read_zookeeper(session, zookeeper)
+    else:
+        for surface in SURFACES_OF_ZOOKEEPER_ONLY:
+            journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
+    ownership.read(session, zookeeper, "end")
+    _write_brokers(session, identity, facts)
+    session.files.write_surfaces()
+    return {
+        "load_manager": _load_manager(facts, identity.leader),
+        "load_managers": facts.load_managers,
+        "pulsar_version": oldest_release(facts.releases.values()),
+        "pulsar_versions": facts.releases,
+        "leader": identity.leader,
+        "files": session.files.listing(),
+        "reads": journal.reads(),
+        "failures": journal.failures(),
+        "missing": journal.missing(),
+        "incomplete_brokers": journal.incomplete_brokers(),
+        "moved_bundles": ownership.moved(),
+        "skew_ms": journal.skew_ms(),
+    }
+
+
+def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts) -> None:
+    registered: set[str] = set(identity.brokers)
+    with session.journal.attempt("brokers"):
+        registered = set(session.client("brokers").active_brokers(identity.cluster_name))
+    for broker in registered - set(identity.brokers):
+        session.journal.miss("load_reports", "the broker joined while the capture ran", broker)
+    session.files.extend(
+        "brokers",
+        [
+            {
+                "broker": broker,
+                "webServiceUrl": session.transport.web_address(broker),
+                "version": facts.releases.get(broker),
+                "leader": broker == identity.leader,
+                "available": broker in registered,
+            }
+            for broker in sorted(registered | set(identity.brokers))
+        ],
+    )
+
+
+def _load_manager(facts: BrokerFacts, leader: str | None) -> str:
+    kind = prevailing_load_manager(facts.load_managers, leader)
+    if kind is None:
+        names = ", ".join(sorted(set(facts.load_manager_classes.values()))) or "not told"
+        raise DataNotFit(f"the load manager ({names}) is none of modular, simple, extensible: nothing to advise")
+    return kind

@@ -1,0 +1,156 @@
+"""What was asked of the cluster and what came of it: the part of the manifest that a reader judges trust by."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_advisor.admin.read_client import Observer, UnreadableAnswer
+from pulsar_advisor.admin.transport import ErrorAnswer, NoAnswer
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+CLUSTER: Final = "cluster"
+"""Target of reads that any broker answers."""
+ZOOKEEPER: Final = "zookeeper"
+
+
+def now_ms() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass
+class Read:
+    """All reads of one surface at one target: how many, when, how much, and the worst answer."""
+
+    started_at_ms: int
+    finished_at_ms: int
+    requests: int = 0
+    bytes: int = 0
+    status: int | None = None
+    """The worst HTTP status, 0 where nobody answered; null for ZooKeeper."""
+
+
+class Journal:
+    """Collects from several threads."""
+
+    def __init__(self, heartbeat: Callable[[], None]) -> None:
+        self._heartbeat = heartbeat
+        self._lock = threading.Lock()
+        self._reads: dict[tuple[str, str], Read] = {}
+        self._missing: dict[tuple[str, str | None, str | None], str] = {}
+        self._failures: list[dict[str, Any]] = []
+        self._silent_brokers: dict[str, str] = {}
+
+    def observer(self, surface: str, target: str) -> Observer:
+        """Records every answer to reads of this surface at this target (a broker id, or `CLUSTER`)."""
+        started_at_ms = now_ms()
+
+        def observe(status: int, size: int) -> None:
+            self.read(surface, target, started_at_ms, status=status, size=size)
+
+        return observe
+
+    def read(self, surface: str, target: str, started_at_ms: int, *, status: int | None, size: int) -> None:
+        """Record one answer that came just now."""
+        finished_at_ms = now_ms()
+        with self._lock:
+            read = self._reads.setdefault((surface, target), Read(started_at_ms, finished_at_ms))
+            read.started_at_ms = min(read.started_at_ms, started_at_ms)
+            read.finished_at_ms = max(read.finished_at_ms, finished_at_ms)
+            read.requests += 1
+            read.bytes += size
+            if status is not None:
+                read.status = status if read.status is None else _worse(read.status, status)
+        self._heartbeat()
+
+    @contextmanager
+    def attempt(self, surface: str, broker: str | None = None, namespace: str | None = None) -> Iterator[None]:
+        """A block that reads; if the cluster doesn't answer it, or unreadably, the journal notes it and work goes on.
+
+        A namespace that was deleted in the meantime is not missing. A broker that gave no answer at all is noted as
+        silent: asking it for more would only cost a time-out each.
+        """
+        try:
+            yield
+        except UnreadableAnswer as error:
+            self.fail(surface, broker, error)
+        except ErrorAnswer as error:
+            if not (error.status == 404 and namespace is not None):
+                self.miss(surface, str(error), broker, namespace)
+        except ClusterUnreachable as error:
+            self.miss(surface, str(error), broker, namespace)
+            if broker is not None and isinstance(error, NoAnswer):
+                self.silence(broker, str(error))
+
+    def miss(self, surface: str, reason: str, broker: str | None = None, namespace: str | None = None) -> None:
+        """Note that something was not to be had; the first reason given stays."""
+        with self._lock:
+            self._missing.setdefault((surface, broker, namespace), reason)
+
+    def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
+        """Note a document that came but can't be decoded."""
+        entry = {"surface": surface, "broker": broker, "error": error.error, "size": error.size, "sha256": error.sha256}
+        with self._lock:
+            self._failures.append(entry)
+
+    def silence(self, broker: str, reason: str) -> None:
+        """Note that a broker gives no answer; the first reason given stays."""
+        with self._lock:
+            self._silent_brokers.setdefault(broker, reason)
+
+    def silence_of(self, broker: str) -> str | None:
+        """Why a broker isn't asked any more, None while it answers."""
+        with self._lock:
+            return self._silent_brokers.get(broker)
+
+    def reads(self) -> list[dict[str, Any]]:
+        """Manifest entries `reads`, in the order in which they began."""
+        with self._lock:
+            entries = sorted(self._reads.items(), key=lambda item: (item[1].started_at_ms, item[0]))
+        return [
+            {
+                "surface": surface,
+                "target": target,
+                "status": read.status,
+                "requests": read.requests,
+                "started_at_ms": read.started_at_ms,
+                "finished_at_ms": read.finished_at_ms,
+                "bytes": read.bytes,
+            }
+            for (surface, target), read in entries
+        ]
+
+    def missing(self) -> list[dict[str, Any]]:
+        """Manifest entries `missing`."""
+        with self._lock:
+            entries = sorted(self._missing.items(), key=lambda item: tuple(part or "" for part in item[0]))
+        return [
+            {"surface": surface, "broker": broker, "namespace": namespace, "reason": reason}
+            for (surface, broker, namespace), reason in entries
+        ]
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Manifest entries `failures`."""
+        with self._lock:
+            return sorted(self._failures, key=lambda entry: (entry["surface"], entry["broker"] or "", entry["sha256"]))
+
+    def incomplete_brokers(self) -> list[str]:
+        """Ids of the brokers of which something is missing or can't be decoded."""
+        entries = [*self.missing(), *self.failures()]
+        return sorted({entry["broker"] for entry in entries if entry["broker"] is not None})
+
+    def skew_ms(self) -> int:
+        """Time between the beginning of the first read and the end of the last."""
+        reads = self.reads()
+        return (
+            max(read["finished_at_ms"] for read in reads) - min(read["started_at_ms"] for read in reads) if reads else 0
+        )
+
+
+def _worse(first: int, second: int) -> int:
+    return 0 if 0 in (first, second) else max(first, second)

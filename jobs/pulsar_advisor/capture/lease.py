@@ -1,0 +1,148 @@
+"""Who is writing a snapshot: a claim on its folder, and what is left of captures that were interrupted.
+
+A folder without a manifest is either being written or a remainder. The lease file in it tells which: it names process
+and host, and its writer renews it. A capture that ends orderly removes it after the manifest is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage import MANIFEST, Root, snapshot_id, write_file
+
+LEASE: Final = "lease.json"
+RENEW_EVERY: Final = timedelta(minutes=1)
+EXPIRES_AFTER: Final = timedelta(minutes=15)
+"""Longer than the longest single read (`BODY_TIMEOUT_S`), after each of which the writer may renew."""
+
+
+class Lease:
+    """The claim of this process on one snapshot's folder."""
+
+    def __init__(self, snapshot: str, folder: UPath) -> None:
+        self.snapshot = snapshot
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._renewed_at = time.monotonic()
+
+    def renew(self) -> None:
+        """Say that we are still writing; cheap, to be called often."""
+        with self._lock:
+            if time.monotonic() - self._renewed_at < RENEW_EVERY.total_seconds():
+                return
+            self._renewed_at = time.monotonic()
+        write_file(self.folder / LEASE, _content(datetime.now(UTC)))
+
+
+@contextmanager
+def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
+    """A folder of our own for the capture that starts now. Whatever ends the block early takes the folder with it."""
+    while True:
+        snapshot = snapshot_id(moment)
+        folder = root.folder("raw", snapshot)
+        if _create(folder, moment):
+            break
+        moment += timedelta(seconds=1)
+    try:
+        yield Lease(snapshot, folder)
+        _unlink(folder / LEASE)
+    except BaseException:
+        if not (folder / MANIFEST).exists():
+            remove_folder(folder)
+        raise
+
+
+def remove_remainders(root: Root, now: datetime) -> list[str]:
+    """Remove what interrupted captures left of this cluster, and say which snapshots they would have become."""
+    parent = root.folder("raw", "").parent
+    removed = []
+    try:
+        folders = [child for child in parent.iterdir() if child.name.startswith("snapshot=")] if parent.is_dir() else []
+        for folder in folders:
+            if not (folder / MANIFEST).exists() and not _is_being_written(folder, now):
+                remove_folder(folder)
+                removed.append(folder.name.removeprefix("snapshot="))
+    except OSError as error:
+        raise StorageError(f"can't clean up under {parent}: {error.strerror or error}") from error
+    return sorted(removed)
+
+
+def remove_folder(folder: UPath) -> None:
+    """Remove a folder with everything in it, the lease last. Raises `StorageError`."""
+    try:
+        children = sorted(folder.iterdir(), key=lambda child: child.name == LEASE) if folder.is_dir() else []
+        for child in children:
+            if child.is_dir() and not child.is_symlink():
+                remove_folder(child)
+            else:
+                _unlink(child)
+        if folder.is_dir():
+            folder.rmdir()
+    except OSError as error:
+        raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it by hand") from error
+
+
+def _is_being_written(folder: UPath, now: datetime) -> bool:
+    try:
+        lease = json.loads((folder / LEASE).read_bytes())
+        renewed_at = datetime.fromtimestamp(lease["renewed_at_ms"] / 1000, UTC)
+        writer, host = int(lease["process"]), str(lease["host"])
+    except (OSError, ValueError, KeyError, TypeError):
+        # No readable lease: claimed this moment, or being removed. The folder's name tells how old it is.
+        return folder.name.removeprefix("snapshot=") > snapshot_id(now - EXPIRES_AFTER)
+    if now - renewed_at > EXPIRES_AFTER:
+        return False
+    return host != platform.node() or _is_alive(writer)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _create(folder: UPath, moment: datetime) -> bool:
+    """Claim a folder; false if it is taken. On an object store two claims within one round trip may both succeed."""
+    lease = folder / LEASE
+    try:
+        if folder.protocol in ("", "file"):
+            folder.mkdir(parents=True, exist_ok=False)
+        elif folder.exists():
+            return False
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
+    write_file(lease, _content(moment))
+    return True
+
+
+def _content(moment: datetime) -> bytes:
+    writer = {
+        "process": os.getpid(),
+        "host": platform.node(),
+        "renewed_at_ms": int(moment.timestamp() * 1000),
+    }
+    return json.dumps(writer).encode()
+
+
+def _unlink(path: UPath) -> None:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return

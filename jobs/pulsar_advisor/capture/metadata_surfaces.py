@@ -1,0 +1,86 @@
+"""What only ZooKeeper has: node versions, the leader's view and averages, and every managed ledger's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pulsar_advisor.capture.documents import (
+    BROKER_TIME_AVERAGE,
+    BUNDLE_DATA,
+    LEADER_NODE,
+    LOAD_REPORT,
+    LOCAL_POLICIES,
+    RESOURCE_QUOTA,
+)
+from pulsar_advisor.capture.journal import ZOOKEEPER, now_ms
+from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.zookeeper import ZooKeeperReader
+
+SURFACES_OF_ZOOKEEPER_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
+
+_LINES_AT_A_TIME = 10_000
+
+Line = dict[str, Any]
+
+
+def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
+    """Read the metadata store into the snapshot."""
+
+    def broker_nodes() -> Iterable[Line]:
+        for broker, _, report in session.decoded("load_reports", zookeeper.broker_nodes(), LOAD_REPORT):
+            yield {"source": "zookeeper", "broker": broker, "readAt": now_ms(), "document": report}
+
+    def leaders() -> Iterable[Line]:
+        nodes = ((node.path, node) for node in zookeeper.leaders())
+        for _, _, found in session.decoded("leader", nodes, LEADER_NODE):
+            yield {"source": "zookeeper", "broker": found.leader}
+
+    def local_policies() -> Iterable[Line]:
+        for namespace, node, policies in session.decoded("local_policies", zookeeper.local_policies(), LOCAL_POLICIES):
+            yield {"namespace": namespace, "version": node.version, "document": policies}
+
+    def bundle_data() -> Iterable[Line]:
+        for bundle, node, data in session.decoded("bundle_data", zookeeper.bundle_data(), BUNDLE_DATA):
+            yield {"bundle": bundle, "modifiedAt": node.modified_at_ms, "document": data}
+
+    def broker_time_averages() -> Iterable[Line]:
+        nodes = zookeeper.broker_time_averages()
+        for broker, node, averages in session.decoded("broker_time_averages", nodes, BROKER_TIME_AVERAGE):
+            yield {"broker": broker, "modifiedAt": node.modified_at_ms, "document": averages}
+
+    def resource_quotas() -> Iterable[Line]:
+        for bundle, node, quota in session.decoded("resource_quotas", zookeeper.resource_quotas(), RESOURCE_QUOTA):
+            yield {"bundle": bundle, "modifiedAt": node.modified_at_ms, "document": quota}
+
+    def topic_names() -> Iterable[Line]:
+        for namespace, topics in zookeeper.persistent_topics():
+            for topic in topics:
+                yield {"source": "zookeeper", "namespace": namespace, "domain": "persistent", "topic": topic}
+
+    surfaces: tuple[tuple[str, Callable[[], Iterable[Line]]], ...] = (
+        ("load_reports", broker_nodes),
+        ("leader", leaders),
+        ("local_policies", local_policies),
+        ("bundle_data", bundle_data),
+        ("broker_time_averages", broker_time_averages),
+        ("resource_quotas", resource_quotas),
+        ("topic_names", topic_names),
+    )
+    session.progress.begin("ZooKeeper", len(surfaces))
+    for surface, lines in surfaces:
+        with session.journal.attempt(surface):
+            _write(session, surface, lines())
+        session.progress.advance()
+
+
+def _write(session: Session, surface: str, lines: Iterable[Line]) -> None:
+    started_at_ms = now_ms()
+    some: list[Line] = []
+    for line in lines:
+        some.append(line)
+        if len(some) == _LINES_AT_A_TIME:
+            session.files.extend(surface, some)
+            some = []
+    session.files.extend(surface, some)
+    session.journal.read(surface, ZOOKEEPER, started_at_ms, status=None, size=0)

@@ -1,0 +1,108 @@
+"""Where a cluster is and how it is captured: from flags, or from a profile in a config file, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection
+from pulsar_advisor.model.errors import UsageError
+
+DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
+
+
+class CaptureOptions(BaseModel):
+    """What a capture needs to know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    admin: AdminConnection
+    zookeeper: ZooKeeperConnection | None = None
+    """Without it there are no node versions, no averages of the leader, and no transaction-internal topics."""
+    concurrency: int = Field(default=16, ge=1, le=256)
+    """Reads at a time over all brokers; a single broker is never asked more than one thing at a time."""
+
+
+class _ConfigFile(BaseSettings):
+    """`[profiles.<name>]`, with the fields of `CaptureOptions`, read from TOML and from nowhere else."""
+
+    model_config = SettingsConfigDict(extra="forbid")
+
+    profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        *_sources: PydanticBaseSettingsSource,
+        **_more: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (TomlConfigSettingsSource(settings_cls),)
+
+
+def capture_options(
+    *,
+    profile: str | None = None,
+    config: Path | None = None,
+    admin: Mapping[str, Any] | None = None,
+    zookeeper: str | None = None,
+    concurrency: int | None = None,
+) -> CaptureOptions:
+    """Options from a profile, overridden by what was given beside it.
+
+    `admin` holds fields of `AdminConnection`; None and empty values count as not given. A way to authenticate replaces
+    the profile's. Raises `UsageError` naming the field that can't be used.
+    """
+    fields = dict(_profile(profile, config or DEFAULT_CONFIG)) if profile is not None else {}
+    given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
+    inherited = dict(fields.get("admin", {}))
+    if given.keys() & _CREDENTIALS:
+        inherited = {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
+    fields["admin"] = inherited | given
+    if zookeeper is not None:
+        fields["zookeeper"] = {**fields.get("zookeeper", {}), "hosts": zookeeper}
+    if concurrency is not None:
+        fields["concurrency"] = concurrency
+    if not fields["admin"].get("admin_urls"):
+        raise UsageError("no admin URL: give --admin-url http://broker:8080, or --profile NAME from a config file")
+    try:
+        return CaptureOptions.model_validate(fields)
+    except ValidationError as error:
+        where = f"profile '{profile}': " if profile else ""
+        raise UsageError(where + _first_problem(error)) from error
+
+
+_CREDENTIALS: Final = frozenset({"token_file", "token_env", "basic_user", "basic_password_file", "basic_password_env"})
+
+
+def _profile(name: str, config: Path) -> Mapping[str, Any]:
+    file = config.expanduser()
+    if not file.is_file():
+        raise UsageError(f"profile '{name}' was asked for, but there is no config file {file}")
+
+    class File(_ConfigFile):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    try:
+        profiles = File().profiles
+    except ValidationError as error:
+        raise UsageError(f"{file}: {_first_problem(error)}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} can't be read as TOML: {error}") from error
+    if name not in profiles:
+        known = ", ".join(sorted(profiles)) or "none"
+        raise UsageError(f"{file} has no profile '{name}'; it has: {known}")
+    return profiles[name]
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Field and reason; never the value, which may be a secret put in the wrong place."""
+    problem = error.errors(include_input=False, include_url=False)[0]
+    field = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{field}: {message}" if field else message

@@ -1,0 +1,92 @@
+"""Who owns which bundle, read at the beginning and at the end of a capture, and what moved in between."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
+
+from pulsar_advisor.admin.read_client import ReadClient
+from pulsar_advisor.capture.documents import OWNERSHIP_NODE
+from pulsar_advisor.capture.journal import ZOOKEEPER, now_ms
+from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.zookeeper import ZooKeeperReader
+
+Pass = Literal["begin", "end"]
+Source = Literal["rest", "zookeeper"]
+
+OwnersByBundle = Mapping[str, Collection[str]]
+"""Ids of the brokers that own a bundle; more than one if it moved between two reads."""
+
+SURFACE = "owned_bundles"
+
+
+class Ownership:
+    """Owners as the brokers themselves (`rest`) and ZooKeeper tell them."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[Source, Pass], dict[str, set[str]]] = {
+            (source, moment): defaultdict(set) for source in ("rest", "zookeeper") for moment in ("begin", "end")
+        }
+        self._answered: dict[tuple[Source, Pass], set[str]] = defaultdict(set)
+        self._lock = threading.Lock()
+
+    def read(self, session: Session, zookeeper: ZooKeeperReader | None, moment: Pass) -> None:
+        """Read the owned bundles of every broker, and ZooKeeper's ownership nodes."""
+
+        def read_broker(client: ReadClient, broker: str) -> None:
+            owned = client.owned_bundles(session.cluster_name, broker)
+            rows = [(broker, bundle, active) for bundle, active in sorted(owned.items())]
+            self._add(session, "rest", moment, rows, {broker})
+
+        session.at_each_broker(f"owned bundles, {moment}", [(SURFACE, read_broker)])
+        if zookeeper is not None:
+            with session.journal.attempt(SURFACE):
+                started_at_ms = now_ms()
+                nodes = list(session.decoded(SURFACE, zookeeper.ownerships(), OWNERSHIP_NODE))
+                rows = [(node.owner, bundle, not node.disabled) for bundle, _, node in nodes if node.owner is not None]
+                self._add(session, "zookeeper", moment, rows, {broker for broker, _, _ in rows})
+                session.journal.read(SURFACE, ZOOKEEPER, started_at_ms, status=None, size=0)
+
+    def moved(self) -> list[str]:
+        """Bundles whose owners differ between the two passes by either source, sorted."""
+        moved: set[str] = set()
+        for source in ("rest", "zookeeper"):
+            begin, end = self._owners[source, "begin"], self._owners[source, "end"]
+            both = self._answered[source, "begin"] & self._answered[source, "end"]
+            either = self._answered[source, "begin"] | self._answered[source, "end"]
+            # A broker that didn't answer says nothing; one that has no node in ZooKeeper owns nothing.
+            moved |= moved_bundles(begin, end, both if source == "rest" else either)
+        return sorted(moved)
+
+    def _add(
+        self, session: Session, source: Source, moment: Pass, rows: Iterable[tuple[str, str, bool]], answered: set[str]
+    ) -> None:
+        read_at_ms = now_ms()
+        lines = [
+            {
+                "source": source,
+                "broker": broker,
+                "bundle": bundle,
+                "isActive": is_active,
+                "readAt": read_at_ms,
+                "pass": moment,
+            }
+            for broker, bundle, is_active in rows
+        ]
+        session.files.extend(SURFACE, lines)
+        with self._lock:
+            for line in lines:
+                self._owners[source, moment][str(line["bundle"])].add(str(line["broker"]))
+            self._answered[source, moment] |= answered
+
+
+def moved_bundles(begin: OwnersByBundle, end: OwnersByBundle, answered: Collection[str]) -> set[str]:
+    """Bundles whose owners, among the brokers that answered, differ: moved, lost their owner, or got one."""
+    brokers = frozenset(answered)
+    return {
+        bundle
+        for bundle in begin.keys() | end.keys()
+        if brokers.intersection(begin.get(bundle, ())) != brokers.intersection(end.get(bundle, ()))
+    }

@@ -1,0 +1,57 @@
+"""Tells a person how far a capture is: a bar on a terminal, plain lines elsewhere, always on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+
+class CaptureProgress(Protocol):
+    """What a capture reports; safe to call from several threads."""
+
+    def begin(self, step: str, total: int) -> None:
+        """A step of so many units begins; the one before it is done."""
+
+    def advance(self) -> None:
+        """One unit of the current step is done."""
+
+
+class _Bars:
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+
+    def begin(self, step: str, total: int) -> None:
+        self._task = self._progress.add_task(step, total=total)
+
+    def advance(self) -> None:
+        if self._task is not None:
+            self._progress.advance(self._task)
+
+
+class _Lines:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def begin(self, step: str, total: int) -> None:
+        print(f"capture: {step} ({total})", file=self._stream, flush=True)
+
+    def advance(self) -> None:
+        """Lines tell steps, not units."""
+
+
+@contextmanager
+def shown_progress() -> Iterator[CaptureProgress]:
+    """Progress on stderr, in the form that suits it."""
+    stream = sys.stderr
+    if not stream.isatty():
+        yield _Lines(stream)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=stream)) as progress:
+        yield _Bars(progress)

@@ -1,0 +1,89 @@
+"""The files of a raw snapshot while they are made: JSON lines, compressed as they come, one zstd frame a file."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import zstandard
+from upath import UPath
+
+from pulsar_advisor.storage import write_file
+
+COMPRESSION_LEVEL: Final = 3
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class RawFile:
+    """One file of JSON lines, kept compressed in memory until it is complete. Lines may come from several threads."""
+
+    def __init__(self) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True).compressobj()
+        self._compressed = bytearray()
+        self._lock = threading.Lock()
+        self.rows = 0
+
+    def extend(self, lines: Sequence[Any]) -> None:
+        """Add lines: dictionaries or msgspec structs."""
+        encoded = _ENCODER.encode_lines(lines)
+        with self._lock:
+            self._compressed += self._compressor.compress(encoded)
+            self.rows += len(lines)
+
+    def finish(self) -> bytes:
+        """The whole file."""
+        with self._lock:
+            self._compressed += self._compressor.flush()
+            return bytes(self._compressed)
+
+
+class SnapshotFiles:
+    """All files of one snapshot; what has been written so far is listed as the manifest lists it."""
+
+    def __init__(self, folder: UPath) -> None:
+        self._folder = folder
+        self._open: dict[str, RawFile] = {}
+        self._lock = threading.Lock()
+        self._written: list[dict[str, Any]] = []
+
+    def extend(self, surface: str, lines: Iterable[Any]) -> None:
+        """Add lines to a surface's file. No lines at all still make the file: asked, and answered with nothing."""
+        with self._lock:
+            file = self._open.setdefault(surface, RawFile())
+        file.extend(list(lines))
+
+    def write(self, path: str, surface: str, broker: str | None, file: RawFile) -> None:
+        """Write one complete file. Raises `StorageError`."""
+        content = file.finish()
+        write_file(self._folder / path, content)
+        entry = {
+            "path": path,
+            "surface": surface,
+            "broker": broker,
+            "rows": file.rows,
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        with self._lock:
+            self._written.append(entry)
+
+    def write_surfaces(self) -> None:
+        """Write every surface's file. Raises `StorageError`."""
+        for surface, file in sorted(self._open.items()):
+            self.write(f"{surface}.jsonl.zst", surface, None, file)
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Path, surface, broker, rows, bytes and SHA-256 of every file written, sorted by path."""
+        with self._lock:
+            return sorted(self._written, key=lambda entry: str(entry["path"]))
+
+
+def read_lines(content: bytes) -> Iterator[bytes]:
+    """The lines of one file. Raises `zstandard.ZstdError` if it is cut short or damaged."""
+    # The frame doesn't state its size, as it is written while the lines come.
+    data = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=False).read()
+    yield from data.splitlines()

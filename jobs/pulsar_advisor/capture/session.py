@@ -1,0 +1,99 @@
+"""The manners of a capture: at most one read at a time per broker, a bounded number in all, and a note of each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, decode
+from pulsar_advisor.admin.transport import AdminTransport, NoAnswer
+from pulsar_advisor.capture.journal import CLUSTER, Journal
+from pulsar_advisor.capture.progress import CaptureProgress
+from pulsar_advisor.capture.raw_files import SnapshotFiles
+from pulsar_advisor.capture.zookeeper import Node
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Session:
+    """One capture's means. Reads run on `pool`; when `stopped` is set they end after the answer they wait for."""
+
+    cluster_name: str
+    brokers: tuple[str, ...]
+    transport: AdminTransport
+    journal: Journal
+    files: SnapshotFiles
+    pool: ThreadPoolExecutor
+    progress: CaptureProgress
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def client(self, surface: str, broker: str | None = None, any_broker_url: str | None = None) -> ReadClient:
+        """A client whose reads are noted under this surface and broker."""
+        observer = self.journal.observer(surface, broker or CLUSTER)
+        return ReadClient(self.transport, any_broker_url=any_broker_url, observe=observer)
+
+    def at_each_broker(self, step: str, reads: Sequence[tuple[str, Callable[[ReadClient, str], None]]]) -> None:
+        """Do some reads, (surface, read), at each broker, one after the other, and at several brokers at a time.
+
+        A broker that has stopped answering isn't asked for the rest.
+        """
+
+        def read_broker(broker: str) -> None:
+            for surface, read in reads:
+                if self.stopped.is_set():
+                    return
+                silence = self.journal.silence_of(broker)
+                if silence is not None:
+                    self.journal.miss(surface, silence, broker)
+                    continue
+                with self.journal.attempt(surface, broker):
+                    read(self.client(surface, broker), broker)
+            self.progress.advance()
+
+        self.progress.begin(step, len(self.brokers))
+        self._finish([self.pool.submit(read_broker, broker) for broker in self.brokers])
+
+    def for_each(self, step: str, surface: str, items: Sequence[str], read: Callable[[ReadClient, str], None]) -> None:
+        """Do a read that any broker answers for each item (a namespace), shared out over the brokers that answer.
+
+        `read` may run twice for an item whose broker falls silent, so it adds to the files last.
+        """
+        brokers = [broker for broker in self.brokers if self.journal.silence_of(broker) is None]
+
+        def read_share(broker: str, share: Sequence[str]) -> None:
+            at_broker = self.client(surface, any_broker_url=self.transport.web_address(broker))
+            anywhere = self.client(surface)
+            for item in share:
+                if self.stopped.is_set():
+                    return
+                with self.journal.attempt(surface, namespace=item):
+                    try:
+                        read(anywhere if self.journal.silence_of(broker) else at_broker, item)
+                    except NoAnswer as error:
+                        self.journal.silence(broker, str(error))
+                        read(anywhere, item)
+                self.progress.advance()
+
+        self.progress.begin(step, len(items))
+        shares = [(broker, items[index :: len(brokers)]) for index, broker in enumerate(brokers)]
+        self._finish([self.pool.submit(read_share, broker, share) for broker, share in shares if share])
+
+    def decoded(
+        self, surface: str, nodes: Iterator[tuple[str, Node]], decoder: msgspec.json.Decoder[T]
+    ) -> Iterator[tuple[str, Node, T]]:
+        """(name, node, document) of ZooKeeper nodes; one that can't be decoded is noted and left out."""
+        for name, node in nodes:
+            try:
+                yield name, node, decode(node.document, decoder)
+            except UnreadableAnswer as error:
+                self.journal.fail(surface, name if name in self.brokers else None, error)
+
+    def _finish(self, reads: Sequence[Future[None]]) -> None:
+        for done in as_completed(reads):
+            done.result()

@@ -1,0 +1,197 @@
+"""What the cluster keeps in ZooKeeper: ownership, boundaries, the leader's averages, topic names. Only reads.
+
+Source of paths and contents: Pulsar `MetadataStoreCacheLoader`, `OwnershipCache`, `ModularLoadManagerImpl`,
+`BaseResources`, `ManagedLedgerFactoryImpl` (2.10 to 4.2).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from pulsar_advisor.admin.read_client import Document
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+CALLS_IN_FLIGHT: Final = 64
+
+_RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
+
+# kazoo reports every failed connection attempt as a warning; the one error we raise says it.
+_silent = logging.getLogger(f"{__name__}.kazoo")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class ZooKeeperConnection(BaseModel):
+    """Where the cluster's metadata store is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hosts: str
+    """`host:port[,host:port…][/chroot]`, the text of `metadataStoreUrl` without its `zk:`."""
+    timeout_s: float = Field(default=15.0, gt=0)
+    """For the session and for every single read."""
+
+    @field_validator("hosts")
+    @classmethod
+    def _without_scheme(cls, hosts: str) -> str:
+        hosts = hosts.removeprefix("zk:")
+        if not re.fullmatch(r"[^\s,/@]+(,[^\s,/@]+)*(/\S*)?", hosts):
+            raise ValueError(f"'{hosts}' is not a ZooKeeper address; expected the form zk1:2181,zk2:2181/chroot")
+        return hosts.removesuffix("/")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node: its content, when it was last written, and its version (the compare-and-set token)."""
+
+    path: str
+    data: bytes
+    modified_at_ms: int
+    version: int
+
+    @property
+    def document(self) -> Document:
+        """The content, to be decoded."""
+        return Document(f"zookeeper:{self.path}", self.data)
+
+
+@contextmanager
+def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
+    """A session that ends with the block. Raises `ClusterUnreachable` if there is no Pulsar metadata to be read."""
+    client = KazooClient(
+        hosts=connection.hosts, timeout=connection.timeout_s, read_only=True, logger=_silent, connection_retry=None
+    )
+    where = f"ZooKeeper {connection.hosts}"
+    try:
+        try:
+            client.start(timeout=connection.timeout_s)
+        except (KazooTimeoutError, KazooException, OSError) as error:
+            what = f"no session within {connection.timeout_s:g} s: check hosts, port and firewall"
+            raise ClusterUnreachable(f"{where}: {what}") from error
+        reader = ZooKeeperReader(client, connection)
+        if not reader.children("/loadbalance"):
+            raise ClusterUnreachable(
+                f"{where}: no /loadbalance there: is it the cluster's metadata store, and its chroot?"
+            )
+        yield reader
+    finally:
+        client.stop()
+        client.close()
+
+
+class ZooKeeperReader:
+    """Reads over one session; nodes that vanish between listing and reading are left out.
+
+    Every method raises `ClusterUnreachable` when the session is lost or a read takes too long.
+    """
+
+    def __init__(self, client: KazooClient, connection: ZooKeeperConnection) -> None:
+        self._get_children = client.get_children_async
+        self._get = client.get_async
+        self._connection = connection
+
+    def children(self, path: str) -> list[str]:
+        """Names of a node's children, sorted; none if the node doesn't exist."""
+        return next((names for _, names in self._children([path])), [])
+
+    def active_brokers(self) -> list[str]:
+        """Ids of the registered brokers."""
+        return self.children("/loadbalance/brokers")
+
+    def broker_nodes(self) -> Iterator[tuple[str, Node]]:
+        """(broker id, what it last published); a Modular or Simple report may be 15 minutes old."""
+        return self._of_children("/loadbalance/brokers")
+
+    def broker_time_averages(self) -> Iterator[tuple[str, Node]]:
+        """(broker id, the leader's averages of it)."""
+        return self._of_children("/loadbalance/broker-time-average")
+
+    def bundle_data(self) -> Iterator[tuple[str, Node]]:
+        """(bundle, the leader's averages of it); nodes of bundles that no longer exist may be among them."""
+        return self._below("/loadbalance/bundle-data")
+
+    def resource_quotas(self) -> Iterator[tuple[str, Node]]:
+        """(bundle or `default`, what it is assumed to need)."""
+        root = "/loadbalance/resource-quota"
+        return ((name.removeprefix("namespace/"), node) for name, node in self._below(root, leaf=None))
+
+    def local_policies(self) -> Iterator[tuple[str, Node]]:
+        """(namespace, its local policies)."""
+        return self._below("/admin/local-policies", leaf=None)
+
+    def ownerships(self) -> Iterator[tuple[str, Node]]:
+        """(bundle, who owns it), of Modular and Simple; heartbeat bundles included."""
+        return self._below("/namespace")
+
+    def leaders(self) -> Iterator[Node]:
+        """The elected leader, if there is one; under Extensible the owner of the state channel comes first."""
+        return self._nodes(["/loadbalance/extension/leader", "/loadbalance/leader"])
+
+    def persistent_topics(self) -> Iterator[tuple[str, list[str]]]:
+        """(namespace, complete names of its persistent topics), transaction-internal ones included."""
+        root = "/managed-ledgers"
+        tenants = [f"{root}/{tenant}" for tenant in self.children(root)]
+        namespaces = [f"{tenant}/{name}" for tenant, names in self._children(tenants) for name in names]
+        for path, topics in self._children(f"{namespace}/persistent" for namespace in namespaces):
+            namespace = path.removeprefix(f"{root}/").removesuffix("/persistent")
+            yield namespace, [f"persistent://{namespace}/{unquote_plus(topic)}" for topic in topics]
+
+    def _of_children(self, path: str) -> Iterator[tuple[str, Node]]:
+        for node in self._nodes(f"{path}/{name}" for name in self.children(path)):
+            yield node.path.removeprefix(f"{path}/"), node
+
+    def _below(self, root: str, leaf: re.Pattern[str] | None = _RANGE) -> Iterator[tuple[str, Node]]:
+        """Nodes without children below a path that hold something, by relative name; `leaf` matches their last part."""
+        level = [root]
+        while level:
+            leaves: list[str] = []
+            deeper: list[str] = []
+            for path, names in self._children(level):
+                deeper += (f"{path}/{name}" for name in names if leaf is None or not leaf.fullmatch(name))
+                leaves += (f"{path}/{name}" for name in names if leaf is not None and leaf.fullmatch(name))
+                if leaf is None and not names and path != root:
+                    leaves.append(path)
+            for node in self._nodes(leaves):
+                if node.data:
+                    yield node.path.removeprefix(f"{root}/"), node
+            level = deeper
+
+    def _children(self, paths: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+        for path, names in self._each(self._get_children, paths):
+            yield path, sorted(names)
+
+    def _nodes(self, paths: Iterable[str]) -> Iterator[Node]:
+        for path, (data, stat) in self._each(self._get, paths):
+            yield Node(path, data, stat.mtime, stat.version)
+
+    def _each(self, read: Any, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        """The result of a read for every path that exists, in order; a bounded number of calls at a time."""
+        in_flight: list[tuple[str, Any]] = []
+        for path in paths:
+            in_flight.append((path, read(path)))
+            if len(in_flight) == CALLS_IN_FLIGHT:
+                yield from self._results(in_flight)
+                in_flight = []
+        yield from self._results(in_flight)
+
+    def _results(self, calls: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+        for path, call in calls:
+            try:
+                yield path, call.get(timeout=self._connection.timeout_s)
+            except NoNodeError:
+                continue
+            except (KazooTimeoutError, KazooException) as error:
+                raise ClusterUnreachable(
+                    f"ZooKeeper {self._connection.hosts}: reading {path} failed ({type(error).__name__}): try again"
+                ) from error
