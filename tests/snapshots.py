@@ -293,18 +293,15 @@ def _topic_stats(chance: random.Random, rank: int) -> dict[str, Any]:
         "storageSize": 1_000_000,
         "backlogSize": 0,
         "subscriptions": {
-            "billing": {
+            name: {
+                "consumers": [
+                    {"msgRateOut": rate_in, "msgThroughputOut": round(rate_in * size, 3), "unackedMessages": 0}
+                ],
                 "msgBacklog": 0,
                 "msgRateOut": rate_in,
                 "msgThroughputOut": round(rate_in * size, 3),
-                "consumers": 1,
-            },
-            "audit": {
-                "msgBacklog": 3,
-                "msgRateOut": rate_in,
-                "msgThroughputOut": round(rate_in * size, 3),
-                "consumers": 1,
-            },
+            }
+            for name in ("billing", "audit")
         },
     }
 
