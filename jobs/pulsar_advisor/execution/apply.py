@@ -1,0 +1,253 @@
+"""`apply`: refuses a plan that may not be carried out, shows what would be sent, starts, resumes and ends runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from pulsar_advisor.execution.approval import standing_approval
+from pulsar_advisor.execution.cluster_port import ClusterPort, Request
+from pulsar_advisor.execution.executor import SYSTEM_CLOCK, ApplyOptions, Clock, Executor, Stop
+from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, Person, bundle_name
+from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
+from pulsar_advisor.execution.observe import look
+from pulsar_advisor.execution.preconditions import (
+    boundaries_after,
+    call_of,
+    differences,
+    executable_steps,
+    expected_boundaries,
+    foreign,
+    malformed,
+    stale,
+)
+from pulsar_advisor.execution.undo import undo_plan
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
+from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
+from pulsar_advisor.storage import write_file
+
+APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/1"
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What became of one step; in a dry run it is pending, or skipped, and `detail` says what speaks against it."""
+
+    id: str
+    action: str
+    bundle: str
+    state: StepState
+    detail: str
+    request: Request
+
+
+@dataclass(frozen=True)
+class ApplyResult:
+    """How `apply` ended. Only a dry run has `refusals`; otherwise they are raised."""
+
+    outcome: Literal["done", "nothing_to_do", "dry_run", "partial"]
+    digest: str
+    run: int | None
+    sentence: str
+    steps: tuple[StepResult, ...]
+    refusals: tuple[str, ...]
+    undo: Plan
+
+    @property
+    def exit_code(self) -> int:
+        """0 done or nothing to do, 4 a dry run of what would be refused, 5 carried out in part."""
+        if self.outcome == "partial":
+            return 5
+        return 4 if self.refusals else 0
+
+    def as_document(self) -> dict[str, Any]:
+        """The result as JSON data (`docs/applying.md`)."""
+        return {
+            "schema": APPLY_RESULT_SCHEMA,
+            "outcome": self.outcome,
+            "digest": self.digest,
+            "run": self.run,
+            "sentence": self.sentence,
+            "steps": [
+                {
+                    "id": step.id,
+                    "action": step.action,
+                    "bundle": step.bundle,
+                    "state": step.state,
+                    "detail": step.detail,
+                    "request": {
+                        "method": step.request.method,
+                        "path": step.request.path,
+                        "query": dict(step.request.query),
+                        "body": step.request.body,
+                    },
+                }
+                for step in self.steps
+            ],
+            "refusals": list(self.refusals),
+            "undo": {"digest": digest_of(self.undo), "file": self.undo.file_name},
+        }
+
+
+def apply_plan(
+    plan: Plan,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    options: ApplyOptions,
+    progress: Progress,
+    clock: Clock = SYSTEM_CLOCK,
+) -> ApplyResult:
+    """Carry out an approved plan, show what that would be (`dry_run`), or go on with a run that ended early (`resume`).
+
+    Raises `Refused` if a safety rule forbids it and nothing was sent, `ClusterUnreachable` if the cluster can't be
+    read before the run starts. A run that ends with something sent and something left gives a result with exit code 5.
+    """
+    digest = digest_of(plan)
+    runs = ledger.runs(digest)
+    if finished := next((run for run in runs if run.state == "done"), None):
+        sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
+        return _result("nothing_to_do", plan, finished.id, sentence, ledger.steps(finished.id))
+    refusals = _refusals(plan, ledger, cluster, options, clock, runs)
+    if options.dry_run:
+        return _dry_run(plan, cluster, options, tuple(refusals))
+    try:
+        if reason := next(refusals, None):
+            raise Refused(reason)
+        approval = standing_approval(ledger, plan, options.policy)
+        undo = undo_plan(plan)
+        if options.undo_folder is not None:
+            write_file(options.undo_folder / undo.file_name, dump_plan(undo))
+        unfinished = _unfinished(runs)
+        held = ledger.take_over(unfinished) if unfinished else ledger.start_run(plan, approval, undo)
+    except Refused as refused:
+        ledger.record_refusal(digest, str(refused))
+        raise
+    executor = Executor(plan, ledger, held, approval, cluster, options, progress, clock)
+    return _carry_out(plan, ledger, held, executor)
+
+
+def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
+    """End the active or stopped run of a plan for good; a process that still holds it stops before its next call.
+
+    Raises `Refused` if there is none.
+    """
+    ended = ledger.abort(digest_of(plan), person)
+    if not ended:
+        raise Refused(f"no run of {digest_of(plan)} is active or stopped: there is nothing to abort")
+    return ended
+
+
+def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> ApplyResult:
+    why = ""
+    try:
+        executor.carry_out()
+    except (Stop, ClusterUnreachable) as stop:
+        why = f": {stop}"
+    except LeaseLost as lost:
+        return _result("partial", plan, held.id, str(lost), ledger.steps(held.id))
+    records = ledger.steps(held.id)
+    confirmed = sum(record.state == "confirmed" for record in records.values())
+    counted = f"{confirmed} of {len(records)} steps confirmed{why}"
+    if confirmed == len(records):
+        held.end("done", counted)
+        return _result("done", plan, held.id, counted, records)
+    if all(record.attempts == 0 for record in records.values()):
+        reasons = why or "".join(f"; {record.step_id}: {record.observation}" for record in records.values())
+        held.end("refused", f"nothing was sent{reasons}")
+        raise Refused(f"nothing was sent{reasons}")
+    held.end("stopped", counted)
+    return _result("partial", plan, held.id, counted, records)
+
+
+def _unfinished(runs: Sequence[Run]) -> Run | None:
+    return next((run for run in reversed(runs) if run.state in ("active", "stopped")), None)
+
+
+def _refusals(
+    plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, clock: Clock, runs: Sequence[Run]
+) -> Iterator[str]:
+    """Every rule that speaks against the plan as a whole; those that need the cluster come last."""
+    digest = digest_of(plan)
+    yield from malformed(plan)
+    if not executable_steps(plan):
+        yield "the plan has no step that could be carried out"
+    unfinished = _unfinished(runs)
+    if any(run.state == "aborted" for run in runs):
+        yield f"a run of {digest} was aborted: capture again and make a new plan"
+    if unfinished and not options.resume:
+        what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
+        yield f"run {unfinished.id} of {digest} is {what}; go on with --resume, or end it with --abort"
+    if not unfinished and options.resume:
+        yield f"no run of {digest} is active or stopped: there is nothing to resume; apply without --resume"
+    try:
+        standing_approval(ledger, plan, options.policy)
+    except Refused as refused:
+        yield str(refused)
+    if reason := stale(plan, clock.now_ms(), options.max_age_s):
+        yield reason
+    if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
+        yield reason
+    elif (running := cluster.load_manager()) != plan.load_manager:
+        yield f"the plan was made for the {plan.load_manager} load manager, and the cluster runs the {running} one"
+
+
+def _dry_run(plan: Plan, cluster: ClusterPort, options: ApplyOptions, refusals: tuple[str, ...]) -> ApplyResult:
+    """What would be sent, and what speaks against it; later steps are checked as if the earlier ones were done."""
+    results: list[StepResult] = []
+    changes: list[str] = []
+    done: list[Step] = []
+    owners: dict[str, str | None] = {}
+    for step in () if any(malformed(plan)) else executable_steps(plan):
+        found, _ = look(cluster, step)
+        boundaries = found.boundaries
+        for earlier in done:
+            if earlier.action == "split" and earlier.namespace == step.namespace:
+                boundaries = boundaries_after(boundaries, earlier)
+        found = replace(found, boundaries=boundaries)
+        if bundle_name(step) in owners:
+            found = replace(found, owner=owners[bundle_name(step)], topics=max(found.topics, step.expect.topics))
+        changed = "; ".join(differences(step, expected_boundaries(step, done), step.source, found))
+        if changed and options.on_drift == "stop":
+            changes.append(f"{step.id}, {bundle_name(step)}: {changed}")
+        results.append(
+            StepResult(
+                id=step.id,
+                action=step.action,
+                bundle=bundle_name(step),
+                state="skipped" if changed else "pending",
+                detail=changed or "would be sent",
+                request=call_of(step, plan.pulsar_version).request,
+            )
+        )
+        done.append(step)
+        if step.action == "unload":
+            owners[bundle_name(step)] = step.destination or found.owner
+        else:
+            owners.update({f"{step.namespace}/{child}": found.owner for child in step.children})
+    against = (*refusals, *changes)
+    sentence = f"dry run: {len(results)} call(s), {len(against)} reason(s) to refuse; nothing was sent"
+    return ApplyResult("dry_run", digest_of(plan), None, sentence, tuple(results), against, undo_plan(plan))
+
+
+def _result(
+    outcome: Literal["done", "nothing_to_do", "partial"],
+    plan: Plan,
+    run: int,
+    sentence: str,
+    records: Mapping[str, StepRecord],
+) -> ApplyResult:
+    steps = tuple(
+        StepResult(
+            id=step.id,
+            action=step.action,
+            bundle=bundle_name(step),
+            state=records[step.id].state,
+            detail=records[step.id].observation,
+            request=call_of(step, plan.pulsar_version).request,
+        )
+        for step in executable_steps(plan)
+    )
+    return ApplyResult(outcome, digest_of(plan), run, sentence, steps, (), undo_plan(plan))

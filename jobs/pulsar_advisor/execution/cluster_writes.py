@@ -1,0 +1,169 @@
+"""The executor's cluster over the admin REST API: the only module in the package that sends anything but GET.
+
+Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `broker.lookup.v2` (2.10 to 4.2).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from pulsar_advisor.admin.read_client import Document, ReadClient, decode
+from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
+from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
+from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+_LOAD_MANAGERS: Final[dict[str, LoadManagerKind]] = {
+    "ModularLoadManagerImpl": "modular",
+    "SimpleLoadManagerImpl": "simple",
+    "ExtensibleLoadManagerImpl": "extensible",
+}
+
+
+class _Bundles(msgspec.Struct):
+    boundaries: list[str]
+
+
+class _Policies(msgspec.Struct):
+    bundles: _Bundles | None = None
+    deleted: bool = False
+
+
+class _FailoverPolicy(msgspec.Struct):
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _IsolationPolicy(msgspec.Struct):
+    namespaces: list[str] = msgspec.field(default_factory=list)
+    primary: list[str] = msgspec.field(default_factory=list)
+    secondary: list[str] = msgspec.field(default_factory=list)
+    auto_failover_policy: _FailoverPolicy = msgspec.field(default_factory=_FailoverPolicy)
+
+
+_NAMES = msgspec.json.Decoder(list[str])
+_POLICIES = msgspec.json.Decoder(_Policies)
+_ISOLATION = msgspec.json.Decoder(dict[str, _IsolationPolicy])
+_BROKER_TOPICS = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]])
+
+
+class AdminCluster:
+    """A real cluster as `ClusterPort` describes it. Writing needs a super-user, as nearly all of the reading does."""
+
+    def __init__(self, transport: AdminTransport) -> None:
+        self._transport = transport
+        self._read = ReadClient(transport)
+
+    @cached_property
+    def _configuration(self) -> dict[str, str]:
+        runtime = self._read.runtime_configuration()
+        return {key: runtime.get(key, "") for key in ("clusterName", "loadManagerClassName")}
+
+    def cluster_name(self) -> str:
+        """Pulsar's own `clusterName`."""
+        return self._configuration["clusterName"]
+
+    def load_manager(self) -> LoadManagerKind:
+        """Which load manager the brokers run. Raises `ClusterUnreachable` for one that is not known here."""
+        name = self._configuration["loadManagerClassName"].rpartition(".")[2]
+        if name not in _LOAD_MANAGERS:
+            raise ClusterUnreachable(
+                f"the brokers run load manager '{name}', known are {', '.join(_LOAD_MANAGERS)}: nothing can be applied"
+            )
+        return _LOAD_MANAGERS[name]
+
+    def active_brokers(self) -> frozenset[str]:
+        """Ids of the brokers that are registered now."""
+        return frozenset(self._read.active_brokers(self.cluster_name()))
+
+    def owned_bundles(self, broker: str) -> frozenset[str]:
+        """What a broker says it owns; empty if the cluster does not know it."""
+        try:
+            return frozenset(self._read.owned_bundles(self.cluster_name(), broker))
+        except ErrorAnswer as error:
+            if error.status == 404:
+                return frozenset()
+            raise
+
+    def boundaries(self, namespace: str) -> tuple[str, ...]:
+        """Current boundaries; empty if the namespace doesn't exist or is being deleted."""
+        try:
+            policies = decode(self._read.policies(namespace), _POLICIES)
+        except ErrorAnswer as error:
+            if error.status == 404:
+                return ()
+            raise
+        return () if policies.deleted or policies.bundles is None else tuple(policies.bundles.boundaries)
+
+    def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
+        """Topics of a bundle in a broker's topic statistics."""
+        loaded = decode(self._read.broker_topics(broker), _BROKER_TOPICS)
+        domains = loaded.get(namespace, {}).get(bundle, {})
+        return tuple(sorted(topic for topics in domains.values() for topic in topics))
+
+    def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
+        """Persistent topics of a bundle in the metadata, and non-persistent ones that are loaded.
+
+        Partitions that are declared but were never created are not among them, so the count may be low, never high.
+        """
+        lower, upper = parse_range(bundle)
+        names = set(self._read.persistent_topics(namespace))
+        answer = self._transport.get(f"/admin/v2/non-persistent/{_escape(namespace)}/{bundle}")
+        if self._transport.require(answer, 200, 204).status == 200:
+            loaded: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+            names.update(loaded)
+        return tuple(sorted(name for name in names if contains(lower, upper, topic_hash(name))))
+
+    def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
+        """Namespace isolation policies in the order Pulsar gives them."""
+        policies = decode(self._read.isolation_policies(self.cluster_name()), _ISOLATION)
+        return tuple(
+            IsolationPolicy(
+                name=name,
+                namespaces=tuple(policy.namespaces),
+                primary=tuple(policy.primary),
+                secondary=tuple(policy.secondary),
+                min_limit=int(policy.auto_failover_policy.parameters.get("min_limit", "0")),
+                usage_threshold=int(policy.auto_failover_policy.parameters.get("usage_threshold", "100")),
+            )
+            for name, policy in policies.items()
+        )
+
+    def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
+        """The other namespaces of the namespace's anti-affinity group."""
+        group = self._read.anti_affinity_group(namespace)
+        if group is None:
+            return frozenset()
+        path = f"/admin/v2/namespaces/{_escape(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
+        answer = self._transport.get(path, params={"tenant": namespace.partition("/")[0]})
+        self._transport.require(answer, 200)
+        members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+        return frozenset(members) - {namespace}
+
+    def send(self, write: Unload | Split) -> Reply:
+        """Send a call once, following the brokers' redirects; what is known of it afterwards."""
+        request = write.request
+        try:
+            answer = self._transport.request(request.method, request.path, params=request.query, json=request.body)
+        except ClusterUnreachable as error:
+            return Reply(None, str(error))
+        return Reply(answer.status, answer.reason)
+
+    def look_up(self, topic: str) -> Reply:
+        """Look a topic up as a client would."""
+        domain, _, rest = topic.partition("://")
+        namespace, _, local_name = rest.rpartition("/")
+        path = f"/lookup/v2/topic/{domain}/{_escape(namespace)}/{quote(local_name, safe='')}"
+        try:
+            answer = self._transport.request("GET", path)
+        except ClusterUnreachable as error:
+            return Reply(None, str(error))
+        return Reply(answer.status, answer.reason)
+
+
+def _escape(name: str) -> str:
+    return quote(name, safe="/:")

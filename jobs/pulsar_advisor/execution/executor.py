@@ -1,0 +1,360 @@
+"""Carries out the steps of a run one by one, believing only what the cluster shows.
+
+A step is written to the ledger before its call leaves and after the cluster shows its effect. What a call answers is
+noted, never trusted: a 204 proves nothing, and a lost answer may stand for a call that was carried out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, NoReturn
+
+from upath import UPath
+
+from pulsar_advisor.execution.approval import ApprovalPolicy
+from pulsar_advisor.execution.cluster_port import NO_CONTENT, ClusterPort, Reply
+from pulsar_advisor.execution.ledger import HeldRun, Ledger, bundle_name
+from pulsar_advisor.execution.ledger_tables import Approval, StepRecord
+from pulsar_advisor.execution.observe import find_owner, look
+from pulsar_advisor.execution.preconditions import (
+    boundaries_after,
+    call_of,
+    differences,
+    executable_steps,
+    expected_boundaries,
+)
+from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.plan import Plan, Step
+
+ATTEMPTS: Final = 3
+"""Unloads sent for one step and process, at most: under Modular about one in ten misses its destination."""
+POLL_S: Final = 0.5
+OBSERVE_S: Final = 30
+"""How long the effect of a call that was answered may take to show; on real brokers it took under 0.4 s."""
+SETTLE_S: Final = 90
+"""How long a broker may be at work on a call whose answer never came (`namespaceBundleUnloadingTimeoutMs` is 60 s)."""
+ELSEWHERE_S: Final = 3
+"""How long an unloaded bundle has to be at another broker than wished until that is believed."""
+LOOK_UP_AFTER_S: Final = 3
+"""How long clients get to bring an unloaded bundle back before one of its topics is looked up."""
+_AT_LEAST_S: Final = 10
+_LONGEST_NAP_S: Final = 20.0
+_UNREADABLE: Final = "?"
+
+_NOTHING_HAPPENED: Final = frozenset({401, 409})
+"""Answers to an unload with a destination that come before the destination is remembered: no rights, not active."""
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """How carefully to go. Times in seconds."""
+
+    max_age_s: int = 6 * 3600
+    """Greatest age of the plan's snapshot."""
+    on_drift: Literal["stop", "skip"] = "stop"
+    """What to do about a step whose world has changed."""
+    pause_s: float = 10.0
+    """Between two calls."""
+    canary_hold_s: float = 60.0
+    """How long the first step of a run must hold before the second one is sent."""
+    error_budget: int = 1
+    """Failed steps that a run may have and still go on. The first step of a run may not fail."""
+    policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
+    dry_run: bool = False
+    resume: bool = False
+    undo_folder: UPath | None = None
+    """Where the undo plan is written, besides the ledger."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time as the executor uses it; tests have another."""
+
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    sleep: Callable[[float], None] = time.sleep
+
+
+SYSTEM_CLOCK: Final = Clock()
+
+
+class Stop(Exception):
+    """The run must end here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Executor:
+    """One run of one plan in this process."""
+
+    plan: Plan
+    ledger: Ledger
+    run: HeldRun
+    approval: Approval
+    cluster: ClusterPort
+    options: ApplyOptions
+    progress: Callable[[str], None]
+    clock: Clock
+
+    def carry_out(self) -> None:
+        """Every executable step that is still to do. Raises `Stop`, `ClusterUnreachable`, `LeaseLost`."""
+        brokers = self.cluster.active_brokers()
+        for step in executable_steps(self.plan):
+            record = self.run.steps()[step.id]
+            without_effect = record.state in ("sent", "unresolved") and not self._settle(step, record)
+            if record.state == "pending" or without_effect:
+                self._perform(step, brokers)
+
+    def _perform(self, step: Step, brokers: frozenset[str]) -> None:
+        """Check a step against the world as it is and send it."""
+        records = self.run.steps()
+        if unmet := [earlier for earlier in step.after if records[earlier].state != "confirmed"]:
+            return self._leave_out(step, f"it comes after {', '.join(unmet)}, which was not confirmed")
+        if any(record.attempts for record in records.values()):
+            self._sleep(self.options.pause_s)
+        self._check_health(brokers)
+        boundaries = self._expected_boundaries(step)
+        found, topics = look(self.cluster, step)
+        changed = list(differences(step, boundaries, step.source, found))
+        elsewhere = self.ledger.unresolved_transfers(self.plan.identity.cluster_name)
+        if step.bundle in elsewhere and not elsewhere[step.bundle].startswith(bundle_name(step)):
+            changed.append(
+                f"a transfer of the same range is unresolved ({elsewhere[step.bundle]}), and its destination may still "
+                "wait on the leader for any bundle of that range: resume or abort that run first"
+            )
+        if changed:
+            return self._drifted(step, records[step.id], "; ".join(changed))
+        if step.action == "split":
+            return self._split(step, boundaries)
+        return self._unload(step, boundaries, _topic_to_look_up(topics))
+
+    def _settle(self, step: Step, record: StepRecord) -> bool:
+        """Find out what became of a call that was sent, or about to be, when the run ended. False: it had no effect."""
+        self.progress(f"{step.id}: was sent before this process began; looking what became of it")
+        assert record.sent_at_ms is not None
+        if step.action == "split":
+            before = self._expected_boundaries(step)
+            seen = self._await_boundaries(step, boundaries_after(before, step), record.sent_at_ms, SETTLE_S)
+            if seen == before:
+                return False
+            self._conclude_split(step, before, seen, None)
+            return True
+        owner = self._await_owner(step, record.topic, record.sent_at_ms, SETTLE_S, answered=False)
+        if owner in (None, _UNREADABLE):
+            self._unresolved(step, "nobody has taken the bundle over")
+        elif step.destination is None and owner == step.source:
+            self._failed(step, f"it is on {owner}; whether it was unloaded can't be seen, so it is not repeated")
+        elif owner == step.source:
+            return False
+        elif _arrived(step, owner):
+            self._confirm_unload(step, owner)
+        else:
+            self._failed(step, f"the bundle is on {owner}, neither where it was nor where it should go")
+        return True
+
+    def _unload(self, step: Step, boundaries: tuple[str, ...], topic: str) -> None:
+        call = call_of(step, self.plan.pulsar_version)
+        owner: str | None = step.source
+        reply = Reply(None, "")
+        for attempt in range(1, ATTEMPTS + 1):
+            if attempt > 1:
+                self._sleep(self.options.pause_s)
+                self._check_approval()
+                found, _ = look(self.cluster, step)
+                # Topic figures of a broker that has just taken the bundle over come with its next statistics pass.
+                found = replace(found, topics=1)
+                if changed := list(differences(step, boundaries, owner or "", found)):
+                    return self._missed(step, reply, owner, f"and before another attempt: {'; '.join(changed)}")
+            self.run.sent(step.id, str(call.request), topic)
+            self.progress(f"{step.id}: {call.request}")
+            sent_at_ms = self.clock.now_ms()
+            reply = self.cluster.send(call)
+            self.run.note(step.id, "reply", str(reply))
+            if _is_clean_rejection(reply, step):
+                return self._failed(step, f"refused by the cluster: {reply}")
+            patience_s = SETTLE_S if reply.status is None else OBSERVE_S
+            owner = self._await_owner(step, topic, sent_at_ms, patience_s, answered=reply.status == NO_CONTENT)
+            if owner is None or owner == _UNREADABLE:
+                self._unresolved(step, f"answer {reply}; nobody has taken the bundle over")
+            if _arrived(step, owner):
+                return self._confirm_unload(step, owner)
+            if step.destination is None:
+                return self._missed(step, reply, owner, "which is usual without a destination")
+            self.run.note(step.id, "missed", f"attempt {attempt}: answer {reply}, the bundle is on {owner}")
+        return self._missed(step, reply, owner, f"after {ATTEMPTS} attempts")
+
+    def _missed(self, step: Step, reply: Reply, owner: str | None, why: str) -> None:
+        """An unload that did not bring the bundle where it should go."""
+        if step.destination is not None and reply.status != NO_CONTENT and owner == step.source:
+            self._unresolved(step, f"answer {reply}; the bundle is still on {owner}, {why}")
+        self._failed(step, f"the bundle is on {owner}, {why}")
+
+    def _confirm_unload(self, step: Step, owner: str | None) -> None:
+        """The bundle is where it should be: see that it stays there, if this is the first step of the run."""
+        end_ms = self.clock.now_ms() + int(self._hold_s() * 1000)
+        while self.clock.now_ms() < end_ms:
+            self._sleep(min(POLL_S, (end_ms - self.clock.now_ms()) / 1000))
+            seen = self._owner(step)
+            if seen not in (owner, _UNREADABLE):
+                return self._failed(
+                    step, f"the bundle reached {owner}, but did not stay: it is on {seen or 'no broker'}"
+                )
+        return self._confirmed(step, f"{owner} owns the bundle")
+
+    def _split(self, step: Step, boundaries: tuple[str, ...]) -> None:
+        call = call_of(step, self.plan.pulsar_version)
+        self.run.sent(step.id, str(call.request), None)
+        self.progress(f"{step.id}: {call.request}")
+        sent_at_ms = self.clock.now_ms()
+        reply = self.cluster.send(call)
+        self.run.note(step.id, "reply", str(reply))
+        patience_s = SETTLE_S if reply.status is None else OBSERVE_S
+        seen = self._await_boundaries(step, boundaries_after(boundaries, step), sent_at_ms, patience_s)
+        self._conclude_split(step, boundaries, seen, reply)
+
+    def _conclude_split(
+        self, step: Step, before: tuple[str, ...], seen: tuple[str, ...] | None, reply: Reply | None
+    ) -> None:
+        answered = "" if reply is None else f"; answer {reply}"
+        if seen == boundaries_after(before, step):
+            return self._confirm_split(step, seen)
+        if seen is None or (seen == before and (reply is None or reply.status is None)):
+            self._unresolved(step, f"the new boundaries did not show{answered}")
+        if seen == before:
+            return self._failed(step, f"the boundaries have not changed{answered}")
+        return self._failed(step, f"the boundaries are {', '.join(seen)}, not what the split should give{answered}")
+
+    def _confirm_split(self, step: Step, boundaries: tuple[str, ...]) -> None:
+        self._sleep(self._hold_s())
+        if self.cluster.boundaries(step.namespace) != boundaries:
+            return self._failed(step, "the new boundaries showed, but did not stay")
+        owners = [find_owner(self.cluster, step.namespace, child, [step.source]) for child in step.children]
+        at = ", ".join(f"{child} on {owner}" for child, owner in zip(step.children, owners, strict=True))
+        return self._confirmed(step, f"the namespace has the new boundaries; {at}")
+
+    def _await_owner(
+        self, step: Step, topic: str | None, sent_at_ms: int, patience_s: float, *, answered: bool
+    ) -> str | None:
+        """Poll until the bundle is where it should be, or it is clear that it won't get there.
+
+        Gives the owner seen last, None if nobody owns the bundle. If no client brings the bundle back, one of its
+        topics is looked up, so that a destination left on the leader can't strike another namespace.
+        """
+        deadline_ms = max(sent_at_ms + patience_s * 1000, self.clock.now_ms() + _AT_LEAST_S * 1000)
+        unowned_since_ms = elsewhere_since_ms = None
+        looked_up = False
+        while True:
+            owner, now_ms = self._owner(step), self.clock.now_ms()
+            if _arrived(step, owner):
+                return owner
+            unowned_since_ms = (unowned_since_ms or now_ms) if owner is None else None
+            elsewhere_since_ms = (elsewhere_since_ms or now_ms) if owner not in (None, _UNREADABLE) else None
+            if answered and elsewhere_since_ms and now_ms - elsewhere_since_ms >= ELSEWHERE_S * 1000:
+                return owner
+            if unowned_since_ms and now_ms - unowned_since_ms >= LOOK_UP_AFTER_S * 1000 and topic and not looked_up:
+                self.run.note(step.id, "look up", topic)
+                self.progress(f"{step.id}: nobody brings the bundle back; looking up {topic}")
+                self.run.note(step.id, "reply", str(self.cluster.look_up(topic)))
+                looked_up = True
+            if now_ms >= deadline_ms:
+                return owner
+            self._sleep(POLL_S)
+
+    def _owner(self, step: Step) -> str | None:
+        likely = [broker for broker in (step.destination, step.source) if broker]
+        try:
+            return find_owner(self.cluster, step.namespace, step.bundle, likely)
+        except ClusterUnreachable:
+            return _UNREADABLE
+
+    def _await_boundaries(
+        self, step: Step, wanted: tuple[str, ...], sent_at_ms: int, patience_s: float
+    ) -> tuple[str, ...] | None:
+        """Poll until the namespace has these boundaries; the ones seen last, None if they can't be read."""
+        deadline_ms = max(sent_at_ms + patience_s * 1000, self.clock.now_ms() + _AT_LEAST_S * 1000)
+        while True:
+            try:
+                seen = self.cluster.boundaries(step.namespace)
+            except ClusterUnreachable:
+                seen = None
+            if seen == wanted or self.clock.now_ms() >= deadline_ms:
+                return seen
+            self._sleep(POLL_S)
+
+    def _expected_boundaries(self, step: Step) -> tuple[str, ...]:
+        records = self.run.steps()
+        return expected_boundaries(
+            step, (done for done in executable_steps(self.plan) if records[done.id].state == "confirmed")
+        )
+
+    def _check_health(self, brokers: frozenset[str]) -> None:
+        self._check_approval()
+        if gone := brokers - self.cluster.active_brokers():
+            raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
+
+    def _check_approval(self) -> None:
+        approvals = self.ledger.approvals(self.run.digest)
+        if any(row.id == self.approval.id and row.withdrawn_at_ms is not None for row in approvals):
+            raise Stop(f"the approval of {self.approval.approver} was withdrawn")
+
+    def _hold_s(self) -> float:
+        first = all(record.state != "confirmed" for record in self.run.steps().values())
+        return self.options.canary_hold_s if first else 0.0
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait, saying now and then that this process is alive; an abort is noticed here too."""
+        while seconds > 0:
+            self.clock.sleep(min(seconds, _LONGEST_NAP_S))
+            self.run.renew()
+            seconds -= _LONGEST_NAP_S
+
+    def _drifted(self, step: Step, record: StepRecord, changed: str) -> None:
+        if record.state != "pending":
+            # Its call may have left a destination on the leader, and it can't be sent again to use that up.
+            self._unresolved(step, changed)
+        if self.options.on_drift == "stop":
+            raise Stop(f"{step.id}, {bundle_name(step)}, was not sent: {changed}")
+        self._leave_out(step, changed)
+
+    def _leave_out(self, step: Step, why: str) -> None:
+        self.run.conclude(step.id, "skipped", why)
+        self.progress(f"{step.id}: skipped, {why}")
+
+    def _confirmed(self, step: Step, seen: str) -> None:
+        self.run.conclude(step.id, "confirmed", seen)
+        self.progress(f"{step.id}: confirmed, {seen}")
+
+    def _failed(self, step: Step, why: str) -> None:
+        first = all(record.state != "confirmed" for record in self.run.steps().values())
+        self.run.conclude(step.id, "failed", why)
+        self.progress(f"{step.id}: failed, {why}")
+        failed = sum(record.state == "failed" for record in self.run.steps().values())
+        if first:
+            raise Stop(f"the first step, {step.id}, failed: {why}")
+        if failed > self.options.error_budget:
+            raise Stop(f"{failed} steps failed, and the error budget is {self.options.error_budget}; the last: {why}")
+
+    def _unresolved(self, step: Step, why: str) -> NoReturn:
+        self.run.conclude(step.id, "unresolved", why)
+        raise Stop(
+            f"{step.id} is unresolved: {why}. Until {bundle_name(step)} is settled, do not unload any bundle of range "
+            f"{step.bundle} in any namespace; look at it, then --resume or --abort"
+        )
+
+
+def _arrived(step: Step, owner: str | None) -> bool:
+    if owner in (None, _UNREADABLE):
+        return False
+    return owner == step.destination if step.destination else owner != step.source
+
+
+def _is_clean_rejection(reply: Reply, step: Step) -> bool:
+    """Whether an answer to an unload proves that nothing has happened."""
+    if reply.status is None:
+        return False
+    return reply.status in _NOTHING_HAPPENED or (step.destination is None and 400 <= reply.status < 500)
+
+
+def _topic_to_look_up(topics: tuple[str, ...]) -> str:
+    """Any topic of the bundle will do; one of the users' own rather than a system topic."""
+    return min(topics, key=lambda topic: (topic.rpartition("/")[2].startswith("__"), topic))

@@ -1,0 +1,447 @@
+"""The ledger: a database of every plan, proposal, approval, run and step, which lets one run per cluster be active.
+
+Nothing here talks to a cluster. Every method is one transaction; what it returns is a row to read, not to change.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, select, text, update
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
+
+from pulsar_advisor.execution.ledger_tables import (
+    Approval,
+    Event,
+    PlanRecord,
+    Proposal,
+    Run,
+    RunState,
+    StepRecord,
+    StepState,
+)
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
+from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
+from pulsar_advisor.storage import Root
+
+LEASE_MS: Final = 180_000
+"""A run whose holder has not been heard of for so long may be taken over by `--resume`. Longer than the longest call:
+an unload may take a broker 60 s."""
+
+_RENEW_MS: Final = 15_000
+
+_MIGRATION_LOCK: Final = 7_074_215  # any number, as long as every advisor takes the same
+
+_BEFORE: Final[Mapping[StepState, frozenset[StepState]]] = {
+    "sent": frozenset({"pending", "sent", "unresolved"}),
+    "confirmed": frozenset({"sent", "unresolved"}),
+    "failed": frozenset({"sent", "unresolved"}),
+    "unresolved": frozenset({"sent", "unresolved"}),
+    "skipped": frozenset({"pending"}),
+}
+"""States a step can come from."""
+
+
+class LeaseLost(AdvisorError):
+    """Somebody aborted the run or took it over: this process must not do anything more."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True)
+class Person:
+    """A name, and who vouches for it: a system that authenticates (`airflow`) or `unauthenticated:<system user>`."""
+
+    name: str
+    source: str
+
+
+def bundle_name(step: Step) -> str:
+    """`tenant/namespace/0x..._0x...` of a step."""
+    return f"{step.namespace}/{step.bundle}"
+
+
+def default_ledger_url(root: Root) -> str:
+    """SQLite beside a local root. Raises `UsageError` for an object store, which can't hold one."""
+    if root.path.protocol not in ("", "file"):
+        raise UsageError(f"root {root.path} is an object store, which can't hold a ledger: name one with --ledger URL")
+    return f"sqlite:///{root.path.path}/ledger.sqlite"
+
+
+def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> Ledger:
+    """Open a ledger by its SQLAlchemy URL (SQLite, PostgreSQL); tables are created or brought up to this release.
+
+    Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.
+    """
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(parsed)
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise UsageError(f"'{url}' is not a ledger URL: {error}; expected sqlite:///FILE or postgresql://…") from error
+    except OSError as error:
+        raise StorageError(f"can't make the folder of ledger {url}: {error.strerror or error}") from error
+    if engine.dialect.name == "sqlite":
+        _make_sqlite_transactional(engine)
+    with _named_errors(engine), engine.begin() as connection:
+        _upgrade(connection)
+    return Ledger(engine, now_ms)
+
+
+def _make_sqlite_transactional(engine: Engine) -> None:
+    # Python's driver opens transactions late and not at all before CREATE TABLE. BEGIN IMMEDIATE makes two processes
+    # that open a new ledger, or write to an old one, wait for each other instead of failing half-way.
+    @event.listens_for(engine, "connect")
+    def configure(connection, _record):  # type: ignore[no-untyped-def]
+        connection.isolation_level = None
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA busy_timeout = 30000")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _upgrade(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+@contextmanager
+def _named_errors(engine: Engine) -> Iterator[None]:
+    place = engine.url.render_as_string(hide_password=True)
+    try:
+        yield
+    except CommandError as error:
+        raise StorageError(f"ledger {place} was written by a newer release: {error}; use that release") from error
+    except SQLAlchemyError as error:
+        cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise StorageError(f"ledger {place} can't be used: {cause}") from error
+
+
+class Ledger:
+    """What is known about plans and their execution. Make one with `open_ledger`."""
+
+    def __init__(self, engine: Engine, now_ms: Callable[[], int]) -> None:
+        self._engine = engine
+        self._sessions = sessionmaker(engine, expire_on_commit=False)
+        self.now_ms = now_ms
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        with _named_errors(self._engine), self._sessions.begin() as session:
+            yield session
+
+    def _record_plan(self, session: Session, plan: Plan) -> str:
+        digest = digest_of(plan)
+        if session.get(PlanRecord, digest) is None:
+            session.add(
+                PlanRecord(
+                    digest=digest,
+                    cluster=plan.cluster,
+                    cluster_name=plan.identity.cluster_name,
+                    snapshot=plan.snapshot,
+                    document=dump_plan(plan).decode(),
+                    recorded_at_ms=self.now_ms(),
+                )
+            )
+            session.flush()
+        return digest
+
+    def _add_event(
+        self, session: Session, digest: str, kind: str, detail: str, run: int | None = None, step: str | None = None
+    ) -> None:
+        session.add(Event(at_ms=self.now_ms(), digest=digest, run_id=run, step_id=step, kind=kind, detail=detail))
+
+    def record_proposal(self, plan: Plan, proposer: Person) -> None:
+        """Remember that somebody proposed a plan."""
+        with self._transaction() as session:
+            digest = self._record_plan(session, plan)
+            session.add(Proposal(digest=digest, proposer=proposer.name, source=proposer.source, at_ms=self.now_ms()))
+            self._add_event(session, digest, "proposed", f"by {proposer.name} ({proposer.source})")
+
+    def record_approval(
+        self,
+        plan: Plan,
+        approver: Person,
+        *,
+        expires_at_ms: int,
+        comment: str,
+        allows_splits: bool,
+        accepts_worse: bool,
+    ) -> Approval:
+        """Remember an approval that the policy allowed (see `approval.approve`, the only caller)."""
+        with self._transaction() as session:
+            approval = Approval(
+                digest=self._record_plan(session, plan),
+                approver=approver.name,
+                source=approver.source,
+                at_ms=self.now_ms(),
+                expires_at_ms=expires_at_ms,
+                comment=comment,
+                allows_splits=allows_splits,
+                accepts_worse=accepts_worse,
+            )
+            session.add(approval)
+            self._add_event(session, approval.digest, "approved", f"by {approver.name} ({approver.source}): {comment}")
+            return approval
+
+    def withdraw_approvals(self, digest: str, person: Person, comment: str) -> int:
+        """Take back every approval of a plan that still stands; how many there were."""
+        with self._transaction() as session:
+            standing = select(Approval).where(
+                Approval.digest == digest, Approval.withdrawn_at_ms.is_(None), Approval.expires_at_ms > self.now_ms()
+            )
+            approvals = session.scalars(standing).all()
+            for approval in approvals:
+                approval.withdrawn_at_ms = self.now_ms()
+            if approvals:
+                self._add_event(session, digest, "withdrawn", f"by {person.name} ({person.source}): {comment}")
+            return len(approvals)
+
+    def record_refusal(self, digest: str, reason: str) -> None:
+        """Remember that somebody tried to apply a plan and was refused."""
+        with self._transaction() as session:
+            self._add_event(session, digest, "refused", reason)
+
+    def proposals(self, digest: str) -> Sequence[Proposal]:
+        """Who proposed a plan, oldest first."""
+        with self._transaction() as session:
+            return session.scalars(select(Proposal).where(Proposal.digest == digest).order_by(Proposal.id)).all()
+
+    def approvals(self, digest: str) -> Sequence[Approval]:
+        """All approvals of a plan, withdrawn and expired ones too, oldest first."""
+        with self._transaction() as session:
+            return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
+
+    def runs(self, digest: str) -> Sequence[Run]:
+        """All runs of a plan, oldest first."""
+        with self._transaction() as session:
+            return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
+
+    def steps(self, run_id: int) -> Mapping[str, StepRecord]:
+        """The steps of a run by their id, in the order of the plan."""
+        with self._transaction() as session:
+            rows = session.scalars(select(StepRecord).where(StepRecord.run_id == run_id).order_by(StepRecord.id))
+            return {row.step_id: row for row in rows}
+
+    def events(self, digest: str) -> Sequence[Event]:
+        """Everything that happened to a plan, oldest first."""
+        with self._transaction() as session:
+            return session.scalars(select(Event).where(Event.digest == digest).order_by(Event.id)).all()
+
+    def unresolved_transfers(self, cluster_name: str) -> Mapping[str, str]:
+        """Range text → where a transfer of a bundle of that range is still unresolved (in runs that nobody aborted)."""
+        with self._transaction() as session:
+            rows = session.execute(
+                select(StepRecord.bundle, Run.id, Run.digest)
+                .join(Run, Run.id == StepRecord.run_id)
+                .where(
+                    Run.cluster_name == cluster_name,
+                    Run.state.in_(("active", "stopped")),
+                    StepRecord.state == "unresolved",
+                )
+            )
+            return {bundle.rpartition("/")[2]: f"{bundle}, run {run}, {digest}" for bundle, run, digest in rows}
+
+    def start_run(self, plan: Plan, approval: Approval, undo_plan: Plan) -> HeldRun:
+        """Start a run with all executable steps pending. Raises `Refused` while another of the cluster is active."""
+        try:
+            with self._transaction() as session:
+                run = Run(
+                    digest=self._record_plan(session, plan),
+                    cluster_name=plan.identity.cluster_name,
+                    approval_id=approval.id,
+                    state="active",
+                    lease=1,
+                    started_at_ms=self.now_ms(),
+                    sentence="",
+                    undo_plan=dump_plan(undo_plan).decode(),
+                    **_holder(self.now_ms()),
+                )
+                session.add(run)
+                session.flush()
+                for step in plan.steps:
+                    if step.executable:
+                        session.add(
+                            StepRecord(
+                                run_id=run.id,
+                                step_id=step.id,
+                                bundle=bundle_name(step),
+                                state="pending",
+                                attempts=0,
+                                observation="",
+                            )
+                        )
+                detail = f"on {run.host} by process {run.pid}, approved by {approval.approver} ({approval.source})"
+                self._add_event(session, run.digest, "run started", detail, run.id)
+        except StorageError as error:
+            if isinstance(error.__cause__, IntegrityError):
+                raise Refused(self._who_is_active(plan.identity.cluster_name)) from error
+            raise
+        return HeldRun(self, run)
+
+    def _who_is_active(self, cluster_name: str) -> str:
+        with self._transaction() as session:
+            run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
+        if run is None:
+            return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
+        age_s = (self.now_ms() - run.heartbeat_at_ms) // 1000
+        return (
+            f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
+            f"{run.host}, last heard of {age_s} s ago. Wait for it; if it crashed, `apply` that plan with --resume, "
+            "or end it with --abort"
+        )
+
+    def take_over(self, run: Run) -> HeldRun:
+        """Continue a stopped run, or one whose holder is gone. Raises `Refused` while its holder may be alive."""
+        now_ms = self.now_ms()
+        if run.state == "active" and not _is_gone(run, now_ms):
+            raise Refused(
+                f"run {run.id} is still held by process {run.pid} on {run.host}, last heard of "
+                f"{(now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
+                "last sign of life, or ended with --abort"
+            )
+        try:
+            with self._transaction() as session:
+                taken = session.execute(
+                    update(Run)
+                    .where(Run.id == run.id, Run.lease == run.lease, Run.state.in_(("active", "stopped")))
+                    .values(state="active", lease=Run.lease + 1, ended_at_ms=None, sentence="", **_holder(now_ms))
+                    .returning(Run)
+                ).scalar_one_or_none()
+                if taken is None:
+                    raise Refused(f"run {run.id} was resumed or aborted by somebody else just now: look again")
+                self._add_event(session, run.digest, "run resumed", f"on {taken.host} by process {taken.pid}", taken.id)
+        except StorageError as error:
+            if isinstance(error.__cause__, IntegrityError):
+                raise Refused(self._who_is_active(run.cluster_name)) from error
+            raise
+        return HeldRun(self, taken)
+
+    def abort(self, digest: str, person: Person) -> Sequence[Run]:
+        """End every active or stopped run of a plan; a process that holds one stops before its next call."""
+        with self._transaction() as session:
+            ended = session.scalars(
+                update(Run)
+                .where(Run.digest == digest, Run.state.in_(("active", "stopped")))
+                .values(state="aborted", ended_at_ms=self.now_ms(), sentence=f"aborted by {person.name}")
+                .returning(Run)
+            ).all()
+            for run in ended:
+                self._add_event(session, digest, "run aborted", f"by {person.name} ({person.source})", run.id)
+            return ended
+
+
+class HeldRun:
+    """A run that this process may write to. Each write renews the lease first and raises `LeaseLost` if it is gone."""
+
+    def __init__(self, ledger: Ledger, run: Run) -> None:
+        self._ledger = ledger
+        self.id = run.id
+        self.digest = run.digest
+        self.approval_id = run.approval_id
+        self._lease = run.lease
+        self._renewed_at_ms = run.heartbeat_at_ms
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        with self._ledger._transaction() as session:
+            renewed = session.execute(
+                update(Run)
+                .where(Run.id == self.id, Run.lease == self._lease, Run.state == "active")
+                .values(heartbeat_at_ms=self._ledger.now_ms())
+                .returning(Run.id)
+            )
+            if renewed.scalar_one_or_none() is None:
+                raise LeaseLost(f"run {self.id} was aborted or taken over by another process: this one stops")
+            yield session
+
+    def renew(self) -> None:
+        """Say that the holder is alive, if that has not been said for a while."""
+        if self._ledger.now_ms() - self._renewed_at_ms >= _RENEW_MS:
+            with self._transaction():
+                self._renewed_at_ms = self._ledger.now_ms()
+
+    def steps(self) -> Mapping[str, StepRecord]:
+        """The steps by their id, in the order of the plan."""
+        return self._ledger.steps(self.id)
+
+    def sent(self, step_id: str, request: str, topic: str | None) -> None:
+        """Write down that a call is about to leave."""
+        with self._transaction() as session:
+            now_ms = self._ledger.now_ms()
+            values = {"attempts": StepRecord.attempts + 1, "sent_at_ms": now_ms}
+            self._change(session, step_id, "sent", values if topic is None else {**values, "topic": topic})
+            self._ledger._add_event(session, self.digest, "step sent", request, self.id, step_id)
+
+    def conclude(self, step_id: str, state: StepState, observation: str) -> None:
+        """Write down what became of a step, and what was seen of it."""
+        with self._transaction() as session:
+            values = {"observation": observation, "ended_at_ms": self._ledger.now_ms()}
+            self._change(session, step_id, state, values)
+            self._ledger._add_event(session, self.digest, f"step {state}", observation, self.id, step_id)
+
+    def _change(self, session: Session, step_id: str, state: StepState, values: Mapping[str, object]) -> None:
+        changed = session.execute(
+            update(StepRecord)
+            .where(StepRecord.run_id == self.id, StepRecord.step_id == step_id, StepRecord.state.in_(_BEFORE[state]))
+            .values(state=state, **values)
+            .returning(StepRecord.id)
+        )
+        if changed.scalar_one_or_none() is None:
+            raise StorageError(f"the ledger does not let step {step_id} of run {self.id} become '{state}'")
+
+    def note(self, step_id: str, kind: str, detail: str) -> None:
+        """Write down something that happened to a step without changing where it stands."""
+        with self._transaction() as session:
+            self._ledger._add_event(session, self.digest, kind, detail, self.id, step_id)
+
+    def end(self, state: RunState, sentence: str) -> None:
+        """End the run."""
+        with self._transaction() as session:
+            session.execute(
+                update(Run)
+                .where(Run.id == self.id)
+                .values(state=state, sentence=sentence, ended_at_ms=self._ledger.now_ms())
+            )
+            self._ledger._add_event(session, self.digest, f"run {state}", sentence, self.id)
+
+
+def _holder(now_ms: int) -> dict[str, object]:
+    return {"host": socket.gethostname(), "pid": os.getpid(), "heartbeat_at_ms": now_ms}
+
+
+def _is_gone(run: Run, now_ms: int) -> bool:
+    if now_ms - run.heartbeat_at_ms > LEASE_MS:
+        return True
+    if run.host != socket.gethostname() or run.pid == os.getpid():
+        return False
+    try:
+        os.kill(run.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,149 @@
+"""The tables of the ledger: who proposed, approved and carried out which plan, and what was seen on the way.
+
+All times are epoch milliseconds. `execution/migrations` creates these tables; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+RunState = Literal["active", "done", "refused", "stopped", "aborted"]
+"""active: somebody holds it or crashed with it. done: every executable step confirmed. refused: ended before anything
+was sent. stopped: ended with something sent and something left. aborted: ended by a person, not to be resumed."""
+
+StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unresolved"]
+"""sent: written before the call leaves; from then on only an observation of the cluster decides. unresolved: the
+cluster did not show, in time, what became of the call."""
+
+RUN_STATES: Final = ("active", "done", "refused", "stopped", "aborted")
+STEP_STATES: Final = ("pending", "sent", "confirmed", "failed", "skipped", "unresolved")
+
+_Key = Annotated[int, mapped_column(primary_key=True)]
+_Millis = Annotated[int, mapped_column(BigInteger)]
+_Digest = Annotated[str, mapped_column(String(71), ForeignKey("plans.digest"), index=True)]
+_Name = Annotated[str, mapped_column(String(200))]
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(value) for value in values)})"
+
+
+class Base(DeclarativeBase):
+    """Registry of the ledger's tables."""
+
+
+class PlanRecord(Base):
+    """A plan as it was proposed; `document` is its canonical JSON, so the ledger can be read without the file."""
+
+    __tablename__ = "plans"
+
+    digest: Mapped[str] = mapped_column(String(71), primary_key=True)
+    cluster: Mapped[_Name]
+    cluster_name: Mapped[_Name]
+    snapshot: Mapped[str] = mapped_column(String(16))
+    document: Mapped[str] = mapped_column(Text)
+    recorded_at_ms: Mapped[_Millis]
+
+
+class Proposal(Base):
+    """Somebody proposed a plan."""
+
+    __tablename__ = "proposals"
+
+    id: Mapped[_Key]
+    digest: Mapped[_Digest]
+    proposer: Mapped[_Name]
+    source: Mapped[_Name]
+    """Who vouches for the name: an authenticating system (`airflow`), or `unauthenticated:<user of the machine>`."""
+    at_ms: Mapped[_Millis]
+
+
+class Approval(Base):
+    """Somebody approved exactly one plan, for a time, with or without its splits and a worse outcome."""
+
+    __tablename__ = "approvals"
+
+    id: Mapped[_Key]
+    digest: Mapped[_Digest]
+    approver: Mapped[_Name]
+    source: Mapped[_Name]
+    at_ms: Mapped[_Millis]
+    expires_at_ms: Mapped[_Millis]
+    comment: Mapped[str] = mapped_column(Text)
+    allows_splits: Mapped[bool]
+    accepts_worse: Mapped[bool]
+    withdrawn_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class Run(Base):
+    """One attempt to carry a plan out. Whoever has the current `lease` number may write; the database allows one active
+    run per Pulsar cluster name."""
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        CheckConstraint(_one_of("state", RUN_STATES), name="runs_state"),
+        Index(
+            "runs_one_active_per_cluster",
+            "cluster_name",
+            unique=True,
+            sqlite_where=text("state = 'active'"),
+            postgresql_where=text("state = 'active'"),
+        ),
+    )
+
+    id: Mapped[_Key]
+    digest: Mapped[_Digest]
+    cluster_name: Mapped[_Name]
+    approval_id: Mapped[int] = mapped_column(ForeignKey("approvals.id"))
+    state: Mapped[RunState] = mapped_column(String(16))
+    lease: Mapped[int]
+    host: Mapped[_Name]
+    pid: Mapped[int]
+    heartbeat_at_ms: Mapped[_Millis]
+    started_at_ms: Mapped[_Millis]
+    ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    sentence: Mapped[str] = mapped_column(Text)
+    """Why it ended as it did; empty while active."""
+    undo_plan: Mapped[str] = mapped_column(Text)
+    """Canonical JSON of the plan that moves the bundles back, written before the first call."""
+
+
+class StepRecord(Base):
+    """Where one executable step of a run stands."""
+
+    __tablename__ = "steps"
+    __table_args__ = (
+        CheckConstraint(_one_of("state", STEP_STATES), name="steps_state"),
+        UniqueConstraint("run_id", "step_id", name="steps_once_per_run"),
+    )
+
+    id: Mapped[_Key]
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))
+    step_id: Mapped[_Name]
+    bundle: Mapped[str] = mapped_column(Text)
+    """`tenant/namespace/0x..._0x...`"""
+    state: Mapped[StepState] = mapped_column(String(16))
+    attempts: Mapped[int]
+    sent_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    topic: Mapped[str | None] = mapped_column(Text)
+    """A topic that was loaded in the bundle before it was unloaded: the one to look up if nobody brings it back."""
+    observation: Mapped[str] = mapped_column(Text)
+    """What was last seen of it, for a person."""
+
+
+class Event(Base):
+    """Something that happened; rows are only ever added (a trigger refuses to change or delete them)."""
+
+    __tablename__ = "events"
+
+    id: Mapped[_Key]
+    at_ms: Mapped[_Millis]
+    digest: Mapped[str] = mapped_column(String(71), index=True)
+    run_id: Mapped[int | None]
+    step_id: Mapped[str | None] = mapped_column(String(200))
+    kind: Mapped[str] = mapped_column(String(40))
+    detail: Mapped[str] = mapped_column(Text)

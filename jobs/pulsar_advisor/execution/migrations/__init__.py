@@ -1,0 +1,1 @@
+"""Alembic revisions of the ledger, applied when it is opened."""

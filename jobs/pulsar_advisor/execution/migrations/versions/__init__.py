@@ -1,0 +1,1 @@
+"""One file a revision, in the order of their numbers."""

@@ -1,0 +1,46 @@
+"""Reads off a cluster what one step needs to know: who owns a bundle, and everything its preconditions look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pulsar_advisor.execution.cluster_port import ClusterPort
+from pulsar_advisor.execution.preconditions import Found
+from pulsar_advisor.model.plan import Step
+
+
+def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterable[str]) -> str | None:
+    """The broker that says it owns a bundle, None if none does. `likely` brokers are asked first."""
+    name = f"{namespace}/{bundle}"
+    active = cluster.active_brokers()
+    for broker in dict.fromkeys((*(broker for broker in likely if broker in active), *sorted(active))):
+        if name in cluster.owned_bundles(broker):
+            return broker
+    return None
+
+
+def look(cluster: ClusterPort, step: Step) -> tuple[Found, tuple[str, ...]]:
+    """What the cluster shows about a step now, and the bundle's topics (loaded ones for an unload, all for a split)."""
+    brokers = [broker for broker in (step.source, step.destination) if broker]
+    owner = find_owner(cluster, step.namespace, step.bundle, brokers)
+    if step.action == "split":
+        topics = cluster.topics(step.namespace, step.bundle)
+    else:
+        topics = cluster.loaded_topics(owner, step.namespace, step.bundle) if owner else ()
+    peers = cluster.anti_affinity_peers(step.namespace) if step.destination else frozenset()
+    found = Found(
+        active_brokers=cluster.active_brokers(),
+        boundaries=cluster.boundaries(step.namespace),
+        owner=owner,
+        topics=len(topics),
+        isolation_policies=cluster.isolation_policies() if step.destination else (),
+        peers_at_source=_count_at(cluster, step.source, peers),
+        peers_at_destination=_count_at(cluster, step.destination, peers),
+    )
+    return found, topics
+
+
+def _count_at(cluster: ClusterPort, broker: str | None, namespaces: frozenset[str]) -> int:
+    if not namespaces or not broker:
+        return 0
+    return len(namespaces & {name.rpartition("/")[0] for name in cluster.owned_bundles(broker)})

@@ -1,0 +1,237 @@
+"""What must be true before a plan, and before each of its steps, goes to a cluster: pure rules on plain facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from pulsar_advisor.execution.cluster_port import Split, Unload
+from pulsar_advisor.model.bundle_range import format_range, parse_range
+from pulsar_advisor.model.cluster_state import IsolationPolicy
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.planning.executable import is_pulsars_own
+
+_SPECIFIED_POSITIONS_SINCE = (2, 11)
+_DESTINATION_SINCE = (3, 0)
+_CLOCK_TOLERANCE_S = 300
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the cluster shows about one step at one moment."""
+
+    active_brokers: frozenset[str]
+    boundaries: tuple[str, ...]
+    owner: str | None
+    topics: int
+    """Loaded topics for an unload, all topics for a split."""
+    isolation_policies: tuple[IsolationPolicy, ...] = ()
+    peers_at_source: int = 0
+    """Other namespaces of the same anti-affinity group with bundles on the source, and on the destination."""
+    peers_at_destination: int = 0
+
+
+def executable_steps(plan: Plan) -> tuple[Step, ...]:
+    """The steps that may be sent, in order."""
+    return tuple(step for step in plan.steps if step.executable)
+
+
+def call_of(step: Step, pulsar_version: str) -> Unload | Split:
+    """The call a step becomes. Up to 2.10 no positions can be sent; `malformed` lets only equal halves pass there."""
+    if step.action == "unload":
+        return Unload(step.namespace, step.bundle, step.destination)
+    if (_release(pulsar_version) or ()) < _SPECIFIED_POSITIONS_SINCE:
+        return Split(step.namespace, step.bundle, ())
+    return Split(step.namespace, step.bundle, tuple(int(boundary, 16) for boundary in step.boundaries))
+
+
+def boundaries_after(boundaries: Sequence[str], split: Step) -> tuple[str, ...]:
+    """The namespace's boundaries once a split is done."""
+    return tuple(sorted({*boundaries, *split.boundaries}))
+
+
+def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
+    """The boundaries a step must find: those of the plan and those of the plan's own splits that are done."""
+    boundaries = step.expect.boundaries
+    for earlier in done:
+        if earlier.action == "split" and earlier.namespace == step.namespace:
+            boundaries = boundaries_after(boundaries, earlier)
+    return boundaries
+
+
+def malformed(plan: Plan) -> Iterator[str]:
+    """Why a plan may not be carried out whatever the cluster looks like."""
+    release = _release(plan.pulsar_version)
+    if release is None:
+        yield f"the plan's Pulsar version '{plan.pulsar_version}' can't be read"
+        return
+    seen: set[str] = set()
+    for step in plan.steps:
+        if step.executable:
+            yield from (f"{step.id}: {reason}" for reason in _malformed(step, plan.load_manager, release, seen))
+        seen.add(step.id)
+
+
+def _malformed(step: Step, load_manager: str, release: tuple[int, ...], earlier: Collection[str]) -> Iterator[str]:
+    if missing := [name for name in step.after if name not in earlier]:
+        yield f"comes after {', '.join(missing)}, which is not before it in the plan"
+    if step.id in earlier:
+        yield "a step of that id is already in the plan"
+    if is_pulsars_own(step.namespace):
+        yield f"{step.namespace} is one of Pulsar's own namespaces and is never touched"
+    if not step.source or step.source != step.expect.owner:
+        yield f"the source '{step.source}' is not the owner the step expects, '{step.expect.owner}'"
+    try:
+        lower, upper = parse_range(step.bundle)
+    except UsageError as error:
+        yield str(error)
+        return
+    if step.action == "unload":
+        yield from _malformed_unload(step, load_manager, release)
+    else:
+        yield from _malformed_split(step, lower, upper, load_manager, release)
+
+
+def _malformed_unload(step: Step, load_manager: str, release: tuple[int, ...]) -> Iterator[str]:
+    if step.destination is None:
+        return
+    if load_manager == "simple":
+        yield "the Simple load manager does not honour a destination: make the plan without destinations"
+    if release < _DESTINATION_SINCE:
+        yield f"Pulsar {'.'.join(map(str, release))} knows no destination of an unload (it came with 3.0)"
+    if step.destination == step.source:
+        yield f"the destination {step.destination} is the source: the unload would only disturb clients"
+
+
+def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, release: tuple[int, ...]) -> Iterator[str]:
+    try:
+        positions = [int(bound, 16) for bound in step.boundaries]
+    except ValueError:
+        yield f"the boundaries {', '.join(step.boundaries)} are not hexadecimal numbers"
+        return
+    if not positions or positions != sorted(set(positions)):
+        yield f"the boundaries {', '.join(step.boundaries)} must be distinct and ascending: a duplicate hangs a broker"
+    elif not lower < positions[0] <= positions[-1] < upper:
+        yield f"the boundaries {', '.join(step.boundaries)} must lie inside {step.bundle}"
+    elif step.boundaries != tuple(f"0x{position:08x}" for position in positions):
+        yield f"the boundaries {', '.join(step.boundaries)} must have the form 0x00000000"
+    else:
+        cuts = [lower, *positions, upper]
+        children = tuple(format_range(*pair) for pair in pairwise(cuts))
+        if step.children != children:
+            yield f"the children {', '.join(step.children)} are not what the boundaries give: {', '.join(children)}"
+    if load_manager == "extensible" and len(positions) != 1:
+        yield f"the Extensible load manager splits in two only, not at {len(positions)} boundaries"
+    if release < _SPECIFIED_POSITIONS_SINCE and positions != [lower + (upper - lower) // 2]:
+        yield f"Pulsar {'.'.join(map(str, release))} can only split in equal halves (positions came with 2.11)"
+
+
+def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
+    """Why the plan's snapshot is too old, or None."""
+    taken = datetime.strptime(plan.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    age_s = now_ms / 1000 - taken.timestamp()
+    if age_s > max_age_s:
+        return (
+            f"the snapshot {plan.snapshot} is {age_s / 3600:.1f} h old and --max-age is {max_age_s / 3600:g} h: "
+            "capture again and make a new plan"
+        )
+    if age_s < -_CLOCK_TOLERANCE_S:
+        return f"the snapshot {plan.snapshot} lies {-age_s / 60:.0f} min in the future: check this machine's clock"
+    return None
+
+
+def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> str | None:
+    """Why this is not the cluster the plan was made for, or None.
+
+    It is the same cluster if Pulsar's cluster name is equal and at least half of the brokers of the plan are active.
+    Names alone don't do: many installations keep the default one. Brokers that have gone or come since are no reason to
+    refuse the plan; a step that names a broker which has gone finds that out by itself.
+    """
+    if cluster_name != plan.identity.cluster_name:
+        return (
+            f"the plan is for cluster '{plan.identity.cluster_name}', but the brokers reached say '{cluster_name}': "
+            "check --admin-url"
+        )
+    known = frozenset(plan.identity.broker_ids)
+    if 2 * len(known & active_brokers) < len(known):
+        return (
+            f"of the {len(known)} brokers of the plan only {len(known & active_brokers)} are active here "
+            f"({', '.join(sorted(active_brokers))}): this is another cluster named '{cluster_name}', or one that was "
+            "rebuilt; capture again and make a new plan"
+        )
+    return None
+
+
+def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Found) -> Iterator[str]:
+    """What a step finds otherwise than it must; `boundaries` and `owner` are what it must find."""
+    if not found.boundaries:
+        yield f"namespace {step.namespace} does not exist or is being deleted"
+    elif found.boundaries != boundaries:
+        changed = sorted(set(found.boundaries) ^ set(boundaries))
+        yield f"the boundaries of {step.namespace} have changed at {', '.join(changed)}: somebody split a bundle"
+    elif found.owner is None:
+        yield "nobody owns the bundle: it is never touched then, since a left-over destination could hit another one"
+    elif found.owner != owner:
+        yield f"the bundle is on {found.owner}, not on {owner} any more"
+    if step.action == "unload" and found.topics == 0:
+        yield "no topic of the bundle is loaded: nothing would bring it back"
+    if step.action == "split" and found.topics < 2:
+        yield f"the bundle has {found.topics} topic(s), and fewer than two can't be parted"
+    if step.destination is not None:
+        yield from _destination_differences(step.namespace, step.destination, found)
+
+
+def _destination_differences(namespace: str, destination: str, found: Found) -> Iterator[str]:
+    if destination not in found.active_brokers:
+        yield f"the destination {destination} is not an active broker"
+    if (reason := isolated_from(namespace, destination, found.isolation_policies, found.active_brokers)) is not None:
+        yield reason
+    if found.peers_at_destination > found.peers_at_source:
+        yield (
+            f"the destination {destination} has bundles of {found.peers_at_destination} other namespaces of the same "
+            f"anti-affinity group, the source of {found.peers_at_source}"
+        )
+
+
+def isolated_from(
+    namespace: str, broker: str, policies: Sequence[IsolationPolicy], active_brokers: Iterable[str]
+) -> str | None:
+    """Why isolation policies keep a namespace off a broker, or None.
+
+    The first policy whose namespace pattern matches rules; its secondary brokers count only while fewer than
+    `min_limit` primary ones are active. A namespace without a policy may not go to a broker that is primary in any.
+    Source: Pulsar `NamespaceIsolationPolicies`, `SimpleResourceAllocationPolicies`.
+    """
+    host = _host(broker)
+    try:
+        for policy in policies:
+            if _matches(policy.namespaces, namespace):
+                if _matches(policy.primary, host):
+                    return None
+                primaries = sum(_matches(policy.primary, _host(active)) for active in active_brokers)
+                if _matches(policy.secondary, host) and primaries < policy.min_limit:
+                    return None
+                return f"isolation policy '{policy.name}' keeps {namespace} off {broker}"
+        for policy in policies:
+            if _matches(policy.primary, host):
+                return f"isolation policy '{policy.name}' reserves {broker} for other namespaces"
+    except re.error as error:
+        return f"a pattern of the isolation policies can't be read ({error}), so it can't be told who may go where"
+    return None
+
+
+def _matches(patterns: Iterable[str], text: str) -> bool:
+    return any(re.fullmatch(pattern, text) for pattern in patterns)
+
+
+def _host(broker: str) -> str:
+    return broker.rpartition(":")[0]
+
+
+def _release(version: str) -> tuple[int, ...] | None:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None

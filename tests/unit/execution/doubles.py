@@ -1,0 +1,246 @@
+"""A cluster of plain data that can be told to misbehave, a clock that only moves when slept on, and small plans."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.executor import Clock
+from pulsar_advisor.model.bundle_range import contains, format_range, parse_range, topic_hash
+from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
+from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.plan import (
+    BrokerForecast,
+    Expectation,
+    Forecast,
+    Identity,
+    Plan,
+    PlanDecision,
+    PlanInputs,
+    Prediction,
+    Step,
+    StepPrediction,
+)
+
+B1, B2, B3 = "10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"
+NAMESPACE = "shop/orders"
+LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
+BOUNDARIES = ("0x00000000", "0x80000000", "0xffffffff")
+SNAPSHOT = "20261121T083000Z"
+START_MS = int(datetime(2026, 11, 21, 8, 40, tzinfo=UTC).timestamp() * 1000)
+
+
+class Killed(BaseException):
+    """The process died here."""
+
+
+class FakeTime:
+    """Milliseconds that pass only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.ms = START_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def pass_s(self, seconds: float) -> None:
+        self.ms += int(seconds * 1000)
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.now_ms, self.pass_s)
+
+
+@dataclass
+class FakeCluster:
+    """Three brokers, two bundles. Bundles go where unloads say unless `lands_on` says otherwise."""
+
+    time: FakeTime
+    name: str = "live"
+    manager: LoadManagerKind = "modular"
+    brokers: set[str] = field(default_factory=lambda: {B1, B2, B3})
+    bounds: dict[str, list[int]] = field(default_factory=lambda: {NAMESPACE: [0, 0x80000000, 0xFFFFFFFF]})
+    owners: dict[str, str] = field(default_factory=lambda: {f"{NAMESPACE}/{LOWER}": B1, f"{NAMESPACE}/{UPPER}": B1})
+    all_topics: list[str] = field(
+        default_factory=lambda: [f"persistent://{NAMESPACE}/{name}" for name in ("a", "b", "c", "d", "e", "f")]
+    )
+    policies: tuple[IsolationPolicy, ...] = ()
+    peers: frozenset[str] = frozenset()
+    lands_on: Callable[[Unload], str | None] = lambda unload: unload.destination
+    """Where an unload brings a bundle; None: back to where it was."""
+    clients_reconnect: bool = True
+    """Without clients an unloaded bundle stays without an owner until somebody looks it up."""
+    effect_after_s: float = 0.0
+    """How long after the call its effect shows."""
+    replies: list[Reply] = field(default_factory=list)
+    """Answers to give instead of 204, in order; the call has no effect if `fails` is set too."""
+    fails: bool = False
+    writes: list[Unload | Split] = field(default_factory=list)
+    """Calls that arrived."""
+    effects: list[str] = field(default_factory=list)
+    """Bundles that really were unloaded or split, in order."""
+    lookups: list[str] = field(default_factory=list)
+    on_event: Callable[[str], None] = lambda _what: None
+    """Called before and after each effect: a place to die."""
+    unreadable: bool = False
+    _later: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+    _wished: dict[str, str] = field(default_factory=dict)
+
+    def _now(self) -> None:
+        if self.unreadable:
+            raise ClusterUnreachable("http://10.0.0.1:8080: connection refused")
+        due = [effect for at, effect in self._later if at <= self.time.ms]
+        self._later = [(at, effect) for at, effect in self._later if at > self.time.ms]
+        for effect in due:
+            effect()
+
+    def cluster_name(self) -> str:
+        self._now()
+        return self.name
+
+    def load_manager(self) -> LoadManagerKind:
+        return self.manager
+
+    def active_brokers(self) -> frozenset[str]:
+        self._now()
+        return frozenset(self.brokers)
+
+    def owned_bundles(self, broker: str) -> frozenset[str]:
+        self._now()
+        return frozenset(bundle for bundle, owner in self.owners.items() if owner == broker)
+
+    def boundaries(self, namespace: str) -> tuple[str, ...]:
+        self._now()
+        return tuple(f"0x{bound:08x}" for bound in self.bounds.get(namespace, ()))
+
+    def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
+        return self.topics(namespace, bundle) if self.owners.get(f"{namespace}/{bundle}") == broker else ()
+
+    def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
+        bounds = parse_range(bundle)
+        mine = (topic for topic in self.all_topics if topic.startswith(f"persistent://{namespace}/"))
+        return tuple(topic for topic in mine if contains(*bounds, topic_hash(topic)))
+
+    def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
+        return self.policies
+
+    def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
+        return self.peers
+
+    def send(self, write: Unload | Split) -> Reply:
+        self.on_event("before the call")
+        self.writes.append(write)
+        reply = self.replies.pop(0) if self.replies else Reply(204, "")
+        if reply.status == 204 or not self.fails:
+            effect = (lambda: self._unload(write)) if isinstance(write, Unload) else (lambda: self._split(write))
+            self._later.append((self.time.ms + int(self.effect_after_s * 1000), effect))
+            self._now()
+        self.on_event("after the call")
+        return reply
+
+    def look_up(self, topic: str) -> Reply:
+        self.lookups.append(topic)
+        for bundle, wish in list(self._wished.items()):
+            namespace, _, text = bundle.rpartition("/")
+            if topic in self.topics(namespace, text):
+                self.owners[bundle] = self._wished.pop(bundle, wish)
+        return Reply(200, "")
+
+    def _unload(self, unload: Unload) -> None:
+        bundle = f"{unload.namespace}/{unload.bundle}"
+        lands_on = self.lands_on(unload) or self.owners[bundle]
+        self.effects.append(bundle)
+        if self.clients_reconnect:
+            self.owners[bundle] = lands_on
+        else:
+            del self.owners[bundle]
+            self._wished[bundle] = lands_on
+
+    def _split(self, split: Split) -> None:
+        bundle = f"{split.namespace}/{split.bundle}"
+        lower, upper = parse_range(split.bundle)
+        owner = self.owners.pop(bundle)
+        self.effects.append(bundle)
+        self.bounds[split.namespace] = sorted({*self.bounds[split.namespace], *split.positions})
+        cuts = [lower, *sorted(split.positions), upper]
+        for pair in itertools.pairwise(cuts):
+            self.owners[f"{split.namespace}/{format_range(*pair)}"] = owner
+
+
+def unload_step(
+    number: int = 1, bundle: str = LOWER, source: str = B1, destination: str | None = B2, **changes: object
+) -> Step:
+    return Step(
+        id=f"step-{number:03d}",
+        after=(),
+        action="unload",
+        namespace=NAMESPACE,
+        bundle=bundle,
+        source=source,
+        destination=destination,
+        algorithm=None,
+        boundaries=(),
+        children=(),
+        reason="made by hand",
+        executable=True,
+        not_executable_because=None,
+        confidence="high",
+        expect=Expectation(
+            owner=source, boundaries=BOUNDARIES, topics=3, msg_rate_per_s=100.0, throughput_bytes_per_s=1e5
+        ),
+        predicted=StepPrediction(brokers={B1: 0.5, B2: 0.5}),
+    ).model_copy(update=changes)
+
+
+def split_step(number: int = 2, **changes: object) -> Step:
+    step = unload_step(number, UPPER, destination=None).model_copy(
+        update={
+            "action": "split",
+            "algorithm": "range_equally_divide",
+            "boundaries": ("0xbfffffff",),
+            "children": ("0x80000000_0xbfffffff", "0xbfffffff_0xffffffff"),
+        }
+    )
+    return step.model_copy(update=changes)
+
+
+def forecast(usage: dict[str, float | None]) -> Forecast:
+    known = [value for value in usage.values() if value is not None]
+    return Forecast(
+        brokers={
+            broker: BrokerForecast(usage_ratio=ratio, msg_rate_per_s=0.0, throughput_bytes_per_s=0.0, bundles=1)
+            for broker, ratio in usage.items()
+        },
+        maximum_ratio=max(known) if known else None,
+        mean_ratio=None,
+        standard_deviation_ratio=None,
+    )
+
+
+def make_plan(steps: Iterable[Step], **changes: object) -> Plan:
+    return Plan(
+        schema_name="pulsar-advisor/plan/1",
+        cluster="demo",
+        identity=Identity(cluster_name="live", broker_ids=(B1, B2, B3)),
+        snapshot=SNAPSHOT,
+        inputs=PlanInputs(manifest_sha256="00", validation_sha256="00"),
+        pulsar_version="4.0.8",
+        load_manager="modular",
+        view="fresh",
+        shedder="ThresholdShedder",
+        placement="LeastLongTermMessageRate",
+        settings={},
+        limits={},
+        seed=0,
+        memory={},
+        steps=tuple(steps),
+        predicted=Prediction(
+            model="proportional",
+            before=forecast({B1: 0.8, B2: 0.2, B3: 0.3}),
+            after=forecast({B1: 0.5, B2: 0.5, B3: 0.3}),
+        ),
+        decision=PlanDecision(acts_in_cycle=1, why_nothing=None, would_pulsar_act="would act"),
+    ).model_copy(update=changes)
