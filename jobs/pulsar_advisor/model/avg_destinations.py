@@ -1,8 +1,8 @@
 """What `AvgShedder` remembers for its other half: the destination it had in mind for each bundle it chose.
 
 Shedder and placement are one class in Pulsar and share this memory. Up to 5.0.0 a destination is kept under the value
-of the bundle's averages, so bundles with identical figures share one and the next sample loses it; from 5.0.1 it is kept
-under the name, with the source, for one cycle.
+of the bundle's averages, so bundles with identical figures share one and the next sample loses it; from 5.0.1 on under
+its name, with the source, for one cycle.
 Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 4.0.8 to 5.0.1.
 """
 

@@ -1,0 +1,126 @@
+"""Run shedding cycles: until a shedder acts on a steady snapshot, through a history, and with what wraps it in Pulsar.
+
+Source: `ModularLoadManagerImpl.doLoadShedding` and `UnloadScheduler.execute` (2.11.0 to 5.0.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.shedding.registry import Shedder
+
+MAX_CYCLES: Final = 10
+"""How often a single snapshot is fed before the answer is that the shedder does not act on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class SteadyState:
+    """What a shedder does when the same figures come in cycle after cycle."""
+
+    decision: SheddingDecision
+    """Of the cycle in which it acts, else of the last one."""
+    acts_in_cycle: int | None
+    """Counted from 1; None if it did not act."""
+    memory: Any
+    """After that cycle."""
+
+
+def steady_state(
+    shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int = MAX_CYCLES
+) -> SteadyState:
+    """Feed one view until the shedder acts or `cycles` have passed; `memory` is what earlier snapshots left behind."""
+    decision, memory = shedder.decide(view, settings, memory)
+    for cycle in range(1, cycles):
+        if len(decision.bundle):
+            return SteadyState(decision, cycle, memory)
+        decision, memory = shedder.decide(view, settings, memory)
+    return SteadyState(decision, cycles if len(decision.bundle) else None, memory)
+
+
+def advance(shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int) -> Any:
+    """The memory after so many cycles over an earlier snapshot: as many as lay between it and the next."""
+    for _ in range(cycles):
+        _, memory = shedder.decide(view, settings, memory)
+    return memory
+
+
+WRAPPER_OUTCOMES: Final = (
+    Outcome("unload", True, "", "is unloaded"),
+    Outcome(
+        "excluded_namespace", False, "", "was chosen, but its namespace is in loadBalancerSheddingExcludedNamespaces"
+    ),
+    Outcome("one_broker", False, "<=", "was chosen, but {left:.0f} broker is registered: nobody could take it"),
+    Outcome("policies", False, "", "was chosen, but isolation policies allow no other broker"),
+    Outcome("anti_affinity", False, "", "was chosen, but its anti-affinity group is spread evenly where it is"),
+    Outcome("no_destination", False, "", "was chosen, but placement finds no broker for it"),
+    Outcome("same_broker", False, "", "was chosen, but placement would put it back on its own broker"),
+)
+UNLOAD, EXCLUDED_NAMESPACE, ONE_BROKER, POLICIES, ANTI_AFFINITY, NO_DESTINATION, SAME_BROKER = range(7)
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What the Modular manager asks about each bundle that a shedder chose. Rows are those of the cluster state."""
+
+    available_brokers: int
+    excluded_namespace: Booleans
+    """Per bundle row, whether its namespace is in `loadBalancerSheddingExcludedNamespaces`."""
+    policies_allow: Callable[[int, int], bool]
+    """(bundle, source): whether isolation policies leave a broker other than the source."""
+    anti_affinity_allows: Callable[[int, int], bool]
+    """(bundle, source): whether its anti-affinity group permits the unload."""
+    destination: Callable[[int, int], int]
+    """(bundle, source): broker that placement selects; NOBODY where there is none. Asked once per bundle, in order."""
+
+
+def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[SheddingDecision, Outcomes]:
+    """What the Modular manager makes of a shedder's choice: the unloads left with destinations, and why not the others.
+
+    What is refused here comes back in the next cycle, and the shedder has spent its budget on it. Every choice sees the
+    same loads: nothing is counted towards a destination within a cycle.
+    """
+    code = np.zeros(len(decision.bundle), dtype=np.uint8)
+    destination = np.full(len(decision.bundle), NOBODY, dtype=np.int32)
+    pairs = zip(decision.bundle.tolist(), decision.source.tolist(), strict=True)
+    for place, (bundle, source) in enumerate(pairs):
+        code[place], destination[place] = _fate(bundle, source, surroundings)
+    going = code == UNLOAD
+    outcomes = Outcomes(
+        "bundle",
+        WRAPPER_OUTCOMES,
+        decision.bundle,
+        code,
+        np.where(code == ONE_BROKER, float(surroundings.available_brokers), np.nan),
+        np.where(code == ONE_BROKER, 1.0, np.nan),
+    )
+    left = replace(
+        decision,
+        source=decision.source[going],
+        bundle=decision.bundle[going],
+        destination=destination[going],
+    )
+    return left, outcomes
+
+
+def _fate(bundle: int, source: int, surroundings: Surroundings) -> tuple[int, int]:
+    """Outcome and destination of one chosen bundle, asked in Pulsar's order."""
+    if surroundings.available_brokers <= 1:
+        return ONE_BROKER, NOBODY
+    if surroundings.excluded_namespace[bundle]:
+        return EXCLUDED_NAMESPACE, NOBODY
+    if not surroundings.policies_allow(bundle, source):
+        return POLICIES, NOBODY
+    if not surroundings.anti_affinity_allows(bundle, source):
+        return ANTI_AFFINITY, NOBODY
+    destination = surroundings.destination(bundle, source)
+    if destination == NOBODY:
+        return NO_DESTINATION, NOBODY
+    return (SAME_BROKER, NOBODY) if destination == source else (UNLOAD, destination)
