@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -14,25 +13,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness import children, load
+from harness import background, load
 from harness.admin_api import AdminApi
-from harness.artifacts import DEFAULT_RELEASE, RELEASES, LiveClusterUnavailable, class_path
-from harness.cluster import ClusterDidNotStart, ClusterOptions, LiveCluster
-from harness.configuration import LOAD_MANAGERS
-from harness.skew import MARGIN_PERCENT, NoSkew, cpu_percents, wait_for_skew
+from harness.artifacts import DEFAULT_RELEASE, RELEASES, class_path
+from harness.cluster import ClusterOptions, LiveCluster
+from harness.configuration import CLUSTER_NAME, LOAD_MANAGERS
+from harness.errors import HarnessError, LoadDidNotStart
+from harness.record import capture_command, record
+from harness.skew import MARGIN_PERCENT, cpu_percents, wait_for_skew
+from harness.workload import DEFAULT_SEED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATE = REPOSITORY / ".cache" / "cluster"
 CLUSTER_STATE = STATE / "state.json"
 LOAD_STATE = STATE / "load.json"
 TOKEN_FILE = STATE / "admin.token"
-
-STOP_LIMIT_S = 20
-START_LIMIT_S = 180
-
-
-class PlayError(Exception):
-    """A command that can't be done as things stand, explained in one line."""
 
 
 def main() -> int:
@@ -41,7 +36,7 @@ def main() -> int:
     command: Callable[[argparse.Namespace], None] = arguments.command
     try:
         command(arguments)
-    except (PlayError, LiveClusterUnavailable, ClusterDidNotStart, NoSkew) as error:
+    except HarnessError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -71,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
     generator = commands.add_parser("load", help="start the skewed load in the background")
     generator.set_defaults(command=_load)
-    generator.add_argument("--seed", type=int, default=load.DEFAULT_SEED)
+    generator.add_argument("--seed", type=int, default=DEFAULT_SEED)
     generator.add_argument("--stop", action="store_true", help="stop it")
 
     skew = commands.add_parser(
@@ -79,12 +74,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     skew.set_defaults(command=lambda _: print(_percents(wait_for_skew(_admin(_running_cluster())))))
 
+    recorder = commands.add_parser("record", help="capture a cluster of its own under load, for the demo")
+    recorder.set_defaults(command=_record)
+    recorder.add_argument("archive", type=Path, help="the tar file to write")
+
     generate = commands.add_parser("generate", help="the load in the foreground (what `load` starts)")
     generate.set_defaults(command=_generate)
     generate.add_argument("--admin-url", action="append", required=True)
     generate.add_argument("--service-url", required=True)
     generate.add_argument("--token-file", type=Path)
-    generate.add_argument("--seed", type=int, default=load.DEFAULT_SEED)
+    generate.add_argument("--seed", type=int, default=DEFAULT_SEED)
     generate.add_argument("--place", action="store_true", help="bring each bundle to its broker first")
     return parser
 
@@ -97,20 +96,25 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _up(arguments: argparse.Namespace) -> None:
-    if (state := _read_running(CLUSTER_STATE)) is not None:
-        raise PlayError(f"A cluster is running already (process {state['process']['pid']}); stop it with `down` first.")
+    if (state := background.running(CLUSTER_STATE)) is not None:
+        raise HarnessError(
+            f"A cluster is running already (process {state['process']['pid']}); stop it with `down` first."
+        )
     class_path(arguments.release)  # here, where its failure and its duration are seen
+    background.stop(LOAD_STATE)
     shutil.rmtree(STATE, ignore_errors=True)
     STATE.mkdir(parents=True)
     options = sys.argv[sys.argv.index("up") + 1 :]
     log = STATE / "serve.log"
-    server = _start_detached(["serve", *options], log)
-    deadline = time.monotonic() + START_LIMIT_S
-    while not CLUSTER_STATE.exists():
-        if server.poll() is not None or time.monotonic() > deadline:
-            server.terminate()
-            raise PlayError(f"The cluster did not start; {log} says:\n{log.read_text(encoding='utf-8')}")
-        time.sleep(0.2)
+    server = background.start(["serve", *options], log)
+    try:
+        while not CLUSTER_STATE.exists():
+            if server.poll() is not None:
+                raise HarnessError(f"The cluster did not start; {log} says:\n{log.read_text(encoding='utf-8')}")
+            time.sleep(0.2)
+    except BaseException:
+        server.terminate()
+        raise
     _status(arguments)
 
 
@@ -130,10 +134,10 @@ def _serve(arguments: argparse.Namespace) -> None:
             if cluster.tokens:
                 TOKEN_FILE.touch(mode=0o600)
                 TOKEN_FILE.write_text(cluster.tokens.super_user, encoding="utf-8")
-            _write_state(
+            background.remember(
                 CLUSTER_STATE,
+                os.getpid(),
                 {
-                    "process": _identity(os.getpid()),
                     "children": cluster.process_ids,
                     "release": options.release,
                     "manager": options.load_manager,
@@ -153,19 +157,18 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 def _down(_: argparse.Namespace) -> None:
     for state_file, what in ((LOAD_STATE, "load"), (CLUSTER_STATE, "cluster")):
-        print(f"{what} stopped" if _stop(state_file) else f"no {what} was running")
+        print(f"{what} stopped" if background.stop(state_file) else f"no {what} was running")
 
 
 def _load(arguments: argparse.Namespace) -> None:
     if arguments.stop:
-        print("load stopped" if _stop(LOAD_STATE) else "no load was running")
+        print("load stopped" if background.stop(LOAD_STATE) else "no load was running")
         return
     state = _running_cluster()
-    if _read_running(LOAD_STATE) is not None:
-        raise PlayError("The load is running already; stop it with `load --stop` first.")
+    if background.running(LOAD_STATE) is not None:
+        raise HarnessError("The load is running already; stop it with `load --stop` first.")
     log = STATE / "load.log"
-    log.unlink(missing_ok=True)
-    generator = _start_detached(
+    generator = background.start(
         load.generator_arguments(
             state["admin_urls"],
             state["service_url"],
@@ -175,12 +178,20 @@ def _load(arguments: argparse.Namespace) -> None:
         ),
         log,
     )
-    _write_state(LOAD_STATE, {"process": _identity(generator.pid)})
+    background.remember(LOAD_STATE, generator.pid, {"seed": arguments.seed})
     try:
         print(load.wait_until_steady(generator, log))
-    except load.LoadDidNotStart as error:
-        _stop(LOAD_STATE)
-        raise PlayError(str(error)) from error
+    except LoadDidNotStart:
+        background.stop(LOAD_STATE)
+        raise
+
+
+def _record(arguments: argparse.Namespace) -> None:
+    try:
+        record(arguments.archive)
+    except subprocess.CalledProcessError as error:
+        raise HarnessError(f"Nothing was recorded: the capture ended with exit code {error.returncode}.") from error
+    print(f"{arguments.archive}: {arguments.archive.stat().st_size} bytes")
 
 
 def _generate(arguments: argparse.Namespace) -> None:
@@ -197,16 +208,14 @@ def _status(_: argparse.Namespace) -> None:
     print(f"  service URL  {state['service_url']}")
     print(f"  directory    {state['directory']}")
     print(f"  CPU          {'differs by message rate' if state['has_cpu_skew'] else 'the same for all (host)'}")
-    print(f"  load         {'running' if _read_running(LOAD_STATE) else 'none'}")
+    print(f"  load         {'running' if background.running(LOAD_STATE) else 'none'}")
     print(f"  CPU usage    {_percents(cpu_percents(_admin(state)))}")
     print("\n" + " ".join(_capture_command(state)))
 
 
 def _capture_command(state: dict[str, Any]) -> list[str]:
-    command = ["pulsar-advisor", "capture", "--root", "data", "--cluster", "live"]
-    for url in state["admin_urls"]:
-        command += ["--admin-url", url]
-    command += ["--zookeeper", state["zookeeper"]]
+    command = capture_command("data", CLUSTER_NAME, state["admin_urls"], state["zookeeper"])
+    command[0] = os.path.relpath(command[0])
     if state["manager"] == "extensible":
         command += ["--service-url", state["service_url"]]
     return command + (["--token-file", state["token_file"]] if state["token_file"] else [])
@@ -221,60 +230,11 @@ def _admin(state: dict[str, Any]) -> AdminApi:
     return AdminApi(state["admin_urls"], token)
 
 
-def _start_detached(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "harness", *arguments],
-            env=children.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-
 def _running_cluster() -> dict[str, Any]:
-    state = _read_running(CLUSTER_STATE)
+    state = background.running(CLUSTER_STATE)
     if state is None:
-        raise PlayError("No cluster is running; start one with `python -m harness up` (or `make cluster-up`).")
+        raise HarnessError("No cluster is running; start one with `python -m harness up` (or `make cluster-up`).")
     return state
-
-
-def _read_running(state_file: Path) -> dict[str, Any] | None:
-    """The state, if the very process that it names still runs."""
-    try:
-        state: dict[str, Any] = json.loads(state_file.read_text(encoding="utf-8"))
-        return state if _identity(state["process"]["pid"]) == state["process"] else None
-    except FileNotFoundError:
-        return None
-
-
-def _identity(pid: int) -> dict[str, int]:
-    """A process by number and start time (clock ticks since boot), because numbers are used again."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return {"pid": pid, "started": int(fields[19])}
-
-
-def _stop(state_file: Path) -> bool:
-    """End the process that a state file names; whether there was one."""
-    state = _read_running(state_file)
-    state_file.unlink(missing_ok=True)
-    if state is None:
-        return False
-    pid = state["process"]["pid"]
-    os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_LIMIT_S
-    while Path(f"/proc/{pid}").exists():
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)  # its own children die with it
-        time.sleep(0.1)
-    return True
-
-
-def _write_state(state_file: Path, state: dict[str, Any]) -> None:
-    new = state_file.with_suffix(".new")
-    new.write_text(json.dumps(state, indent=2) + "\n", encoding="utf-8")
-    new.rename(state_file)
 
 
 if __name__ == "__main__":

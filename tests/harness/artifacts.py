@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness.errors import LiveClusterUnavailable
+
 CACHE_VARIABLE = "PULSAR_ADVISOR_CACHE"
 DEFAULT_RELEASE = "4.0.8"
 RELEASES = ("2.10.5", "2.11.0", "3.0.7", "4.0.7", DEFAULT_RELEASE, "4.2.4")
@@ -20,10 +22,6 @@ LOG_TAIL_LINES = 15
 
 # Releases that were published without some of their own modules take these from the release before.
 _SUBSTITUTES = {"4.0.8": {"pulsar-opentelemetry": "4.0.7", "jetcd-core-shaded": "4.0.7"}}
-
-
-class LiveClusterUnavailable(Exception):
-    """This machine can't run a live cluster now (no Java, no Maven, no artifact repository). Says what is missing."""
 
 
 def cache_directory() -> Path:

@@ -22,6 +22,7 @@ from harness import children, configuration, request_log, sensor
 from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE, class_path
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
+from harness.errors import ClusterDidNotStart
 from harness.tokens import signed_token
 
 START_LIMIT_S = 120
@@ -62,10 +63,6 @@ class LiveBroker:
     service_url: str
     request_log: Path
     process: subprocess.Popen[bytes]
-
-
-class ClusterDidNotStart(Exception):
-    """A process of the cluster ended or wasn't ready in time. Says which, with the end of its log."""
 
 
 class LiveCluster:

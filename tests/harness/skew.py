@@ -7,6 +7,7 @@ from statistics import mean
 
 from harness import sensor
 from harness.admin_api import AdminApi
+from harness.errors import NoSkew
 
 MARGIN_PERCENT = 10
 """ThresholdShedder's default distance from the average, and the harness's setting."""
@@ -14,10 +15,6 @@ SETTLED_PERCENT = 5
 """How near the reported usage must be to what the message rate gives."""
 SKEW_LIMIT_S = 240
 POLL_INTERVAL_S = 2
-
-
-class NoSkew(Exception):
-    """The brokers' CPU did not get as unequal as the load should make it."""
 
 
 def cpu_percents(admin: AdminApi) -> dict[str, float]:

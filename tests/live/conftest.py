@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from harness.artifacts import LiveClusterUnavailable
 from harness.cluster import ClusterOptions, LiveCluster
+from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
 from harness.skew import wait_for_skew
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
@@ -14,16 +13,18 @@ from typing import Any
 import pytest
 import requests
 
-from harness import children, load
+from harness import children
 from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE
-from harness.cluster import ClusterDidNotStart, ClusterOptions, LiveCluster
+from harness.cluster import ClusterOptions, LiveCluster
+from harness.errors import ClusterDidNotStart
+from harness.workload import skewed_workload, topic_hash
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = pytest.mark.live
 
-WORKLOAD = load.skewed_workload()
+WORKLOAD = skewed_workload()
 HOT_BUNDLE = "retail/orders/0x00000000_0x40000000"
 
 
@@ -81,9 +82,7 @@ def test_the_hot_bundle_is_over_the_split_threshold_with_topics_in_both_halves(l
     report = load_report(loaded_cluster, loaded_cluster.admin_urls[0])
     hot = report["lastStats"][HOT_BUNDLE]
     assert hot["msgRateIn"] + hot["msgRateOut"] > 500
-    hashes = [
-        zlib.crc32(name.encode()) for name in loaded_topics(loaded_cluster) if "://retail/orders/checkout" in name
-    ]
+    hashes = [topic_hash(name) for name in loaded_topics(loaded_cluster) if "://retail/orders/checkout" in name]
     assert min(hashes) < 0x20000000 <= max(hashes)
 
 

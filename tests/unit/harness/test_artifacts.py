@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.artifacts import CACHE_VARIABLE, LiveClusterUnavailable, class_path, project_model
+from harness.artifacts import CACHE_VARIABLE, class_path, project_model
+from harness.errors import LiveClusterUnavailable
 
 POM = {"pom": "http://maven.apache.org/POM/4.0.0"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.load import bundle_range, skewed_workload, topic_hash
+from harness.workload import bundle_range, skewed_workload, topic_hash
 
 
 def test_the_same_seed_gives_the_same_workload_and_another_seed_another() -> None:

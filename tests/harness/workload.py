@@ -1,0 +1,108 @@
+"""A seeded, skewed workload: which topics at which rate, on which broker.
+
+With three brokers the first is hot (almost two thirds of 1,250 messages per second), by several bundles of which one
+is over the harness's split threshold (`loadBalancerNamespaceBundleMaxMsgRate`) with topics in both halves of its
+range. The bundle that moves most bytes is another one, so that a cluster at these figures has one bundle to unload and
+one to split.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import zlib
+from dataclasses import dataclass
+
+DEFAULT_SEED = 1
+
+_NAMESPACES = {
+    "retail/orders": 4,
+    "retail/payments": 4,
+    "telemetry/devices": 4,
+    "telemetry/alerts": 2,
+    "telemetry/archive": 4,  # stays empty
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLoad:
+    """What is published to one topic (all its partitions together) and consumed from it once."""
+
+    name: str
+    partitions: int
+    messages_per_s: float
+    message_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Namespaces with their number of bundles, topics, and the broker (by position) where each bundle belongs."""
+
+    namespaces: dict[str, int]
+    topics: list[TopicLoad]
+    brokers: dict[str, int]
+
+    def topic_inside(self, bundle: str) -> str:
+        """The first topic of a bundle (`tenant/namespace/0x…_0x…`)."""
+        namespace, _, text = bundle.rpartition("/")
+        low, high = (int(boundary, 16) for boundary in text.split("_"))
+        return next(
+            topic.name
+            for topic in self.topics
+            if f"://{namespace}/" in topic.name and not topic.partitions and low <= topic_hash(topic.name) < high
+        )
+
+
+def skewed_workload(seed: int = DEFAULT_SEED) -> Workload:
+    """The same workload for the same seed: names (and so hashes) and rates (within 5 %) depend on it."""
+    chance = random.Random(seed)
+    topics: list[TopicLoad] = []
+    brokers: dict[str, int] = {}
+
+    def add(
+        broker: int, namespace: str, bundle: int, base: str, halves: str, messages_per_s: float, message_bytes: int,
+        domain: str = "persistent",
+    ) -> None:  # fmt: skip
+        """One topic per letter of `halves`: in the lower (L) or upper (U) half of this bundle's range."""
+        low, high = bundle_range(bundle, _NAMESPACES[namespace])
+        middle = (low + high) // 2
+        brokers[f"{namespace}/0x{low:08x}_0x{high:08x}"] = broker
+        for half in halves:
+            wanted = range(low, middle) if half == "L" else range(middle, high)
+            numbers = itertools.count(chance.randrange(100, 900))
+            names = (f"{domain}://{namespace}/{base}-{number}" for number in numbers)
+            name = next(name for name in names if topic_hash(name) in wanted)
+            topics.append(TopicLoad(name, 0, messages_per_s * chance.uniform(0.95, 1.05), message_bytes))
+
+    # Broker 0 is hot.
+    add(0, "retail/orders", 0, "checkout", "LLUU", 110, 128)  # over the split threshold, even halves under it
+    add(0, "retail/payments", 1, "settlement", "LU", 100, 1024)  # moves the most bytes
+    add(0, "retail/orders", 1, "refund", "LU", 30, 256)
+    add(0, "retail/payments", 2, "audit", "L", 50, 256)
+    add(0, "telemetry/devices", 0, "engine", "U", 50, 128)
+    # Broker 1.
+    add(1, "retail/orders", 2, "shipment", "LUU", 30, 256)
+    add(1, "telemetry/devices", 1, "position", "LU", 40, 128)
+    add(1, "retail/payments", 0, "ledger", "LL", 30, 256)
+    add(1, "telemetry/alerts", 0, "door", "L", 40, 128, domain="non-persistent")
+    # Broker 2 is cold.
+    add(2, "retail/orders", 3, "invoice", "LU", 20, 256)
+    add(2, "telemetry/devices", 2, "vitals", "LU", 30, 128)
+    add(2, "retail/payments", 3, "dispute", "U", 15, 256)
+    add(2, "telemetry/devices", 3, "firmware", "L", 2, 512)
+    add(2, "telemetry/alerts", 1, "fire", "U", 1, 128)
+    # Partitions lie where their hashes fall.
+    topics.append(TopicLoad("persistent://telemetry/devices/readings", 8, 40, 128))
+    topics.append(TopicLoad("persistent://retail/orders/events", 6, 18, 256))
+    return Workload(dict(_NAMESPACES), topics, brokers)
+
+
+def topic_hash(topic: str) -> int:
+    """Where a topic lies in its namespace's ring: CRC-32 of its full name (NamespaceBundleFactory)."""
+    return zlib.crc32(topic.encode())
+
+
+def bundle_range(index: int, bundles: int) -> tuple[int, int]:
+    """The range of bundle `index` of a namespace created with so many bundles (a power of two)."""
+    width = (1 << 32) // bundles
+    return index * width, min((index + 1) * width, 0xFFFFFFFF)
