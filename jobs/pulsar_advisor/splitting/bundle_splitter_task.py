@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster_state import ClusterState, Integers
 from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
-from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits, rank_within
 from pulsar_advisor.splitting.vocabulary import Answer, SplittingDecision, Verdicts
 
 _MORE_THAN_ONE_BROKER_SINCE = (3, 0, 1)
@@ -37,7 +37,7 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
     verdicts.tell(big[count < 0], Answer.BUNDLE_COUNT_UNKNOWN)
     big, count = big[count >= 0], count[count >= 0]
     # The k-th bundle of a namespace is chosen while count + k stays below the maximum, so the first ones win.
-    full = count + _rank_within(figures.namespace[big]) >= limits.namespace_bundles
+    full = count + rank_within(figures.namespace[big]) >= limits.namespace_bundles
     would_have = np.maximum(count, limits.namespace_bundles)
     verdicts.tell(big[full], Answer.NAMESPACE_FULL, would_have[full], limits.namespace_bundles)
     return verdicts
@@ -60,13 +60,3 @@ def decide(state: ClusterState, settings: LoadBalancerSettings) -> SplittingDeci
     )
     splits = admin_splits(state, settings, figures, verdicts, chosen[hash_map_order(hashes)])
     return SplittingDecision(splits, verdicts.outcomes(figures))
-
-
-def _rank_within(namespace: Indices) -> Integers:
-    """How many earlier entries have the same namespace."""
-    order = np.argsort(namespace, kind="stable")
-    ordered = namespace[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-    rank = np.empty(len(namespace), dtype=np.int64)
-    rank[order] = np.arange(len(namespace)) - np.repeat(starts, np.diff(np.append(starts, len(namespace))))
-    return rank

@@ -117,3 +117,13 @@ def excess(figures: BundleFigures, limits: SplitLimits) -> Excess:
     limit = np.where(exceeded, above.argmax(axis=0), fill.argmax(axis=0))
     left: Floats = np.take_along_axis(values, limit[None, :], axis=0)[0]
     return Excess(exceeded, (limit + 1).astype(np.uint8), left, right[limit])
+
+
+def rank_within(namespace: Indices) -> Integers:
+    """How many earlier entries have the same namespace."""
+    order = np.argsort(namespace, kind="stable")
+    ordered = namespace[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    rank = np.empty(len(namespace), dtype=np.int64)
+    rank[order] = np.arange(len(namespace)) - np.repeat(starts, np.diff(np.append(starts, len(namespace))))
+    return rank

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -36,7 +37,8 @@ class Answer(IntEnum):
     ALGORITHM_FAILS = 14
     BOUNDARY_OUTSIDE = 15
     NOT_REACHED = 16
-    SPLIT = 17
+    CYCLE_FAILS = 17
+    SPLIT = 18
     """Plus the limit: chosen because it exceeds this one; 0 is none, where the threshold of hits is below zero."""
 
 
@@ -76,6 +78,7 @@ VOCABULARY: Final = (
     Outcome(
         "not_reached", False, ">=", "not looked at: the cycle stopped after {left:.0f} splits, its most is {right:.0f}"
     ),
+    Outcome("cycle_fails", False, "", "the broker's cycle ends with an error: a boundary lies outside its bundle"),
     Outcome("split", True, "", "chosen without a limit exceeded: the threshold of hits is below zero"),
     Outcome("split_topics", True, ">", "{left:.0f} topics exceed the limit of {right:.0f}"),
     Outcome("split_sessions", True, ">", "{left:.0f} sessions exceed the limit of {right:.0f}"),
@@ -120,3 +123,15 @@ class SplittingDecision:
 
     splits: tuple[SplitDecision, ...]
     bundles: Outcomes
+
+
+def joined(parts: Sequence[Outcomes]) -> Outcomes:
+    """The answers of several brokers, one after the other."""
+    return Outcomes(
+        subject="bundle",
+        vocabulary=VOCABULARY,
+        index=np.concatenate([*(part.index for part in parts), np.empty(0, dtype=np.int32)]),
+        code=np.concatenate([*(part.code for part in parts), np.empty(0, dtype=np.uint8)]),
+        left=np.concatenate([*(part.left for part in parts), np.empty(0)]),
+        right=np.concatenate([*(part.right for part in parts), np.empty(0)]),
+    )

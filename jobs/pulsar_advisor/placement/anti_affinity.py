@@ -1,0 +1,107 @@
+"""Anti-affinity groups: namespaces of one group spread over failure domains and brokers.
+
+Groups compare without regard to case. A broker counts, for the Modular manager, the namespaces of the group that have
+a bundle on it, for the Extensible one the bundles it owns of them. With `failureDomainsEnabled` and at least one
+broker in a domain, brokers of domains above the lowest sum are dropped (brokers in none make up the domain
+"default"); of the rest, those above the lowest count. Same from 2.11 to 5.0. Source: Pulsar
+`LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`, `shouldAntiAffinityNamespaceUnload`,
+`AntiAffinityGroupPolicyHelper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices, Integers
+
+NO_GROUP = -1
+_DEFAULT_DOMAIN = "default"
+
+
+@dataclass(frozen=True, eq=False)
+class AntiAffinity:
+    """The groups of a cluster with what every broker counts of them."""
+
+    group_of_namespace: Indices
+    """NO_GROUP where a namespace is in none."""
+    counts: Integers
+    """(groups, brokers)."""
+    domain: Indices | None
+    """Per broker a number of its failure domain; None where domains don't count."""
+
+
+def anti_affinity_of(state: ClusterState, failure_domains_enabled: bool) -> AntiAffinity:
+    """The groups of a cluster state, counted as its load manager does."""
+    groups = [(group or "").strip().lower() for group in state.namespaces.anti_affinity_groups]
+    known = sorted(set(groups) - {""})
+    group_of_namespace = np.array([known.index(group) if group else NO_GROUP for group in groups], dtype=np.int32)
+    bundles = state.bundles
+    extensible = state.load_manager == "extensible"
+    group = group_of_namespace[bundles.namespace]
+    rows = np.flatnonzero((bundles.owner != NOBODY) & (group != NO_GROUP) & (bundles.listed | extensible))
+    owner, namespace = bundles.owner[rows].astype(np.int64), bundles.namespace[rows].astype(np.int64)
+    if not extensible:
+        pairs = np.unique(namespace * len(state.brokers) + owner)
+        namespace, owner = np.divmod(pairs, max(len(state.brokers), 1))
+    counts = np.zeros((len(known), len(state.brokers)), dtype=np.int64)
+    np.add.at(counts, (group_of_namespace[namespace], owner), 1)
+    return AntiAffinity(
+        group_of_namespace=group_of_namespace,
+        counts=counts,
+        domain=domains(state.failure_domains) if failure_domains_enabled else None,
+    )
+
+
+def domains(failure_domains: Sequence[str | None]) -> Indices | None:
+    """A number per broker for its failure domain; None where no broker is in any."""
+    if not any(domain is not None for domain in failure_domains):
+        return None
+    names = [_DEFAULT_DOMAIN if domain is None else domain for domain in failure_domains]
+    known = sorted(set(names))
+    return np.array([known.index(name) for name in names], dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What anti-affinity leaves of the candidates, and the comparison that dropped the others."""
+
+    in_domain: Booleans
+    """Candidates whose domain is among those with the lowest sum."""
+    kept: Booleans
+    domain_count: Integers
+    """Per broker, the sum of its domain over the candidates."""
+    least_in_domain: int
+    least: int
+    """Lowest count of a broker among those left by the domains."""
+
+
+def least_occupied(candidates: Booleans, counts: Integers, domain: Indices | None) -> Spread:
+    """The candidates (a flag per broker) that a further namespace of the group, counted by `counts`, may go to."""
+    domain_count = np.zeros_like(counts)
+    in_domain, least_in_domain = candidates, 0
+    if domain is not None and candidates.any():
+        sums = np.bincount(domain[candidates], weights=counts[candidates]).astype(np.int64)
+        domain_count = np.append(sums, np.zeros(int(domain.max()) + 1 - len(sums), dtype=np.int64))[domain]
+        least_in_domain = int(domain_count[candidates].min())
+        in_domain = candidates & (domain_count == least_in_domain)
+    least = int(counts[in_domain].min()) if in_domain.any() else 0
+    return Spread(in_domain, in_domain & (counts == least), domain_count, least_in_domain, least)
+
+
+def may_unload(candidates: Booleans, counts: Integers, current: int) -> bool:
+    """Whether the Modular manager would unload a bundle of the group from broker `current`.
+
+    `candidates` are the brokers that the policies allow; with none the answer is no, unless the group is nowhere yet.
+    Otherwise it would, unless the current broker is no fuller than the emptiest candidate and every candidate is as
+    full as that one.
+    """
+    if not counts.any():
+        return True
+    if not candidates.any():
+        return False
+    least = int(counts[candidates].min())
+    on_current = int(counts[current]) if candidates[current] else 0
+    return least == 0 or on_current > least or bool((counts[candidates] != least).any())

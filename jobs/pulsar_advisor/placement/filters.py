@@ -1,0 +1,339 @@
+"""Which brokers a bundle may go to before a placement strategy has its say, and why the others may not.
+
+Two pipelines. Modular: isolation policies, topic limit, anti-affinity, even spread of the namespace's bundles, load
+manager class, latest version; what fails or leaves nobody brings back everyone the policies allow. Extensible: load
+manager class, topic limit, latest version, anti-affinity, isolation policies, on one shrinking set; a filter that fails
+is passed over, and nobody is brought back. Bundles that the leader assigned but nobody reports yet are not known here.
+
+Releases: the class filter came with 3.0; `pulsar/system` is spread evenly from 3.3 on even if
+`loadBalancerDistributeBundlesEvenlyEnabled` is false.
+Source: Pulsar `ModularLoadManagerImpl.selectBroker`, `LoadManagerShared`, `BrokerVersionFilter`,
+`BrokerLoadManagerClassFilter`, `extensions.filter.*`, `ExtensibleLoadManagerImpl.selectAsync`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.placement.anti_affinity import (
+    NO_GROUP,
+    AntiAffinity,
+    anti_affinity_of,
+    least_occupied,
+    may_unload,
+)
+from pulsar_advisor.placement.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
+
+SETTING_KEYS: Final = (
+    "loadManagerClassName",
+    "loadBalancerBrokerMaxTopics",
+    "loadBalancerDistributeBundlesEvenlyEnabled",
+    "preferLaterVersions",
+    "failureDomainsEnabled",
+)
+
+_CLASS_FILTER_SINCE: Final = (3, 0, 0)
+_SYSTEM_SPREAD_SINCE: Final = (3, 3, 0)
+_SYSTEM_NAMESPACE: Final = "pulsar/system"
+
+
+class Answer(IntEnum):
+    """Position of an answer in `VOCABULARY`."""
+
+    CANDIDATE = 0
+    BROUGHT_BACK = 1
+    UNAVAILABLE = 2
+    NO_PORT = 3
+    NOT_IN_POLICY = 4
+    SECONDARY_NOT_NEEDED = 5
+    NOT_SHARED = 6
+    NO_PERSISTENT = 7
+    NO_NON_PERSISTENT = 8
+    TOO_MANY_TOPICS = 9
+    DOMAIN_FULLER = 10
+    GROUP_FULLER = 11
+    MORE_BUNDLES = 12
+    OTHER_LOAD_MANAGER = 13
+    OLDER_VERSION = 14
+
+
+VOCABULARY: Final = (
+    Outcome("candidate", True, "", "passes every filter"),
+    Outcome(
+        "brought_back",
+        True,
+        "",
+        "back among the candidates: the filters failed, left nobody, or chose an overloaded one",
+    ),
+    Outcome("unavailable", False, "", "not registered as an active broker"),
+    Outcome("no_port", False, "", "its id has no port, so policies and placement don't see it"),
+    Outcome("not_in_policy", False, "", "neither primary nor secondary in the namespace's isolation policy"),
+    Outcome("secondary_not_needed", False, ">=", "secondary, and {left:.0f} primaries reach the policy's {right:.0f}"),
+    Outcome("not_shared", False, "", "reserved: primary in an isolation policy, and the namespace has none"),
+    Outcome("no_persistent_topics", False, "", "does not serve persistent topics"),
+    Outcome("no_non_persistent_topics", False, "", "does not serve non-persistent topics"),
+    Outcome("too_many_topics", False, ">", "{left:.0f} topics; may take a bundle with up to {right:.0f}"),
+    Outcome(
+        "domain_fuller",
+        False,
+        ">",
+        "its failure domain counts {left:.0f} of the anti-affinity group, another {right:.0f}",
+    ),
+    Outcome("group_fuller", False, ">", "counts {left:.0f} of the anti-affinity group, another broker {right:.0f}"),
+    Outcome("more_bundles", False, ">", "has {left:.0f} bundles of the namespace, another broker {right:.0f}"),
+    Outcome("other_load_manager", False, "", "runs another load manager class"),
+    Outcome("older_version", False, "", "runs an older version than another candidate (preferLaterVersions)"),
+)
+
+
+Version = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
+"""A semantic version as Python compares it in the right order: number, whether it is a release, pre-release parts."""
+
+_SEMANTIC_VERSION = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+
+
+def semantic_version(text: str) -> Version | None:
+    """A broker's version, build metadata left out; None where it is no semantic version, such as `4.0.8.1`."""
+    match = _SEMANTIC_VERSION.fullmatch(text)
+    if match is None:
+        return None
+    parts = match[4].split(".") if match[4] else []
+    if any(part.isdigit() and part != "0" and part.startswith("0") for part in parts):
+        return None
+    identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
+    return (int(match[1]), int(match[2]), int(match[3])), not parts, identifiers
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementFacts:
+    """What the filters look up, worked out once per snapshot."""
+
+    isolation: Isolation
+    anti_affinity: AntiAffinity
+    listed: Indices
+    """Rows of the bundles in some broker's list, by namespace."""
+    listed_offsets: Integers
+    """Those of namespace row s are `listed[listed_offsets[s]:listed_offsets[s + 1]]`."""
+    same_class: Booleans
+    """Per broker, whether it runs the load manager class of the settings; true where its class is not known."""
+    versions: tuple[Version | None, ...]
+    """Per broker; None where it reported none that can be read."""
+
+
+def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
+    """The facts of a cluster state."""
+    listed = np.flatnonzero(state.bundles.listed & (state.bundles.owner != NOBODY)).astype(np.int32)
+    namespace = state.bundles.namespace[listed]
+    by_namespace = np.argsort(namespace, kind="stable")
+    return PlacementFacts(
+        isolation=isolation_of(state),
+        anti_affinity=anti_affinity_of(state, settings.failure_domains_enabled),
+        listed=listed[by_namespace],
+        listed_offsets=np.searchsorted(namespace[by_namespace], np.arange(len(state.namespaces) + 1)).astype(np.int64),
+        same_class=np.array(
+            [name in ("", settings.load_manager_class_name) for name in state.brokers.load_manager_class_names],
+            dtype=np.bool_,
+        ),
+        versions=tuple(semantic_version(text) for text in state.brokers.versions),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The brokers left, and the answer about every broker."""
+
+    brokers: Indices
+    """Rows, ascending."""
+    outcomes: Outcomes
+
+
+class _Filtering:
+    """Candidates that shrink step by step, with the reason beside every broker dropped."""
+
+    def __init__(self, number: int) -> None:
+        self.left_over = np.ones(number, dtype=np.bool_)
+        self.code = np.zeros(number, dtype=np.uint8)
+        self.left = np.full(number, np.nan)
+        self.right = np.full(number, np.nan)
+
+    def keep(self, kept: Booleans, reason: Answer, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan) -> None:
+        dropped = self.left_over & ~kept
+        self.left_over &= kept
+        self.code[dropped] = reason
+        self.left[dropped] = np.broadcast_to(left, kept.shape)[dropped]
+        self.right[dropped] = np.broadcast_to(right, kept.shape)[dropped]
+
+    def bring_back(self, allowed: Booleans) -> None:
+        back = allowed & ~self.left_over
+        self.left_over |= back
+        self.code[back] = Answer.BROUGHT_BACK
+        self.left[back] = self.right[back] = np.nan
+
+    def candidates(self) -> Candidates:
+        rows = np.arange(len(self.code), dtype=np.int32)
+        return Candidates(rows[self.left_over], Outcomes("broker", VOCABULARY, rows, self.code, self.left, self.right))
+
+
+def policy_candidates(
+    state: ClusterState, facts: PlacementFacts, namespace: int, *, non_persistent: bool = False
+) -> Booleans:
+    """Per broker, whether it is available and the isolation policies allow it for a namespace (a row).
+
+    `non_persistent`: the bundle is known to hold a non-persistent topic.
+    """
+    filtering = _Filtering(len(state.brokers))
+    filtering.keep(state.brokers.available, Answer.UNAVAILABLE)
+    _by_policies(filtering, state, facts, namespace, non_persistent)
+    return filtering.left_over
+
+
+UnloadObstacle = Literal["isolation", "anti_affinity"]
+
+
+def unload_obstacle(facts: PlacementFacts, allowed: Booleans, namespace: int, current: int) -> UnloadObstacle | None:
+    """Why the Modular manager would not unload a chosen bundle of a namespace from broker `current` (rows).
+
+    `isolation`: the policies (`policy_candidates` gives `allowed`) leave no other broker; `anti_affinity`: it would not
+    spread the group better. Source: `ModularLoadManagerImpl.shouldNamespacePoliciesUnload` (from 2.11 on) and
+    `shouldAntiAffinityNamespaceUnload`.
+    """
+    if allowed.sum() <= int(allowed[current]):
+        return "isolation"
+    group = int(facts.anti_affinity.group_of_namespace[namespace])
+    if group != NO_GROUP and not may_unload(allowed, facts.anti_affinity.counts[group], current):
+        return "anti_affinity"
+    return None
+
+
+def modular_candidates(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    facts: PlacementFacts,
+    namespace: int,
+    *,
+    non_persistent: bool = False,
+) -> Candidates:
+    """The brokers the Modular manager considers for a bundle of a namespace (a row); the same for all its bundles."""
+    filtering = _Filtering(len(state.brokers))
+    filtering.keep(state.brokers.available, Answer.UNAVAILABLE)
+    _by_policies(filtering, state, facts, namespace, non_persistent)
+    allowed = filtering.left_over.copy()
+
+    most = settings.load_balancer_broker_max_topics
+    has_room = state.brokers.topics <= most
+    if (filtering.left_over & has_room).any():
+        filtering.keep(has_room, Answer.TOO_MANY_TOPICS, state.brokers.topics, most)
+    _by_anti_affinity(filtering, facts, namespace)
+    if settings.load_balancer_distribute_bundles_evenly_enabled or (
+        state.namespaces.names[namespace] == _SYSTEM_NAMESPACE and settings.behaviour >= _SYSTEM_SPREAD_SINCE
+    ):
+        owned = np.bincount(
+            state.bundles.owner[facts.listed[slice(*facts.listed_offsets[namespace : namespace + 2])]],
+            minlength=len(state.brokers),
+        )
+        kept, fewest = fewest_bundles(filtering.left_over, owned)
+        filtering.keep(kept, Answer.MORE_BUNDLES, owned, fewest)
+    if settings.behaviour >= _CLASS_FILTER_SINCE:
+        filtering.keep(facts.same_class, Answer.OTHER_LOAD_MANAGER)
+    if not _by_version(filtering, settings, facts) or not filtering.left_over.any():
+        filtering.bring_back(allowed)
+    return filtering.candidates()
+
+
+def overloaded_retry(candidates: Candidates, allowed: Booleans) -> Candidates:
+    """The candidates for the second choice of the Modular manager, made when the first one fell on a broker above
+    `loadBalancerBrokerOverloadedThresholdPercentage`: all that the policies allow (`policy_candidates`) come back.
+    """
+    rows = np.union1d(candidates.brokers, np.flatnonzero(allowed)).astype(np.int32)
+    outcomes = candidates.outcomes
+    code = outcomes.code.copy()
+    code[np.setdiff1d(rows, candidates.brokers)] = Answer.BROUGHT_BACK
+    return Candidates(
+        rows, Outcomes("broker", VOCABULARY, outcomes.index, code, outcomes.left.copy(), outcomes.right.copy())
+    )
+
+
+def extensible_candidates(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    facts: PlacementFacts,
+    namespace: int,
+    *,
+    non_persistent: bool = False,
+) -> Candidates:
+    """The brokers the Extensible manager considers for a bundle of a namespace (a row); possibly none."""
+    filtering = _Filtering(len(state.brokers))
+    filtering.keep(state.brokers.available, Answer.UNAVAILABLE)
+    filtering.keep(facts.same_class, Answer.OTHER_LOAD_MANAGER)
+    most = settings.load_balancer_broker_max_topics
+    filtering.keep(state.brokers.topics < most, Answer.TOO_MANY_TOPICS, state.brokers.topics, most - 1)
+    _by_version(filtering, settings, facts)
+    _by_anti_affinity(filtering, facts, namespace)
+    _by_policies(filtering, state, facts, namespace, non_persistent)
+    return filtering.candidates()
+
+
+def fewest_bundles(candidates: Booleans, owned: npt.NDArray[np.signedinteger]) -> tuple[Booleans, int]:
+    """Candidates with the fewest bundles of a namespace (`owned` per broker), and that number.
+
+    Source: `LoadManagerShared.removeMostServicingBrokersForNamespace`.
+    """
+    if not candidates.any():
+        return candidates, 0
+    fewest = int(owned[candidates].min())
+    return candidates & (owned == fewest), fewest
+
+
+def _by_policies(
+    filtering: _Filtering, state: ClusterState, facts: PlacementFacts, namespace: int, non_persistent: bool
+) -> None:
+    isolation = facts.isolation
+    filtering.keep(isolation.has_host, Answer.NO_PORT)
+    policy = int(isolation.policy_of_namespace[namespace])
+    if policy == NO_POLICY:
+        if non_persistent:
+            filtering.keep(state.brokers.non_persistent_topics_enabled, Answer.NO_NON_PERSISTENT)
+        else:
+            filtering.keep(state.brokers.persistent_topics_enabled, Answer.NO_PERSISTENT)
+        filtering.keep(isolation.shared, Answer.NOT_SHARED)
+        return
+    primary, secondary = isolation.primary[policy], isolation.secondary[policy]
+    filtering.keep(primary | secondary, Answer.NOT_IN_POLICY)
+    primaries, min_limit = int((filtering.left_over & primary).sum()), isolation.min_limit[policy]
+    if not needs_secondaries(primaries, min_limit):
+        filtering.keep(primary, Answer.SECONDARY_NOT_NEEDED, primaries, min_limit)
+
+
+def _by_anti_affinity(filtering: _Filtering, facts: PlacementFacts, namespace: int) -> None:
+    group = int(facts.anti_affinity.group_of_namespace[namespace])
+    if group == NO_GROUP:
+        return
+    counts = facts.anti_affinity.counts[group]
+    spread = least_occupied(filtering.left_over, counts, facts.anti_affinity.domain)
+    filtering.keep(spread.in_domain, Answer.DOMAIN_FULLER, spread.domain_count, spread.least_in_domain)
+    filtering.keep(spread.kept, Answer.GROUP_FULLER, counts, spread.least)
+
+
+def _by_version(filtering: _Filtering, settings: LoadBalancerSettings, facts: PlacementFacts) -> bool:
+    """Keeps the candidates of the latest version; False where it can't be told, and then nothing is dropped."""
+    if not settings.prefer_later_versions:
+        return True
+    versions = [facts.versions[row] for row in np.flatnonzero(filtering.left_over)]
+    readable = [version for version in versions if version is not None]
+    if not versions or len(readable) < len(versions):
+        return False
+    latest = max(readable)
+    filtering.keep(np.array([version == latest for version in facts.versions], dtype=np.bool_), Answer.OLDER_VERSION)
+    return True

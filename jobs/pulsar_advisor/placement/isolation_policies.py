@@ -1,0 +1,128 @@
+"""Namespace isolation policies: which brokers a namespace may use, and which brokers are anybody's.
+
+The first policy with a namespace expression that matches the whole name applies. A broker is its host, the id without
+the port; one whose id has no ":" takes part in nothing. Primary is a host that a primary expression matches as a whole,
+secondary one that only a secondary expression matches; secondaries come in while the available primaries are fewer than
+`min_limit` (the usage threshold is never looked at). A namespace without a policy gets the shared brokers, those that
+are primary in no policy and take its kind of topics.
+
+Expressions are Java's. What both languages read alike is translated; what Python can't read, or would read otherwise,
+matches nothing and is reported. Same from 2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`,
+`NamespaceIsolationPolicyImpl`, `MinAvailablePolicy`, `LoadManagerShared.applyNamespacePolicies`.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Indices, IsolationPolicy
+
+NO_POLICY = -1
+
+
+@dataclass(frozen=True)
+class UnusableExpression:
+    """A regular expression of a policy that can't be applied here, and so matches nothing."""
+
+    policy: str
+    expression: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Isolation:
+    """The policies of a cluster, matched once with every namespace and broker."""
+
+    policy_of_namespace: Indices
+    """Index of the policy that applies to each namespace, NO_POLICY where none does."""
+    min_limit: tuple[int, ...]
+    """Per policy."""
+    primary: Booleans
+    """(policies, brokers)."""
+    secondary: Booleans
+    """(policies, brokers); excludes the primaries."""
+    shared: Booleans
+    """Per broker, whether it is primary in no policy."""
+    has_host: Booleans
+    """Per broker, whether its id has a port to take off."""
+    unusable: tuple[UnusableExpression, ...]
+
+
+def isolation_of(state: ClusterState) -> Isolation:
+    """The policies of a cluster state, in its order of policies."""
+    unusable: dict[UnusableExpression, None] = {}
+    hosts = [broker_host(broker) for broker in state.brokers.ids]
+    policies = state.isolation_policies
+
+    def matches(policy: IsolationPolicy, expressions: Iterable[str], names: Sequence[str | None]) -> Booleans:
+        patterns = []
+        for expression in expressions:
+            pattern = compile_java_expression(expression)
+            if isinstance(pattern, re.Pattern):
+                patterns.append(pattern)
+            else:
+                unusable[UnusableExpression(policy.name, expression, pattern)] = None
+        return np.array(
+            [name is not None and any(pattern.fullmatch(name) for pattern in patterns) for name in names],
+            dtype=np.bool_,
+        )
+
+    policy_of_namespace = np.full(len(state.namespaces), NO_POLICY, dtype=np.int32)
+    primary = np.zeros((len(policies), len(hosts)), dtype=np.bool_)
+    secondary = np.zeros_like(primary)
+    for row, policy in enumerate(policies):
+        applies = matches(policy, policy.namespaces, state.namespaces.names)
+        policy_of_namespace[applies & (policy_of_namespace == NO_POLICY)] = row
+        primary[row] = matches(policy, policy.primary, hosts)
+        secondary[row] = matches(policy, policy.secondary, hosts) & ~primary[row]
+    return Isolation(
+        policy_of_namespace=policy_of_namespace,
+        min_limit=tuple(policy.min_limit for policy in policies),
+        primary=primary,
+        secondary=secondary,
+        shared=np.asarray(~primary.any(axis=0)),
+        has_host=np.array([host is not None for host in hosts], dtype=np.bool_),
+        unusable=tuple(unusable),
+    )
+
+
+def broker_host(broker: str) -> str | None:
+    """Host of a broker id `host:port`; None without a port."""
+    host, separator, _ = broker.rpartition(":")
+    return host if separator else None
+
+
+def needs_secondaries(primaries: int, min_limit: int) -> bool:
+    """Whether a policy falls back on its secondaries, with this many primaries available (`MinAvailablePolicy`)."""
+    return primaries < min_limit
+
+
+def may_shed_with_policies(has_isolation_policy: bool, has_anti_affinity_group: bool, enabled: bool) -> bool:
+    """Whether the Extensible manager sheds bundles of such a namespace.
+
+    `enabled` is `loadBalancerSheddingBundlesWithPoliciesEnabled` (`TransferShedder`).
+    """
+    return enabled or not (has_isolation_policy or has_anti_affinity_group)
+
+
+_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
+_ONLY_JAVA = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[pPhHRXGkzeccN]|\[[^\]]*\[|&&)")
+
+
+def compile_java_expression(expression: str) -> re.Pattern[str] | str:
+    """A Java expression as Python's, or in words why it can't be applied."""
+    translated = _QUOTED.sub(lambda quoted: re.escape(quoted[1]), expression)
+    if _ONLY_JAVA.search(translated):
+        return "it uses syntax that Python's expressions don't have or read in another way"
+    translated = re.sub(r"\(\?<(?![=!])", "(?P<", translated)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return re.compile(translated, re.ASCII)
+    except (re.error, Warning) as error:
+        return str(error)

@@ -1,0 +1,231 @@
+"""`DefaultNamespaceBundleSplitStrategyImpl`: each broker of the Extensible manager splits its own bundles.
+
+Every `loadBalancerSplitIntervalMinutes` it walks the figures of its last statistics pass. A bundle of at least two
+loaded topics that it owns and whose range can be cut counts a hit when loaded topics, sessions, rate or throughput
+exceed a limit, and loses its hits when none does. With more hits than
+`loadBalancerNamespaceBundleSplitConditionHitCountThreshold` it is split, if its namespace has room (bundles chosen
+before in this cycle counted in), no bundle that shares one of its bounds is being split, and the default algorithm
+gives exactly one boundary. Hits of a split bundle are forgotten; after
+`loadBalancerMaxNumberOfBundlesToSplitPerCycle` splits the cycle stops, and what it did not reach keeps its hits.
+
+Quirks kept: "being split" compares texts, so `t/ns1` also answers for `t/ns10`; a boundary outside the bundle ends the
+cycle with an error and throws its decisions away, while the hits stay as they were left; one on 0xffffffff passes
+here and fails later. Same from 3.0 to 5.0.1.
+Source: Pulsar `DefaultNamespaceBundleSplitStrategyImpl` (read from the 4.0.8 classes), `NamespaceBundle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
+from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.outcomes import Outcomes
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.splitting.cluster_bundles import (
+    automatic_split_option,
+    bundle_counts,
+    figures_of,
+    reported_bundles,
+)
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits
+from pulsar_advisor.splitting.registry import algorithm_in_force
+from pulsar_advisor.splitting.vocabulary import VOCABULARY, Answer, SplittingDecision, Verdicts, joined
+
+
+@dataclass(frozen=True)
+class HitRules:
+    """When hits suffice, and how many bundles a broker splits in one cycle."""
+
+    threshold: int
+    """A bundle needs more hits than this."""
+    splits_per_cycle: int
+    """The cycle stops when it has exactly this many; never, if not positive."""
+
+    @classmethod
+    def from_settings(cls, settings: LoadBalancerSettings) -> HitRules:
+        """The rules in force."""
+        return cls(
+            settings.load_balancer_namespace_bundle_split_condition_hit_count_threshold,
+            settings.load_balancer_max_number_of_bundles_to_split_per_cycle,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What one broker knows beside the figures of its bundles."""
+
+    name: Callable[[int], str]
+    """Full name of a row of the figures, as the broker writes it."""
+    owned: Booleans
+    """Per row, whether the ownership channel calls this broker its owner."""
+    bundle_count: Integers
+    """Per namespace, -1 where it can't be counted."""
+    splitting: tuple[str, ...]
+    """Full names of the bundles in state Splitting, anywhere in the cluster."""
+    boundaries: Callable[[int], tuple[int, ...] | None]
+    """What the default algorithm gives for a row; raises `UsageError` where it refuses."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """One cycle of one broker."""
+
+    splits: tuple[tuple[int, int], ...]
+    """Row and boundary of each split, in the order of their choice."""
+    verdicts: Verdicts
+    hits: Integers
+    """Per row, after the cycle."""
+    failures: int
+    """How often the counter Failure/Unknown was raised."""
+    aborted: bool
+    """Whether a boundary outside its bundle ended the cycle with an error."""
+
+
+def run_cycle(
+    figures: BundleFigures, hits: Integers, limits: SplitLimits, rules: HitRules, surroundings: Surroundings
+) -> Cycle:
+    """One broker looks at its bundles once; `hits` is per row, from the cycles before."""
+    verdicts = Verdicts.by_limits(figures, limits)
+    limit = verdicts.code.astype(np.int64) - Answer.SPLIT
+    few = figures.topics < LEAST_TOPICS
+    foreign = ~few & ~surroundings.owned
+    width = figures.upper - figures.lower
+    narrow = ~few & ~foreign & (width <= 1)
+    considered = ~(few | foreign | narrow)
+    verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    verdicts.tell(foreign, Answer.NOT_OWNER)
+    verdicts.tell(narrow, Answer.NARROW_RANGE, width[narrow], 1)
+
+    exceeded = considered & (limit > 0)
+    hits_now = np.where(considered, np.where(exceeded, hits + 1, 0), hits)
+    enough = considered & (hits_now > rules.threshold)
+    pending = exceeded & ~enough
+    verdicts.tell(pending, Answer.HITS_PENDING, hits_now[pending], rules.threshold)
+    verdicts.tell(enough & ~exceeded, Answer.SPLIT)
+
+    splits: list[tuple[int, int]] = []
+    chosen_in: dict[int, int] = {}
+    refused, stopped_at, aborted = 0, len(figures), False
+    for row in np.flatnonzero(enough).tolist():
+        namespace = int(figures.namespace[row])
+        count = int(surroundings.bundle_count[namespace])
+        would_have = count + chosen_in.get(namespace, 0)
+        if count < 0:
+            refused += 1
+            verdicts.tell(row, Answer.BUNDLE_COUNT_UNKNOWN)
+            continue
+        if would_have >= limits.namespace_bundles:
+            verdicts.tell(row, Answer.NAMESPACE_FULL, would_have, limits.namespace_bundles)
+            continue
+        if _shares_bound_with_splitting(surroundings.name(row), surroundings.splitting):
+            verdicts.tell(row, Answer.SPLITTING)
+            continue
+        try:
+            boundaries = surroundings.boundaries(row) or ()
+        except UsageError:
+            refused += 1
+            verdicts.tell(row, Answer.ALGORITHM_FAILS)
+            continue
+        if len(boundaries) != 1:
+            refused += 1
+            verdicts.tell(row, Answer.NO_SINGLE_BOUNDARY, len(boundaries), 1)
+            continue
+        lower, upper = int(figures.lower[row]), int(figures.upper[row])
+        if not lower < boundaries[0] < upper:
+            verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, boundaries[0])
+            if not boundaries[0] == upper == FULL_UPPER_BOUND:
+                stopped_at, aborted = row + 1, True
+                break
+        splits.append((row, boundaries[0]))
+        chosen_in[namespace] = chosen_in.get(namespace, 0) + 1
+        hits_now[row] = 0
+        if len(splits) == rules.splits_per_cycle:
+            stopped_at = row + 1
+            break
+    hits_now[stopped_at:] = hits[stopped_at:]
+    if aborted:
+        verdicts.tell(np.array([row for row, _ in splits], dtype=np.intp), Answer.CYCLE_FAILS)
+        verdicts.tell(np.arange(stopped_at, len(figures)), Answer.CYCLE_FAILS)
+        splits.clear()
+    else:
+        verdicts.tell(np.arange(stopped_at, len(figures)), Answer.NOT_REACHED, len(splits), rules.splits_per_cycle)
+    failures = refused + int(np.count_nonzero(narrow[:stopped_at]))
+    return Cycle(tuple(splits), verdicts, hits_now, failures, aborted)
+
+
+def _shares_bound_with_splitting(bundle: str, splitting: tuple[str, ...]) -> bool:
+    namespace, _, text = bundle.rpartition("/")
+    lower, upper = text.split("_")[:2]
+    ranges = (name.rpartition("/")[2] for name in splitting if name.startswith(namespace))
+    return any(other.startswith(lower) or other.endswith(upper) for other in ranges)
+
+
+@dataclass(frozen=True)
+class SplitMemory:
+    """Hits of every broker's bundles between two cycles: broker id -> full bundle name -> hits."""
+
+    hits: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def decide(
+    state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
+) -> tuple[SplittingDecision, SplitMemory]:
+    """What all brokers would split in one cycle, each for itself, and what they remember for the next one.
+
+    No bundle is taken to be in state Splitting. Raises `DataNotFit` when the default algorithm needs topics that are
+    not completely known.
+    """
+    limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
+    rules = HitRules.from_settings(settings)
+    counts = bundle_counts(state, settings)
+    algorithm = algorithm_in_force(None, settings).name
+    visited = reported_bundles(state)
+    splits: list[SplitDecision] = []
+    outcomes: list[Outcomes] = []
+    hits_of_brokers: dict[str, Mapping[str, int]] = {}
+    for rows in np.split(visited, np.flatnonzero(np.diff(state.bundles.owner[visited])) + 1):
+        if not len(rows):
+            continue
+        figures = figures_of(state, rows, state.bundles.traffic)
+        broker = state.brokers.ids[state.bundles.owner[rows[0]]]
+        remembered = memory.hits.get(broker, {})
+        hits = np.zeros(len(rows), dtype=np.int64)
+        if remembered:
+            hits[:] = [remembered.get(state.bundle_name(int(row)), 0) for row in rows]
+        cycle = run_cycle(figures, hits, limits, rules, _surroundings(state, settings, rows, counts))
+        outcome = cycle.verdicts.outcomes(figures)
+        outcomes.append(outcome)
+        splits += [
+            SplitDecision(int(rows[row]), algorithm, (boundary,), outcome.explain(row))
+            for row, boundary in cycle.splits
+            if VOCABULARY[outcome.code[row]].chosen
+        ]
+        hit = np.flatnonzero(cycle.hits)
+        if len(hit):
+            hits_of_brokers[broker] = MappingProxyType(
+                {state.bundle_name(int(rows[row])): int(cycle.hits[row]) for row in hit}
+            )
+    return SplittingDecision(tuple(splits), joined(outcomes)), SplitMemory(MappingProxyType(hits_of_brokers))
+
+
+def _surroundings(
+    state: ClusterState, settings: LoadBalancerSettings, rows: Indices, bundle_count: Integers
+) -> Surroundings:
+    def boundaries(row: int) -> tuple[int, ...] | None:
+        algorithm, option = automatic_split_option(state, settings, int(rows[row]))
+        return algorithm.load()(option)
+
+    return Surroundings(
+        name=lambda row: state.bundle_name(int(rows[row])),
+        owned=np.ones(len(rows), dtype=np.bool_),
+        bundle_count=bundle_count,
+        splitting=(),
+        boundaries=boundaries,
+    )

@@ -1,0 +1,42 @@
+"""`SimpleLoadManagerImpl.doNamespaceBundleSplit`: each broker of the Simple manager splits its own bundles.
+
+A bundle is too big when the loaded topics, sessions, rate or throughput of its broker's last report exceed a limit
+(instantaneous figures, bandwidth limit in 64 bits). It is split if it has more than one loaded topic and its namespace
+fewer bundles than `loadBalancerNamespaceMaximumBundles`; bundles picked earlier in the same pass are not counted. The
+split goes through the admin API by the default algorithm. Same from 2.10 to 5.0.
+Source: Pulsar `SimpleLoadManagerImpl` (read from the 4.0.8 classes).
+"""
+
+from __future__ import annotations
+
+from pulsar_advisor.model.cluster_state import ClusterState, Integers
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.splitting.admin_split import admin_splits
+from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits
+from pulsar_advisor.splitting.vocabulary import Answer, SplittingDecision, Verdicts
+
+
+def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) -> Verdicts:
+    """What the brokers pick; `bundle_count` is per namespace, -1 where it can't be counted."""
+    verdicts = Verdicts.by_limits(figures, limits)
+    big = verdicts.chosen()
+    count = bundle_count[figures.namespace[big]]
+    verdicts.tell(big[count < 0], Answer.BUNDLE_COUNT_UNKNOWN)
+    full = count >= limits.namespace_bundles
+    verdicts.tell(big[full], Answer.NAMESPACE_FULL, count[full], limits.namespace_bundles)
+    few = big[figures.topics[big] < LEAST_TOPICS]
+    verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    return verdicts
+
+
+def decide(state: ClusterState, settings: LoadBalancerSettings) -> SplittingDecision:
+    """What all brokers would split after one report.
+
+    Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
+    """
+    figures = figures_of(state, reported_bundles(state), state.bundles.traffic)
+    limits = SplitLimits.from_settings(settings, bandwidth_bits=64)
+    verdicts = select(figures, limits, bundle_counts(state, settings))
+    splits = admin_splits(state, settings, figures, verdicts, verdicts.chosen())
+    return SplittingDecision(splits, verdicts.outcomes(figures))
