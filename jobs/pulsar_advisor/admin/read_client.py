@@ -197,12 +197,13 @@ class ReadClient:
         """Complete names of the partitioned topics (parents) of a namespace."""
         return self._names(f"/admin/v2/{domain}/{_escape(namespace)}/partitioned", {"includeSystemTopic": "true"})
 
-    def partitions(self, topic: str) -> int:
-        """Number of partitions of a topic, by its complete name."""
+    def partitions(self, topic: str) -> int | None:
+        """Number of partitions of a topic, by its complete name; None if it no longer exists."""
         domain, _, rest = topic.partition("://")
         namespace, _, local_name = rest.rpartition("/")
         path = f"/admin/v2/{domain}/{_escape(namespace)}/{quote(local_name, safe='')}/partitions"
-        return self._decoded(_PARTITIONS, path).partitions
+        answer = self._get(path, accepted=(200, 404))
+        return None if answer.status == 404 else decode(Document(answer.url, answer.body), _PARTITIONS).partitions
 
     def _names(self, path: str, params: Parameters | None = None) -> tuple[str, ...]:
         names: list[str] = self._decoded(_NAMES, path, params=params)

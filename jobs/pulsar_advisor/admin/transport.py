@@ -341,7 +341,7 @@ def _session(connection: AdminConnection) -> requests.Session:
     session = requests.Session()
     session.trust_env = False  # brokers are addressed directly, and only with the credentials we were given
     session.headers["User-Agent"] = USER_AGENT
-    session.headers["Accept"] = "application/json"
+    session.headers["Accept"] = "application/json, text/plain;q=0.9, */*;q=0.1"
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     session.verify = str(connection.tls_ca_file) if connection.tls_ca_file else True
     if connection.tls_cert_file and connection.tls_key_file:

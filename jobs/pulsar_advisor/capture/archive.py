@@ -6,14 +6,16 @@ An archive holds regular files only: `manifest.json` first, then exactly the fil
 from __future__ import annotations
 
 import io
-import json
 import re
 import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from pulsar_advisor.capture.capture import SCHEMA
-from pulsar_advisor.capture.lease import remove_folder
+from pulsar_advisor.capture.lease import claimed_as, remove_remainders
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, read_file, sha256_hex, write_file
 
@@ -23,24 +25,39 @@ _PATH = re.compile(r"[a-z_]+(/[0-9]+)?\.jsonl\.zst")
 _SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
 
 
-def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
-    """Write one snapshot (an id, or `latest`) to a tar file, the same bytes every time.
+class _File(msgspec.Struct):
+    path: str
+    bytes: int
+    sha256: str
 
-    Raises `UsageError` if the snapshot doesn't exist or the file does, `StorageError` if a file of the snapshot isn't as
-    its manifest says.
+
+class _Manifest(msgspec.Struct):
+    schema: str
+    snapshot: str
+    files: list[_File]
+
+
+_MANIFEST = msgspec.json.Decoder(_Manifest)
+
+
+def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
+    """Write one snapshot (an id, or `latest`) to a tar file; the same snapshot gives the same bytes.
+
+    Raises `UsageError` if the snapshot doesn't exist or the file does, `StorageError` if a file of the snapshot isn't
+    as its manifest says.
     """
     folder = root.folder("raw", root.resolve(snapshot))
-    manifest = read_file(folder / MANIFEST, "capture")
-    files = _listed_files(json.loads(manifest), str(folder))
-    partial = file.with_name(f".{file.name}.partial")
     if file.exists():
         raise UsageError(f"{file} exists already: choose another name, or remove it")
+    manifest = read_file(folder / MANIFEST, "capture")
+    listed = _listed_files(_checked_manifest(manifest, str(folder)), str(folder))
+    partial = file.with_name(f".{file.name}.partial")
     try:
         with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, MANIFEST, manifest)
-            for path, entry in files.items():
+            for path, entry in sorted(listed.items()):
                 content = read_file(folder / path, "capture")
-                _check(path, content, entry, str(folder))
+                _check(content, entry, str(folder))
                 _add(archive, path, content)
         partial.replace(file)
     except OSError as error:
@@ -71,67 +88,55 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
     if member is None or member.name != MANIFEST or member.size > LARGEST_MANIFEST_BYTES:
         raise StorageError(f"{source}: its first file is not a {MANIFEST}: not a snapshot archive")
     manifest = _content(archive, member, source)
-    document = _parsed(manifest, source)
+    document = _checked_manifest(manifest, source)
     expected = _listed_files(document, source)
-    snapshot = str(document["snapshot"])
-    folder = root.folder("raw", snapshot)
-    if folder.exists():
-        raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' is there already, under {root.path}")
-    try:
+    remove_remainders(root, datetime.now(UTC))
+    with claimed_as(root, document.snapshot) as lease:
         while (member := archive.next()) is not None:
             entry = expected.pop(member.name, None)
             if entry is None:
                 raise StorageError(f"{source}: holds '{member.name}', which its manifest does not list: refused")
-            if member.size != entry["bytes"]:
-                raise StorageError(
-                    f"{source}: {member.name} has {member.size} bytes, its manifest says {entry['bytes']}"
-                )
+            if member.size != entry.bytes:
+                raise StorageError(f"{source}: {entry.path} has {member.size} bytes, its manifest says {entry.bytes}")
             content = _content(archive, member, source)
-            _check(member.name, content, entry, source)
-            write_file(folder / member.name, content)
+            _check(content, entry, source)
+            write_file(lease.folder / entry.path, content)
         if expected:
             raise StorageError(f"{source}: lacks {', '.join(sorted(expected)[:3])}: incomplete archive")
-        write_file(folder / MANIFEST, manifest)
-    except BaseException:
-        remove_folder(folder)
-        raise
-    return snapshot
+        write_file(lease.folder / MANIFEST, manifest)
+    return document.snapshot
 
 
-def _parsed(manifest: bytes, source: str) -> dict[str, Any]:
+def _checked_manifest(manifest: bytes, source: str) -> _Manifest:
     try:
-        document = json.loads(manifest)
-    except ValueError as error:
-        raise StorageError(f"{source}: its {MANIFEST} is not JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else None
-        raise StorageError(f"{source}: its manifest has schema {found!r}; this release reads {SCHEMA}")
-    if not _SNAPSHOT_ID.fullmatch(str(document.get("snapshot"))):
-        raise StorageError(f"{source}: its manifest names no snapshot")
+        document = _MANIFEST.decode(manifest)
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"{source}: its {MANIFEST} is none of a snapshot: {error}") from error
+    if document.schema != SCHEMA:
+        raise StorageError(f"{source}: its manifest has schema '{document.schema}'; this release reads {SCHEMA}")
+    if not _SNAPSHOT_ID.fullmatch(document.snapshot):
+        raise StorageError(f"{source}: '{document.snapshot}' in its manifest is no snapshot id: refused")
     return document
 
 
-def _listed_files(manifest: dict[str, Any], source: str) -> dict[str, dict[str, Any]]:
-    files = {str(entry["path"]): entry for entry in manifest["files"]}
-    for path in files:
-        if not _PATH.fullmatch(path):
-            raise StorageError(f"{source}: its manifest lists '{path}', which is no file of a snapshot: refused")
-    return dict(sorted(files.items()))
+def _listed_files(manifest: _Manifest, source: str) -> dict[str, _File]:
+    for entry in manifest.files:
+        if not _PATH.fullmatch(entry.path):
+            raise StorageError(f"{source}: its manifest lists '{entry.path}', which is no file of a snapshot: refused")
+    return {entry.path: entry for entry in manifest.files}
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, source: str) -> bytes:
-    stream = archive.extractfile(member) if member.isreg() else None
+    plain = member.isreg() and not member.issparse()
+    stream = archive.extractfile(member) if plain else None
     if stream is None:
         raise StorageError(f"{source}: '{member.name}' is not a regular file: refused")
-    content = stream.read()
-    if len(content) != member.size:
-        raise StorageError(f"{source}: ends within {member.name}: damaged archive")
-    return content
+    return stream.read()
 
 
-def _check(path: str, content: bytes, entry: dict[str, Any], source: str) -> None:
-    if sha256_hex(content) != entry["sha256"]:
-        raise StorageError(f"{source}: {path} is not what was captured (SHA-256 differs from the manifest): refused")
+def _check(content: bytes, entry: _File, source: str) -> None:
+    if sha256_hex(content) != entry.sha256:
+        raise StorageError(f"{source}: {entry.path} is not what was captured (its SHA-256 is another): refused")
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -69,9 +69,10 @@ def read_namespaces(session: Session) -> None:
         session.files.extend(
             "partitioned_topics",
             [
-                {"namespace": namespace, "domain": domain, "topic": topic, "partitions": client.partitions(topic)}
+                {"namespace": namespace, "domain": domain, "topic": topic, "partitions": partitions}
                 for domain in _DOMAINS
                 for topic in client.partitioned_topics(namespace, domain)
+                if (partitions := client.partitions(topic)) is not None
             ],
         )
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from upath import UPath
 
-from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, snapshot_id, write_file
 
 LEASE: Final = "lease.json"
@@ -47,13 +47,26 @@ class Lease:
 
 @contextmanager
 def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
-    """A folder of our own for the capture that starts now. Whatever ends the block early takes the folder with it."""
-    while True:
-        snapshot = snapshot_id(moment)
-        folder = root.folder("raw", snapshot)
-        if _create(folder, moment):
-            break
+    """A folder of our own for the capture that starts now: of the next second while one is taken."""
+    while not _claim(folder := root.folder("raw", snapshot_id(moment))):
         moment += timedelta(seconds=1)
+    with _held(folder, snapshot_id(moment)) as lease:
+        yield lease
+
+
+@contextmanager
+def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
+    """The folder of a snapshot that comes from elsewhere. Raises `UsageError` if it is taken."""
+    folder = root.folder("raw", snapshot)
+    if not _claim(folder):
+        raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' is there already: {folder}")
+    with _held(folder, snapshot) as lease:
+        yield lease
+
+
+@contextmanager
+def _held(folder: UPath, snapshot: str) -> Iterator[Lease]:
+    """Whatever ends the block before there is a manifest takes the folder with it."""
     try:
         yield Lease(snapshot, folder)
         _unlink(folder / LEASE)
@@ -116,9 +129,8 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _create(folder: UPath, moment: datetime) -> bool:
-    """Claim a folder; false if it is taken. On an object store two claims within one round trip may both succeed."""
-    lease = folder / LEASE
+def _claim(folder: UPath) -> bool:
+    """Make the folder ours; false if it is taken. On an object store two claims at the same moment may both succeed."""
     try:
         if folder.protocol in ("", "file"):
             folder.mkdir(parents=True, exist_ok=False)
@@ -128,7 +140,7 @@ def _create(folder: UPath, moment: datetime) -> bool:
         return False
     except OSError as error:
         raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
-    write_file(lease, _content(moment))
+    write_file(folder / LEASE, _content(datetime.now(UTC)))
     return True
 
 
