@@ -15,8 +15,9 @@ from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.boundaries import can_split
-from pulsar_advisor.splitting.cluster_bundles import automatic_split_option
+from pulsar_advisor.splitting.cluster_bundles import automatic_split
 from pulsar_advisor.splitting.limits import BundleFigures
+from pulsar_advisor.splitting.registry import split_algorithm
 from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
 
 
@@ -42,9 +43,9 @@ def admin_splits(
         if not state.bundles.in_boundaries[bundle]:
             verdicts.tell(row, Answer.NOT_IN_BOUNDARIES)
             continue
-        algorithm, option = automatic_split_option(state, settings, bundle)
+        algorithm, option = automatic_split(state, settings, bundle)
         try:
-            boundaries = algorithm.load()(option) or ()
+            boundaries = split_algorithm(algorithm).split_boundary(option) or ()
         except UsageError:
             verdicts.tell(row, Answer.ALGORITHM_FAILS)
             continue
@@ -54,5 +55,5 @@ def admin_splits(
         if misplaced:
             verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, misplaced[0])
             continue
-        splits.append(SplitDecision(bundle, algorithm.name, boundaries, verdicts.outcomes(figures).explain(row)))
+        splits.append(SplitDecision(bundle, algorithm, boundaries, verdicts.outcomes(figures).explain(row)))
     return tuple(splits)

@@ -13,6 +13,8 @@ split. Source: Pulsar `BundleSplitterTask`, `ModularLoadManagerImpl.checkNamespa
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import ClusterState, Integers
@@ -20,10 +22,14 @@ from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, s
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
-from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits, rank_within
-from pulsar_advisor.splitting.vocabulary import Answer, SplittingDecision, Verdicts
+from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits, rank_within
+from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
 
 _MORE_THAN_ONE_BROKER_SINCE = (3, 0, 1)
+
+
+SETTING_KEYS: Final = LIMIT_KEYS
 
 
 def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) -> Verdicts:
@@ -43,7 +49,9 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
     return verdicts
 
 
-def decide(state: ClusterState, settings: LoadBalancerSettings) -> SplittingDecision:
+def decide(
+    state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
+) -> tuple[SplittingDecision, SplitMemory]:
     """What the leader would split in one refresh, in the order in which it walks its selection.
 
     Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
@@ -59,4 +67,4 @@ def decide(state: ClusterState, settings: LoadBalancerSettings) -> SplittingDeci
         string_hashes(state.namespaces.names)[figures.namespace[chosen]], figures.lower[chosen], figures.upper[chosen]
     )
     splits = admin_splits(state, settings, figures, verdicts, chosen[hash_map_order(hashes)])
-    return SplittingDecision(splits, verdicts.outcomes(figures))
+    return SplittingDecision(splits, verdicts.outcomes(figures)), memory

@@ -15,7 +15,7 @@ from pulsar_advisor.model.load_data import bundle_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.limits import BundleFigures, sessions_of
-from pulsar_advisor.splitting.registry import SplitAlgorithm, algorithm_in_force
+from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
 
 
 def reported_bundles(state: ClusterState) -> Indices:
@@ -68,14 +68,12 @@ def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
     return BundleTopics(state.topics.hash[rows], state.topics.loaded[rows], state.topics.traffic[rows])
 
 
-def automatic_split_option(
-    state: ClusterState, settings: LoadBalancerSettings, bundle: int
-) -> tuple[SplitAlgorithm, BundleSplitOption]:
-    """The algorithm of an automatic split, which is the broker's default one, and what it is given."""
+def automatic_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> tuple[str, BundleSplitOption]:
+    """Name of the algorithm of an automatic split, which is the broker's default one, and what it is given."""
     algorithm = algorithm_in_force(None, settings)
     return algorithm, BundleSplitOption(
         lower=int(state.bundles.lower[bundle]),
         upper=int(state.bundles.upper[bundle]),
-        topics=bundle_topics(state, bundle) if algorithm.needs_topics else None,
+        topics=bundle_topics(state, bundle) if split_algorithm(algorithm).NEEDS_TOPICS else None,
         quotas=Quotas.from_settings(settings),
     )

@@ -17,8 +17,9 @@ Source: Pulsar `DefaultNamespaceBundleSplitStrategyImpl` (read from the 4.0.8 cl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -29,14 +30,21 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.cluster_bundles import (
-    automatic_split_option,
+    automatic_split,
     bundle_counts,
     figures_of,
     reported_bundles,
 )
-from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits
-from pulsar_advisor.splitting.registry import algorithm_in_force
-from pulsar_advisor.splitting.vocabulary import VOCABULARY, Answer, SplittingDecision, Verdicts, joined
+from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits
+from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
+from pulsar_advisor.splitting.vocabulary import VOCABULARY, Answer, Verdicts, joined
+
+SETTING_KEYS: Final = (
+    *LIMIT_KEYS,
+    "loadBalancerNamespaceBundleSplitConditionHitCountThreshold",
+    "loadBalancerMaxNumberOfBundlesToSplitPerCycle",
+)
 
 
 @dataclass(frozen=True)
@@ -167,13 +175,6 @@ def _shares_bound_with_splitting(bundle: str, splitting: tuple[str, ...]) -> boo
     return any(other.startswith(lower) or other.endswith(upper) for other in ranges)
 
 
-@dataclass(frozen=True)
-class SplitMemory:
-    """Hits of every broker's bundles between two cycles: broker id -> full bundle name -> hits."""
-
-    hits: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
-
-
 def decide(
     state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
 ) -> tuple[SplittingDecision, SplitMemory]:
@@ -185,7 +186,7 @@ def decide(
     limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
     rules = HitRules.from_settings(settings)
     counts = bundle_counts(state, settings)
-    algorithm = algorithm_in_force(None, settings).name
+    algorithm = algorithm_in_force(None, settings)
     visited = reported_bundles(state)
     splits: list[SplitDecision] = []
     outcomes: list[Outcomes] = []
@@ -219,8 +220,8 @@ def _surroundings(
     state: ClusterState, settings: LoadBalancerSettings, rows: Indices, bundle_count: Integers
 ) -> Surroundings:
     def boundaries(row: int) -> tuple[int, ...] | None:
-        algorithm, option = automatic_split_option(state, settings, int(rows[row]))
-        return algorithm.load()(option)
+        algorithm, option = automatic_split(state, settings, int(rows[row]))
+        return split_algorithm(algorithm).split_boundary(option)
 
     return Surroundings(
         name=lambda row: state.bundle_name(int(rows[row])),

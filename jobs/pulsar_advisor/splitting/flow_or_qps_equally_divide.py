@@ -12,11 +12,19 @@ is also the broker's default. Since 3.0, same up to 5.0.1. Source: Pulsar
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 _MEBIBYTE = 1 << 20
+
+SETTING_KEYS: Final[tuple[str, ...]] = (
+    "loadBalancerNamespaceBundleMaxMsgRate",
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    "flowOrQpsDifferenceThresholdPercentage",
+)
+NEEDS_TOPICS: Final = True
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

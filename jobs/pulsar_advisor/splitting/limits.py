@@ -21,6 +21,16 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 LEAST_TOPICS: Final = 2
 """Loaded topics below which no manager splits a bundle."""
 
+LIMIT_KEYS: Final = (
+    "loadBalancerNamespaceBundleMaxTopics",
+    "loadBalancerNamespaceBundleMaxSessions",
+    "loadBalancerNamespaceBundleMaxMsgRate",
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    "loadBalancerNamespaceMaximumBundles",
+    "defaultNamespaceBundleSplitAlgorithm",
+)
+"""Pulsar's keys that every decider reads."""
+
 Codes = npt.NDArray[np.uint8]
 
 

@@ -6,7 +6,12 @@ Source: Pulsar `RangeEquallyDivideBundleSplitAlgorithm`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
+
+SETTING_KEYS: Final[tuple[str, ...]] = ()
+NEEDS_TOPICS: Final = False
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

@@ -1,67 +1,131 @@
-"""The split algorithms by Pulsar's name: what they need, since when they exist, and how to load one."""
+"""The split algorithms and deciders on offer. Adding one means a module, a line here and a page in docs/splitting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from difflib import get_close_matches
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.strategy import Strategy, find
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_advisor.model.cluster_state import ClusterState
     from pulsar_advisor.model.settings import LoadBalancerSettings
     from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
+    from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
 
-SplitBoundary = Callable[["BundleSplitOption"], tuple[int, ...] | None]
-"""A split algorithm: boundaries, ascending, or None where there is nothing to do."""
-
-FALLBACK: Final = "range_equally_divide"
-"""What Pulsar takes when neither the request nor the broker's default names a known algorithm."""
-
-
-@dataclass(frozen=True)
-class SplitAlgorithm:
-    """One entry; its module in this package carries the same name and holds `split_boundary`."""
-
-    name: str
-    since: tuple[int, int]
-    """First release line that has it."""
-    needs_topics: bool
-    """Whether it looks at the topics of the bundle, so that a complete listing is required."""
-    summary: str
-
-    def load(self) -> SplitBoundary:
-        """The algorithm itself."""
-        split_boundary: SplitBoundary = import_module(f"pulsar_advisor.splitting.{self.name}").split_boundary
-        return split_boundary
-
+_EVERY_MANAGER: Final = ("modular", "simple", "extensible")
 
 SPLIT_ALGORITHMS: Final = (
-    SplitAlgorithm("range_equally_divide", (2, 6), False, "in the middle of the range"),
-    SplitAlgorithm("topic_count_equally_divide", (2, 6), True, "half of the topics on either side"),
-    SplitAlgorithm("specified_positions_divide", (2, 11), True, "at given positions"),
-    SplitAlgorithm("flow_or_qps_equally_divide", (3, 0), True, "a child per filled rate or throughput quota"),
+    Strategy(
+        "range_equally_divide",
+        "pulsar_advisor.splitting.range_equally_divide",
+        "In the middle of the bundle's range (Pulsar's default).",
+        _EVERY_MANAGER,
+        "2.6",
+    ),
+    Strategy(
+        "topic_count_equally_divide",
+        "pulsar_advisor.splitting.topic_count_equally_divide",
+        "So that half of the topics lie on either side.",
+        _EVERY_MANAGER,
+        "2.6",
+    ),
+    Strategy(
+        "specified_positions_divide",
+        "pulsar_advisor.splitting.specified_positions_divide",
+        "At given positions.",
+        _EVERY_MANAGER,
+        "2.11",
+    ),
+    Strategy(
+        "flow_or_qps_equally_divide",
+        "pulsar_advisor.splitting.flow_or_qps_equally_divide",
+        "A child per filled quota of message rate or throughput.",
+        _EVERY_MANAGER,
+        "3.0",
+    ),
 )
+
+SPLIT_DECIDERS: Final = (
+    Strategy(
+        "BundleSplitterTask",
+        "pulsar_advisor.splitting.bundle_splitter_task",
+        "The Modular manager's leader, by long-term averages.",
+        ("modular",),
+        "1.18",
+    ),
+    Strategy(
+        "SimpleLoadManagerImpl",
+        "pulsar_advisor.splitting.simple_load_manager",
+        "Each broker of the Simple manager, by its last report.",
+        ("simple",),
+        "1.18",
+    ),
+    Strategy(
+        "DefaultNamespaceBundleSplitStrategyImpl",
+        "pulsar_advisor.splitting.default_namespace_bundle_split_strategy",
+        "Each broker of the Extensible manager, after repeated hits.",
+        ("extensible",),
+        "3.0",
+    ),
+)
+
+_FALLBACK: Final = "range_equally_divide"
+
+
+class SplitAlgorithm(Protocol):
+    """What the module of a split algorithm offers."""
+
+    @property
+    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
+        """Pulsar's keys that decide what it does."""
+
+    @property
+    def NEEDS_TOPICS(self) -> bool:  # noqa: N802
+        """Whether it looks at the topics of the bundle, so that a complete listing of their names is required."""
+
+    @property
+    def split_boundary(self) -> Callable[[BundleSplitOption], tuple[int, ...] | None]:
+        """Boundaries, ascending, or None where there is nothing to do."""
+
+
+class SplitDecider(Protocol):
+    """What the module of a decider offers."""
+
+    @property
+    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
+        """Pulsar's keys that decide what it does."""
+
+    @property
+    def decide(
+        self,
+    ) -> Callable[[ClusterState, LoadBalancerSettings, SplitMemory], tuple[SplittingDecision, SplitMemory]]:
+        """One cycle: what would be split, and what is remembered for the next one."""
 
 
 def split_algorithm(name: str) -> SplitAlgorithm:
-    """The algorithm of that name; raises `UsageError` naming the nearest one otherwise."""
-    by_name = {algorithm.name: algorithm for algorithm in SPLIT_ALGORITHMS}
-    if name not in by_name:
-        near = get_close_matches(name, by_name, n=1, cutoff=0.0)
-        raise UsageError(
-            f"'{name}' is not a split algorithm; did you mean '{near[0]}'? Known: {', '.join(sorted(by_name))}"
-        )
-    return by_name[name]
+    """The algorithm of this name. Raises `UsageError` with the nearest name for an unknown one."""
+    return cast("SplitAlgorithm", find(SPLIT_ALGORITHMS, name, "split algorithm").load())
 
 
-def algorithm_in_force(name: str | None, settings: LoadBalancerSettings) -> SplitAlgorithm:
-    """The algorithm a broker uses for a request that names `name` (None: an automatic split, which names none).
+def algorithm_in_force(name: str | None, settings: LoadBalancerSettings) -> str:
+    """Name of the algorithm a broker uses for a request that names `name` (None: an automatic split names none).
 
-    A name its release doesn't know falls back to its default, an unknown default to `FALLBACK` (Pulsar
+    A name its release doesn't know falls back to its default, an unknown default to `range_equally_divide` (Pulsar
     `NamespaceService.getNamespaceBundleSplitAlgorithmByName`).
     """
-    known = {algorithm.name: algorithm for algorithm in SPLIT_ALGORITHMS if algorithm.since <= settings.behaviour[:2]}
-    return known.get(name or "") or known.get(settings.default_namespace_bundle_split_algorithm) or known[FALLBACK]
+    known = [strategy.name for strategy in SPLIT_ALGORITHMS if _line(strategy.first_release) <= settings.behaviour[:2]]
+    wanted = (name, settings.default_namespace_bundle_split_algorithm)
+    return next((candidate for candidate in wanted if candidate in known), _FALLBACK)
+
+
+def split_decider(load_manager: str) -> SplitDecider:
+    """The decider of a load manager (`modular`, `simple` or `extensible`)."""
+    strategy = next(strategy for strategy in SPLIT_DECIDERS if load_manager in strategy.load_managers)
+    return cast("SplitDecider", strategy.load())
+
+
+def _line(release: str) -> tuple[int, int]:
+    major, minor = release.split(".")
+    return int(major), int(minor)

@@ -9,12 +9,17 @@ Source: Pulsar `SimpleLoadManagerImpl` (read from the 4.0.8 classes).
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_advisor.model.cluster_state import ClusterState, Integers
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
-from pulsar_advisor.splitting.limits import LEAST_TOPICS, BundleFigures, SplitLimits
-from pulsar_advisor.splitting.vocabulary import Answer, SplittingDecision, Verdicts
+from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits
+from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
+
+SETTING_KEYS: Final = LIMIT_KEYS
 
 
 def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) -> Verdicts:
@@ -30,7 +35,9 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
     return verdicts
 
 
-def decide(state: ClusterState, settings: LoadBalancerSettings) -> SplittingDecision:
+def decide(
+    state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
+) -> tuple[SplittingDecision, SplitMemory]:
     """What all brokers would split after one report.
 
     Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
@@ -39,4 +46,4 @@ def decide(state: ClusterState, settings: LoadBalancerSettings) -> SplittingDeci
     limits = SplitLimits.from_settings(settings, bandwidth_bits=64)
     verdicts = select(figures, limits, bundle_counts(state, settings))
     splits = admin_splits(state, settings, figures, verdicts, verdicts.chosen())
-    return SplittingDecision(splits, verdicts.outcomes(figures))
+    return SplittingDecision(splits, verdicts.outcomes(figures)), memory

@@ -6,9 +6,14 @@ split never answers. Since 2.11. Source: Pulsar `SpecifiedPositionsBundleSplitAl
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
+
+SETTING_KEYS: Final[tuple[str, ...]] = ()
+NEEDS_TOPICS: Final = True
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

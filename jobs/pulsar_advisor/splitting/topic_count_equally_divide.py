@@ -8,9 +8,14 @@ a, so that both lie in the upper child. Single boundary in every release read (2
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
+
+SETTING_KEYS: Final[tuple[str, ...]] = ()
+NEEDS_TOPICS: Final = True
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import Booleans, Floats
-from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, excess
 
@@ -115,14 +114,6 @@ class Verdicts:
     def outcomes(self, figures: BundleFigures) -> Outcomes:
         """The answers as columns, and each with its sentence."""
         return Outcomes("bundle", VOCABULARY, figures.index, self.code, self.left, self.right)
-
-
-@dataclass(frozen=True, eq=False)
-class SplittingDecision:
-    """Bundles to split, in the order in which they would be, and the answer about every bundle looked at."""
-
-    splits: tuple[SplitDecision, ...]
-    bundles: Outcomes
 
 
 def joined(parts: Sequence[Outcomes]) -> Outcomes:

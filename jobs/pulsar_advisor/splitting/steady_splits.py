@@ -1,0 +1,41 @@
+"""What one snapshot, taken as a steady state, leads the cluster's own manager to split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
+from pulsar_advisor.splitting.registry import split_decider
+
+MOST_CYCLES: Final = 10
+"""How often the same figures are fed before the answer is that nothing will be split."""
+
+
+@dataclass(frozen=True, eq=False)
+class SteadySplits:
+    """What becomes of figures that stay as they are."""
+
+    decision: SplittingDecision
+    """Of the cycle that acts; of the last one, if none does."""
+    memory: SplitMemory
+    acts_in_cycle: int | None
+    """Counted from 1; None where no cycle splits anything."""
+
+
+def steady_splits(state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory) -> SteadySplits:
+    """Feeds the same figures cycle after cycle until something is split, at most `MOST_CYCLES` times.
+
+    Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
+    """
+    decide = split_decider(state.load_manager).decide
+    for cycle in range(1, MOST_CYCLES + 1):
+        before = memory
+        decision, memory = decide(state, settings, before)
+        if decision.splits:
+            return SteadySplits(decision, memory, cycle)
+        if memory == before:
+            break
+    return SteadySplits(decision, memory, None)

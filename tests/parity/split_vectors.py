@@ -1,0 +1,545 @@
+"""Run test vectors of bundle splitting and of the filters in front of placement: `run_case(case, release)`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from parity.vector_load import figures, settings_of
+from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, contains, format_range, topic_hash
+from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.java_maps import concurrent_map_order, string_hashes
+from pulsar_advisor.model.load_data import bundle_namespace
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
+from pulsar_advisor.placement.filters import fewest_bundles
+from pulsar_advisor.placement.isolation_policies import may_shed_with_policies, needs_secondaries
+from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles
+from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
+from pulsar_advisor.splitting.bundle_splitter_task import select as select_modular
+from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import HitRules, Surroundings, run_cycle
+from pulsar_advisor.splitting.largest_and_hot import hot_bundle
+from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, sessions_of
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
+from pulsar_advisor.splitting.simple_load_manager import select as select_simple
+from pulsar_advisor.splitting.specified_positions_divide import forced_split_boundary
+from states import BrokerRow, BundleRow, cluster_state
+
+Json = Mapping[str, Any]
+Outcome = tuple[bool | None, object, object, str]
+"""Passed (None: not applicable), expected, actual, note."""
+
+DESCRIPTIONS = frozenset({"note", "test_asserts", "asserted", "why"})
+"""Keys of an expectation that describe a result in words."""
+
+
+def run_case(case: Json, release: str) -> Outcome:
+    """One case with the settings and the behaviour of one release."""
+    kind = case.get("strategy") or case["algorithm or task"]
+    # Cases of one kind carry what is special about them behind the kind's name.
+    known = max((name for name in RUNNERS if kind.startswith(name)), key=len, default=None)
+    if known is None:
+        return None, case["expected"], None, f"'{kind}' is no matter of splitting or filtering"
+    expected = (case.get("expectedIn") or {}).get(release)
+    if expected is None:
+        expected = [step["expected"] for step in case["steps"]] if "steps" in case else case["expected"]
+    try:
+        actual = RUNNERS[known](case, release)
+    except UsageError as refusal:
+        actual = {"result": "IllegalArgument", "error": str(refusal)}
+    return _agrees(expected, actual), expected, actual, ""
+
+
+def _agrees(expected: Any, actual: Any) -> bool:
+    if isinstance(expected, list) and isinstance(actual, list) and any(isinstance(item, dict) for item in expected):
+        return len(expected) == len(actual) and all(map(_agrees, expected, actual))
+    if not (isinstance(expected, dict) and isinstance(actual, dict)):
+        return bool(expected == actual)
+    return all(
+        ("error" in actual) if key == "error" else key in actual and _agrees(wanted, actual[key])
+        for key, wanted in expected.items()
+        if key not in DESCRIPTIONS
+    )
+
+
+# The set arithmetic
+
+
+def _bounds(text: str) -> tuple[int, int]:
+    lower, upper = text.rpartition("/")[2].split("_")
+    return int(lower, 16), int(upper, 16)
+
+
+def _hex(boundaries: Sequence[int]) -> list[str]:
+    return [f"0x{boundary:08x}" for boundary in boundaries]
+
+
+def _split(case: Json, release: str) -> object:
+    given = case["input"]
+    lower, upper = _bounds(given["bundle"])
+    count = given.get("numBundles", 2)
+    boundaries = given.get("boundaries", ())
+    cuts = given.get("positions") or [position for position in boundaries if isinstance(position, int)]
+    existing = [int(boundary, 16) for boundary in boundaries if isinstance(boundary, str)]
+    existing = existing or sorted({0, lower, upper, FULL_UPPER_BOUND})
+    boundaries, children = split_bundles(existing, lower, upper, count, cuts)
+    return {"boundaries": _hex(boundaries), "children": [format_range(*child) for child in children]}
+
+
+def _can_split(case: Json, release: str) -> object:
+    lower, upper = _bounds(case["input"]["bundle"])
+    refusal = {"result": "error", "http_status": 412, "reason": f"range width is {upper - lower} (not larger than 1)"}
+    return {"result": "ok"} if can_split(lower, upper) else refusal
+
+
+def _halve_repeatedly(case: Json, release: str) -> object:
+    boundaries = tuple(int(boundary, 16) for boundary in case["input"]["boundaries"])
+    rounds = {}
+    for number in range(1, case["input"]["rounds"] + 1):
+        for lower, upper in itertools.pairwise(boundaries):
+            cuts = split_algorithm("range_equally_divide").split_boundary(BundleSplitOption(lower, upper)) or ()
+            boundaries, _ = split_bundles(boundaries, lower, upper, positions=cuts)
+        rounds[f"after_round_{number}"] = _hex(boundaries)
+    return rounds
+
+
+def _initial(case: Json, release: str) -> object:
+    return {"boundaries": _hex(initial_boundaries(case["config"]["numBundles"]))}
+
+
+def _look_up(case: Json, release: str) -> object:
+    config, given = case["config"], case["input"]
+    if "boundaries" in config:
+        boundaries = tuple(int(boundary, 16) for boundary in config["boundaries"])
+    else:
+        boundaries = initial_boundaries(config["numBundles"])
+    position = int(given["hash"], 16) if "hash" in given else topic_hash(given["topic"])
+    index = find_bundle(boundaries, position)
+    ranges = list(itertools.pairwise(boundaries))
+    return {
+        "hash": position,
+        "hash_hex": f"0x{position:08x}",
+        "bundle": None if index is None else format_range(*ranges[index]),
+        "lookup": "index out of bounds error in Pulsar's lookup" if index is None else "ok",
+        "range_membership": next(format_range(*bounds) for bounds in ranges if contains(*bounds, position)),
+    }
+
+
+def _crc32(case: Json, release: str) -> object:
+    position = topic_hash(case["input"]["string"])
+    return {"hash": position, "hash_hex": f"0x{position:08x}"}
+
+
+# The algorithms
+
+
+def _topics(given: Json, stats: Json) -> BundleTopics:
+    """Topics as names (with their statistics beside them), as objects that carry theirs, or as bare hashes."""
+    topics = given.get("topics") or []
+    if isinstance(topics, str):
+        names, stats = _spelled_out(topics, given["rates"])
+        topics = names
+    if not topics and "hashes" in given:
+        hashes = given["hashes"]
+        return BundleTopics(np.array(hashes, dtype=np.int64), np.zeros(len(hashes), bool), np.zeros((len(hashes), 4)))
+    records = [topic if isinstance(topic, dict) else {"topic": topic, **stats.get(topic, {})} for topic in topics]
+    return BundleTopics(
+        hash=np.array([topic_hash(record["topic"]) for record in records], dtype=np.int64),
+        loaded=np.array([len(record) > 1 or record["topic"] in stats for record in records], dtype=np.bool_),
+        traffic=figures(records).reshape(len(records), 4),
+    )
+
+
+def _spelled_out(topics: str, rates: str) -> tuple[list[str], dict[str, Json]]:
+    """Names and rates of the one case that describes them: `x{1..12}-y{0..19} plus .../z`, `i=1..5: in 1 out 2; z: ...`."""
+    pattern, _, single = topics.partition(" plus .../")
+    prefix = pattern.rpartition("/")[0]
+    groups = [range(int(low), int(high) + 1) for low, high in re.findall(r"\{(\d+)\.\.(\d+)\}", pattern)]
+    literals = re.split(r"\{\d+\.\.\d+\}", pattern)
+    rules = re.findall(r"(?:i=(\d+)\.\.(\d+)|(\w+)): in ([\d.]+) out ([\d.]+)", rates)
+    throughput = float(re.findall(r"every throughput in=out=(\d+)", rates)[0])
+
+    def record(rate_in: str, rate_out: str) -> Json:
+        return {
+            "msgRateIn": float(rate_in),
+            "msgRateOut": float(rate_out),
+            "msgThroughputIn": throughput,
+            "msgThroughputOut": throughput,
+        }
+
+    stats = {}
+    for numbers in itertools.product(*groups):
+        name = "".join(itertools.chain(*zip(literals, map(str, numbers), strict=False))) + literals[-1]
+        low_high = next(rule for rule in rules if rule[0] and int(rule[0]) <= numbers[0] <= int(rule[1]))
+        stats[name] = record(*low_high[3:])
+    named = next(rule for rule in rules if rule[2])
+    stats[f"{prefix}/{single}"] = record(*named[3:])
+    return list(stats), stats
+
+
+def _run_algorithm(
+    name: str, given: Json, stats: Json, settings: LoadBalancerSettings, *, force: bool
+) -> list[int] | None:
+    option = BundleSplitOption(
+        lower=_position(given.get("lower", 0)),
+        upper=_position(given.get("upper", FULL_UPPER_BOUND)),
+        topics=_topics(given, stats),
+        positions=tuple(given.get("positions") or given.get("splitBoundaries") or ()),
+        quotas=Quotas.from_settings(settings),
+    )
+    boundaries = forced_split_boundary(option) if force else split_algorithm(name).split_boundary(option)
+    return None if boundaries is None else list(boundaries)
+
+
+def _position(value: int | str) -> int:
+    return value if isinstance(value, int) else int(value, 16)
+
+
+def _algorithm(case: Json, release: str) -> object:
+    """A case of the hand-made file: `<algorithm>` or `specified_positions_divide (force)`."""
+    name, _, force = case["algorithm or task"].partition(" ")
+    boundaries = _run_algorithm(name, case["input"], {}, settings_of(case["config"], release), force=bool(force))
+    lower, upper = case["input"].get("lower", 0), case["input"].get("upper", FULL_UPPER_BOUND)
+    edges = (lower, *(boundaries or ()), upper)
+    children = [format_range(*child) for child in itertools.pairwise(edges)]
+    topics = _topics(case["input"], {}).hash.tolist()
+    return {"boundaries": boundaries, "children": children, "hashes": topics}
+
+
+def _generated_algorithm(case: Json, release: str) -> object:
+    settings = settings_of(case["config"], release)
+    stats = case.get("topicStats") or {}
+    return {"boundaries": _run_algorithm(case["algorithm"], case, stats, settings, force=bool(case.get("force")))}
+
+
+def _through_rest(case: Json, release: str) -> object:
+    """A split through the admin API: the effect on the namespace's boundaries."""
+    given, name = case["input"], case["algorithm or task"].partition(" ")[0]
+    if "bundle_lower" in given:
+        return _symbolic_split(given, release)
+    lower, upper = _bounds(given["bundle"])
+    existing = [int(boundary, 16) for boundary in given.get("boundaries", ("0x0", "0xffffffff"))]
+    # The vector of positions on the upper bound names no topics; its bundle must have two for positions to matter.
+    topics = given.get("topics") or ["persistent://t/n/a", "persistent://t/n/b"]
+    boundaries = _run_algorithm(
+        name,
+        {**given, "topics": topics, "lower": lower, "upper": upper},
+        {},
+        settings_of(case["config"], release),
+        force=False,
+    )
+    after = split_bundles(existing, lower, upper, positions=boundaries)[0] if boundaries else tuple(existing)
+    if name == "topic_count_equally_divide":
+        return {"boundaries": boundaries}
+    return {
+        "numBundles": len(after) - 1,
+        "boundaries": _hex(after),
+        "bundles": [format_range(*bundle) for bundle in itertools.pairwise(after)],
+        "http_status": 204,
+    }
+
+
+def _symbolic_split(given: Json, release: str) -> object:
+    lower, upper = 0x40000000, 0x80000000
+    values = {"L": lower, "U": upper, "L+(U-L)/2+100": lower + (upper - lower) // 2 + 100}
+    positions = [values[position] for position in given["splitBoundaries"]]
+    boundaries = _run_algorithm(
+        "specified_positions_divide",
+        {
+            "lower": lower,
+            "upper": upper,
+            "positions": positions,
+            "topics": ["persistent://t/n/a", "persistent://t/n/b"],
+        },
+        {},
+        settings_of({}, release),
+        force=False,
+    )
+    names = {position: name for name, position in values.items()}
+    return {"new_boundary": names[(boundaries or [0])[0]], "numBundles_delta": len(boundaries or [])}
+
+
+def _algorithm_names(case: Json, release: str) -> object:
+    known = {strategy.name for strategy in SPLIT_ALGORITHMS}
+    return {
+        "resolved": [
+            name.removesuffix("_divide").removesuffix("_equally") if name in known else None
+            for name in case["input"]["names"]
+        ]
+    }
+
+
+def _unsupported_algorithm(case: Json, release: str) -> object:
+    try:
+        split_algorithm(case["input"]["splitAlgorithmName"])
+    except UsageError:
+        return {"http_status": 412}
+    return {"http_status": 204}
+
+
+def _hot_without_load(case: Json, release: str) -> object:
+    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")])
+    found = hot_bundle(state, 0)
+    return {"http_status": 404, "reason": "Bundle range HOT not found"} if found == NOBODY else {"http_status": 204}
+
+
+# Who decides
+
+
+def _figures(stats: Mapping[str, Json], traffic: Mapping[str, Json]) -> tuple[BundleFigures, list[str]]:
+    """Figures in this order of bundles, and the names of the namespaces they refer to."""
+    namespaces = sorted({name.rpartition("/")[0] for name in stats})
+    bounds = [_bounds(name) for name in stats]
+
+    def whole(key: str) -> np.ndarray:
+        return np.array([record.get(key, 0) for record in stats.values()], dtype=np.int64)
+
+    columns = figures([traffic.get(name, {}) for name in stats]).reshape(len(stats), 4)
+    rows = BundleFigures(
+        index=np.arange(len(stats), dtype=np.int32),
+        namespace=np.array([namespaces.index(name.rpartition("/")[0]) for name in stats], dtype=np.int32),
+        lower=np.array([lower for lower, _ in bounds], dtype=np.int64),
+        upper=np.array([upper for _, upper in bounds], dtype=np.int64),
+        topics=whole("topics"),
+        sessions=sessions_of(whole("producerCount"), whole("consumerCount")),
+        msg_rate=columns[:, 0] + columns[:, 1],
+        msg_throughput=columns[:, 2] + columns[:, 3],
+    )
+    return rows, namespaces
+
+
+def _counts(namespaces: Sequence[str], counts: Json, settings: LoadBalancerSettings) -> np.ndarray:
+    return np.array(
+        [counts.get(name, 0) if bundle_namespace(f"{name}/", settings) == name else -1 for name in namespaces],
+        dtype=np.int64,
+    )
+
+
+def _bundle_splitter_task(case: Json, release: str) -> object:
+    settings = settings_of(case["config"], release)
+    if "input" in case:
+        broker, bundles = case["input"]["broker"], case["input"]["bundles"]
+        brokers: Mapping[str, Json] = {broker: {"lastStats": bundles}}
+        counts: Json = {}
+    else:
+        brokers, bundles, counts = case["brokers"], case["bundles"], case.get("bundleCounts") or {}
+    visits = []
+    for broker in _in_map_order(list(brokers)):
+        stats = brokers[broker].get("lastStats") or {}
+        visits += [(broker, bundle, stats[bundle]) for bundle in _in_map_order(list(stats))]
+    rows, namespaces = _figures(
+        {bundle: record for _, bundle, record in visits},
+        {bundle: record.get("longTerm") or {} for bundle, record in bundles.items()},
+    )
+    limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
+    verdicts = select_modular(rows, limits, _counts(namespaces, counts, settings))
+    selected = {visits[row][1]: visits[row][0] for row in verdicts.chosen().tolist()}
+    return {"selected": len(selected) if "input" in case else selected}
+
+
+def _in_map_order(names: Sequence[str]) -> Iterator[str]:
+    return (names[position] for position in concurrent_map_order(string_hashes(names)))
+
+
+def _simple_load_manager(case: Json, release: str) -> object:
+    given = case["input"]
+    settings = settings_of(case["config"], release)
+    rows, _ = _figures({given["bundle"]: given}, {given["bundle"]: given})
+    count = np.array([given["namespace_bundle_count"]], dtype=np.int64)
+    verdicts = select_simple(rows, SplitLimits.from_settings(settings, bandwidth_bits=64), count)
+    return {"split": bool(len(verdicts.chosen()))}
+
+
+def _extensible_cycles(
+    steps: Sequence[Mapping[str, Json]], case: Json, settings: LoadBalancerSettings
+) -> list[dict[str, Any]]:
+    hits: dict[str, int] = {}
+    failures = 0
+    answers = []
+    for stats in steps:
+        names = list(stats)
+        rows, namespaces = _figures(stats, stats)
+
+        def boundaries(row: int, names: list[str] = names, rows: BundleFigures = rows) -> tuple[int, ...] | None:
+            lower, upper = int(rows.lower[row]), int(rows.upper[row])
+            given = case["boundary"].get(names[row], [lower + (upper - lower) // 2])
+            if given == "error":
+                raise UsageError("the look-up of the boundary fails")
+            return None if given is None else tuple(given) if isinstance(given, list) else (given,)
+
+        cycle = run_cycle(
+            rows,
+            np.array([hits.get(name, 0) for name in names], dtype=np.int64),
+            SplitLimits.from_settings(settings, bandwidth_bits=32),
+            HitRules.from_settings(settings),
+            Surroundings(
+                name=names.__getitem__,
+                owned=np.array([name not in case["notOwnedBundles"] for name in names], dtype=np.bool_),
+                bundle_count=_counts(namespaces, case["bundleCounts"], settings),
+                splitting=tuple(case["splittingBundles"]),
+                boundaries=boundaries,
+            ),
+        )
+        failures += cycle.failures
+        hits = {name: int(count) for name, count in zip(names, cycle.hits, strict=True) if count}
+        decisions = [
+            {
+                "bundle": names[row],
+                "source": "self:8080",
+                "children": [
+                    format_range(int(rows.lower[row]), cut),
+                    format_range(cut, int(rows.upper[row])),
+                ],
+                "label": "Success",
+                "reason": _reason(cycle.verdicts.outcomes(rows).vocabulary[cycle.verdicts.code[row]].code),
+            }
+            for row, cut in cycle.splits
+        ]
+        answers.append(
+            {
+                "decisions": sorted(decisions, key=lambda decision: str(decision["bundle"])),
+                "hits": hits,
+                "counters": {"Failure/Unknown": failures} if failures else {},
+                **({"error": "the cycle ends with an error"} if cycle.aborted else {}),
+            }
+        )
+    return answers
+
+
+def _reason(code: str) -> str:
+    return {"topics": "Topics", "sessions": "Sessions", "msg_rate": "MsgRate", "bandwidth": "Bandwidth"}.get(
+        code.removeprefix("split_"), "Unknown"
+    )
+
+
+def _generated_split_strategy(case: Json, release: str) -> object:
+    complete = {"boundary": {}, "notOwnedBundles": [], "bundleCounts": {}, "splittingBundles": [], **case}
+    return _extensible_cycles(
+        [step["bundleStats"] for step in case["steps"]], complete, settings_of(case["config"], release)
+    )
+
+
+def _split_strategy(case: Json, release: str) -> object:
+    given, expected = case["input"], case["expected"]
+    bundles = given["bundles_in_iteration_order"]
+    keys = {"topics_each": "topics", "msgRateIn_each": "msgRateIn", "msgRateOut_each": "msgRateOut"}
+    keys |= {"msgThroughputIn_each": "msgThroughputIn", "msgThroughputOut_each": "msgThroughputOut"}
+    keys |= {"producerCount_each": "producerCount", "consumerCount_each": "consumerCount"}
+    record = {ours: given[theirs] for theirs, ours in keys.items() if theirs in given}
+    surroundings = {
+        "boundary": {name: [int(boundary, 16)] for name, boundary in given["boundary"].items()},
+        "notOwnedBundles": [] if given["owner"] else bundles,
+        "bundleCounts": {name.rpartition("/")[0]: given.get("namespace_bundle_count", 0) for name in bundles},
+        "splittingBundles": [name for name, state in given.get("channel", {}).items() if state == "Splitting"],
+    }
+    steps = [dict.fromkeys(bundles, record)] * given.get("cycles", 1)
+    answers = _extensible_cycles(steps, surroundings, settings_of(case["config"], release))
+    if "cycle_0" in expected:
+        return {
+            f"cycle_{number}": [
+                {"parent": decision["bundle"], "children": decision["children"], "reason": decision["reason"]}
+                for decision in answer["decisions"]
+            ]
+            for number, answer in enumerate(answers)
+        }
+    return {
+        "decisions": len(answers[0]["decisions"]),
+        "failure_counter_updates": answers[0]["counters"].get("Failure/Unknown", 0),
+    }
+
+
+# The filters in front of placement
+
+
+def _steps(case: Json) -> Iterator[Json]:
+    for step in case["steps"]:
+        yield {**case, **step}
+
+
+def _flags(names: Sequence[str], among: Sequence[str]) -> np.ndarray:
+    return np.array([name in among for name in names], dtype=np.bool_)
+
+
+def _numbers(names: Sequence[str], counts: Mapping[str, int]) -> np.ndarray:
+    return np.array([counts.get(name, 0) for name in names], dtype=np.int64)
+
+
+def _remove_most_servicing(case: Json, release: str) -> object:
+    answers = []
+    for step in _steps(case):
+        names = list(step["candidates"])
+        kept, _ = fewest_bundles(_flags(names, names), _numbers(names, step["ownedRanges"]))
+        answers.append([name for name, keep in zip(names, kept, strict=True) if keep])
+    return answers
+
+
+def _filter_anti_affinity(case: Json, release: str) -> object:
+    answers = []
+    for step in _steps(case):
+        names = list(step["candidates"])
+        by_domain = settings_of(step["config"], release).failure_domains_enabled
+        domain = domains([step.get("brokerToDomain", {}).get(name) for name in names]) if by_domain else None
+        spread = least_occupied(_flags(names, names), _numbers(names, step["counts"] or {}), domain)
+        answers.append([name for name, keep in zip(names, spread.kept, strict=True) if keep])
+    return answers
+
+
+def _may_unload(case: Json, release: str) -> object:
+    answers = []
+    for step in _steps(case):
+        current = step["currentBroker"]
+        names = list(dict.fromkeys([*step["candidates"], current, *(step["counts"] or {})]))
+        candidates = _flags(names, step["candidates"])
+        answers.append(may_unload(candidates, _numbers(names, step["counts"] or {}), names.index(current)))
+    return answers
+
+
+def _needs_secondaries(case: Json, release: str) -> object:
+    return [needs_secondaries(step["primaryCandidates"], step["minLimit"]) for step in _steps(case)]
+
+
+def _may_shed(case: Json, release: str) -> object:
+    flag = "loadBalancerSheddingBundlesWithPoliciesEnabled"
+    return [
+        may_shed_with_policies(step["hasIsolationPolicy"], step["hasAntiAffinityGroup"], step[flag])
+        for step in _steps(case)
+    ]
+
+
+RUNNERS: dict[str, Callable[[Json, str], object]] = {
+    "range_equally_divide": _algorithm,
+    "topic_count_equally_divide": _algorithm,
+    "specified_positions_divide": _algorithm,
+    "flow_or_qps_equally_divide": _algorithm,
+    "split.algorithm": _generated_algorithm,
+    "range_equally_divide via REST": _through_rest,
+    "topic_count_equally_divide via REST": _through_rest,
+    "specified_positions_divide via REST": _through_rest,
+    "flow_or_qps_equally_divide via REST": _through_rest,
+    "algorithm name lookup": _algorithm_names,
+    "REST split with unsupported algorithm": _unsupported_algorithm,
+    "REST split HOT, modular load manager, no bundle has topics": _hot_without_load,
+    "canSplitBundle": _can_split,
+    "splitBundles": _split,
+    "range_equally_divide applied to every bundle": _halve_repeatedly,
+    "initial equal division": _initial,
+    "topic name -> crc32": _look_up,
+    "topic hash": _look_up,
+    "crc32 of a raw string": _crc32,
+    "BundleSplitterTask": _bundle_splitter_task,
+    "split.BundleSplitterTask": _bundle_splitter_task,
+    "SimpleLoadManager.doNamespaceBundleSplit": _simple_load_manager,
+    "DefaultNamespaceBundleSplitStrategy": _split_strategy,
+    "split.DefaultNamespaceBundleSplitStrategy": _generated_split_strategy,
+    "removeMostServicingBrokersForNamespace": _remove_most_servicing,
+    "filterAntiAffinityGroupOwnedBrokers": _filter_anti_affinity,
+    "shouldAntiAffinityNamespaceUnload": _may_unload,
+    "MinAvailablePolicy.shouldFailoverToSecondary": _needs_secondaries,
+    "isLoadBalancerSheddingBundlesWithPoliciesEnabled": _may_shed,
+}
+"""What runs a case, by the beginning of its strategy or task; the longest one counts."""
