@@ -27,10 +27,15 @@ class Tally:
 
 @dataclass(frozen=True)
 class Command:
-    """A command ready to be pasted, on several lines, and what it does. Capitals are for the reader to fill in."""
+    """A command on one or more lines, and what it does. Words in capitals are for the reader to fill in."""
 
     purpose: str
-    line: str
+    lines: tuple[str, ...]
+
+    @property
+    def continued(self) -> str:
+        """The lines as a shell reads them as one."""
+        return " \\\n  ".join(self.lines)
 
 
 @dataclass(frozen=True)
@@ -140,9 +145,9 @@ def _unload_sentence(plan: Plan, unloads: Sequence[Step]) -> str:
     if own == highest:
         overall = ""
     elif after.maximum_ratio is not None and _usage(before.brokers, source) == before.maximum_ratio:
-        overall = f", the highest of all brokers is then {percent(after.maximum_ratio, 0)}"
+        overall = f"; the highest of all brokers is then {percent(after.maximum_ratio, 0)}"
     else:
-        overall = f", the highest of all brokers {highest}"
+        overall = f"; the highest of all brokers {highest}"
     return f"{what} from {source}: its usage {own}{overall}"
 
 
@@ -181,13 +186,13 @@ def _commands(plan: Plan, digest: str, is_worse: bool, root_url: str) -> tuple[C
     has_splits = any(step.executable and step.action == "split" for step in plan.steps)
     consent = ["--splits"] * has_splits + ["--accept-worse"] * is_worse
 
-    def command(verb: str, *options: str) -> str:
-        lines = (["pulsar-advisor", verb, file], ["--root", root_url, "--cluster", plan.cluster, *options])
-        return " \\\n  ".join(map(shlex.join, lines))
+    def lines(verb: str, *options: str) -> tuple[str, ...]:
+        words = (["pulsar-advisor", verb, file], ["--root", root_url, "--cluster", plan.cluster, *options])
+        return tuple(map(shlex.join, words))
 
     return (
-        Command("Approve exactly this plan", command("approve", "--digest", digest, "--as", "NAME", *consent)),
-        Command("See what would be sent", command("apply", "--admin-url", "ADMIN-URL", "--dry-run")),
-        Command("Carry it out", command("apply", "--admin-url", "ADMIN-URL")),
-        Command("Compare with what was predicted", command("verify")),
+        Command("Approve exactly this plan", lines("approve", "--digest", digest, "--as", "NAME", *consent)),
+        Command("See what would be sent", lines("apply", "--admin-url", "ADMIN-URL", "--dry-run")),
+        Command("Carry it out", lines("apply", "--admin-url", "ADMIN-URL")),
+        Command("Compare with what was predicted", lines("verify")),
     )

@@ -292,7 +292,7 @@ class Inputs:
     outcomes: list[OutcomeRow]
     settings: Mapping[str, PlannedSetting]
 
-    def page(self) -> ReportPage:
+    def page(self, *, root_url: str = "data") -> ReportPage:
         return build_page(
             self.state,
             self.recommendation,
@@ -300,7 +300,7 @@ class Inputs:
             self.validation,
             self.outcomes,
             self.settings,
-            root_url="data",
+            root_url=root_url,
             tool_version="0.1.0",
         )
 
@@ -342,7 +342,7 @@ def balanced_inputs() -> Inputs:
     """Nothing to do: every shedder says why."""
     state = skewed_state()
     usage = state.brokers.usage.copy()
-    usage[:, 0] = (48.0, 47.0, 46.5, 44.0)
+    usage[:, 0] = (55.0, 47.0, 46.5, 44.0)
     state = replace(state, brokers=replace(state.brokers, usage=usage))
     settings = skewed_settings()
     plans = (
@@ -350,16 +350,16 @@ def balanced_inputs() -> Inputs:
             state,
             settings,
             "ThresholdShedder",
-            "No broker is more than 15 % above the mean of 46.4 %: the highest is at 48.0 %.",
+            "No broker is more than 15 % above the mean of 48.1 %: the highest is at 55.0 %.",
         ),
-        quiet_plan(state, settings, "OverloadShedder", "No broker is above 85 %: the highest is at 48.0 %."),
+        quiet_plan(state, settings, "OverloadShedder", "No broker is above 85 %: the highest is at 55.0 %."),
     )
     return Inputs(
         state=state,
         recommendation=recommendation_of(plans),
         plans=plans,
         validation=validation_of(check("bundles.one_owner", "No bundle is owned by two brokers", severity="critical")),
-        outcomes=[outcome(broker, "BELOW_THRESHOLD", "usage is not above 61.4%") for broker in BROKERS],
+        outcomes=[outcome(broker, "BELOW_THRESHOLD", "usage is not above 63.1%") for broker in BROKERS],
         settings=planned_settings(settings, SETTING_KEYS),
     )
 
@@ -401,7 +401,7 @@ def huge_inputs(brokers: int = 1000, bundles_per_broker: int = 100) -> Inputs:
     settings = skewed_settings()
     hot = np.flatnonzero(owner < 10)[:500]
     moves = [
-        Move(int(row), int(owner[row]), 11 + i % 900, "its broker is above the threshold", False)
+        Move(int(row), int(owner[row]), 10 + i % (brokers - 10), "its broker is above the threshold", False)
         for i, row in enumerate(hot)
     ]
     plans = (make_plan(state, settings, moves=moves),)
@@ -428,4 +428,39 @@ def huge_inputs(brokers: int = 1000, bundles_per_broker: int = 100) -> Inputs:
         ),
         outcomes=answers,
         settings=planned_settings(settings, SETTING_KEYS),
+    )
+
+
+HOSTILE_BROKER = 'a"><script>alert(1)</script>:8080'
+HOSTILE_NAMESPACE = "x/</style><img src=x onerror=alert(1)>"
+HOSTILE_TOPIC = f"persistent://{HOSTILE_NAMESPACE}/[click](javascript:alert(1))\u202egpj\x1b[31m"
+
+
+def hostile_inputs() -> Inputs:
+    """A cluster whose names try to be markup, terminal escapes, links and spreadsheet formulas."""
+    state = cluster_state(
+        [BrokerRow(HOSTILE_BROKER), BrokerRow("b\x1b[2J`|`:8080")],
+        [
+            BundleRow(HOSTILE_NAMESPACE, "0x00000000_0xffffffff", HOSTILE_BROKER, topics=1),
+            BundleRow("=cmd()/b", "0x00000000_0xffffffff", HOSTILE_BROKER, topics=1),
+        ],
+        topics=[HOSTILE_TOPIC, "persistent://=cmd()/b/t"],
+    )
+    state = with_traffic(state, {})
+    settings = skewed_settings()
+    formula = bundle_row(state, "=cmd()/b/0x00000000_0xffffffff")
+    plan = make_plan(state, settings, moves=(Move(formula, 0, 1, "<b>bold</b> [red]red[/red] | *x*", True),))
+    return Inputs(
+        state=state,
+        recommendation=recommendation_of(
+            (plan,),
+            errors={"<i>": "javascript:alert(1) https://example.org/ & <svg onload=alert(1)>"},
+            findings=[("critical", f"{HOSTILE_TOPIC} is <blink>hot</blink>")],
+        ),
+        plans=(plan,),
+        validation=validation_of(
+            check("a.b", "</title><script>alert(1)</script>", success=False, examples=[{"<a href=//x>": HOSTILE_TOPIC}])
+        ),
+        outcomes=[outcome(HOSTILE_BROKER, "<CODE>", "a < b & c", near_tie=True, about=HOSTILE_TOPIC)],
+        settings={"<key>": PlannedSetting(value="'\" onmouseover=alert(1)", origin="dynamic")},
     )

@@ -1,0 +1,69 @@
+"""The steps of the advised plan as CSV, one line a step, for a spreadsheet or a ticket."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Final
+
+from pulsar_advisor.reporting.figures import plain
+from pulsar_advisor.reporting.page import ReportPage
+
+COLUMNS: Final = (
+    "step",
+    "action",
+    "namespace",
+    "bundle",
+    "source",
+    "destination",
+    "algorithm",
+    "boundaries",
+    "executable",
+    "not_executable_because",
+    "confidence",
+    "msg_rate_per_s",
+    "throughput_bytes_per_s",
+    "topics",
+    "source_usage_before_ratio",
+    "source_usage_after_ratio",
+    "destination_usage_before_ratio",
+    "destination_usage_after_ratio",
+    "reason",
+)
+
+
+def render_csv(page: ReportPage) -> str:
+    """A header and one line a step, unloads before splits; a page without steps is the header alone."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for view in (*page.unloads.shown, *page.splits.shown):
+        step = view.step
+        usage = {effect.broker: (effect.before_ratio, effect.after_ratio) for effect in view.effects}
+        before_and_after = (*usage.get(step.source, (None, None)), *usage.get(step.destination or "", (None, None)))
+        row = (
+            step.id,
+            step.action,
+            step.namespace,
+            step.bundle,
+            step.source,
+            step.destination,
+            step.algorithm,
+            " ".join(step.boundaries),
+            str(step.executable).lower(),
+            step.not_executable_because,
+            step.confidence,
+            step.expect.msg_rate_per_s,
+            step.expect.throughput_bytes_per_s,
+            step.expect.topics,
+            *before_and_after,
+            step.reason,
+        )
+        writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
+    return text.getvalue()
+
+
+def _harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: such texts get an apostrophe in front."""
+    text = plain(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

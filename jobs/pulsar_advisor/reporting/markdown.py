@@ -1,0 +1,262 @@
+"""The report as Markdown for a ticket or a pull request: the verdict, the steps, and what they rest on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from pulsar_advisor.reporting.figures import count, message_rate, percent, plain, sentence, throughput
+from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.steps import StepView
+
+_MARKUP = re.compile(r"[\\`*\[\]<>|&~#]|(?<!\w)_|_(?!\w)|(?<=:)/(?=/)|(?<=\bwww)\.")
+_HOT_BROKERS: Final = 5
+_HOT_BUNDLES: Final = 3
+
+
+def render_markdown(page: ReportPage) -> str:
+    """GitHub-flavoured Markdown; names of the cluster can't become markup."""
+    return "\n".join(_lines(page)) + "\n"
+
+
+def _lines(page: ReportPage) -> Iterator[str]:
+    verdict = page.verdict
+    yield f"# {text(verdict.headline)}"
+    yield ""
+    yield (
+        f"Cluster {code(page.cluster)}, snapshot {code(page.snapshot)}, captured {page.captured_at}, "
+        f"{count(page.brokers.total, 'broker')}, Pulsar {text(page.pulsar_version)}, {page.load_manager} load manager."
+    )
+    yield ""
+    if verdict.confidence:
+        yield f"* **Confidence:** {verdict.confidence}"
+    for warning in verdict.warnings:
+        yield f"* **To be accepted:** {text(warning)}"
+    if verdict.pulsar:
+        yield f"* **Own balancer:** {text(sentence(verdict.pulsar))}"
+    if verdict.strategy:
+        yield f"* **Strategy:** {text(verdict.strategy)}"
+    for tally in verdict.not_executable:
+        yield f"* **Not executable:** {count(tally.number, 'step')}: {text(sentence(tally.text))}"
+    yield f"* **Coverage:** {text(page.trust.coverage.sentence)}"
+    for finding in page.findings:
+        yield f"* **{finding.severity.capitalize()}:** {text(finding.sentence)}"
+    for command in verdict.commands:
+        yield from ("", f"{command.purpose}:", "", "```sh", *map(plain, command.continued.splitlines()), "```")
+    yield from _brokers(page)
+    yield from _hot(page)
+    yield from _steps(page)
+    yield from _left_alone(page)
+    yield from _combinations(page)
+    yield from _trust(page)
+    yield from _settings(page)
+    yield from _section("Provenance")
+    yield from (f"* {fact.label}: {code(fact.value)}" for fact in page.provenance)
+
+
+def _section(title: str) -> tuple[str, ...]:
+    return ("", f"## {title}", "")
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """A table; cells are Markdown already. A column whose title starts with `>` is set to the right."""
+    yield f"| {' | '.join(title.removeprefix('>') for title in header)} |"
+    yield f"|{'|'.join('---:' if title.startswith('>') else '---' for title in header)}|"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def _cut(shown: int, total: int, noun: str) -> tuple[str, ...]:
+    return ("", f"{shown:,} of {count(total, noun)} shown.") if total > shown else ()
+
+
+def _brokers(page: ReportPage) -> Iterator[str]:
+    yield from _section("Brokers before and after")
+    yield from _table(
+        ("Broker", ">now", ">predicted", ">bundles", ">messages", ">throughput"),
+        (
+            (
+                code(row.id),
+                percent(row.before_ratio),
+                percent(row.after_ratio),
+                f"{row.bundles_before:,}"
+                + (f" → {row.bundles_after:,}" if row.bundles_after != row.bundles_before else ""),
+                message_rate(row.msg_rate_per_s),
+                throughput(row.throughput_bytes_per_s),
+            )
+            for row in page.brokers.rows
+        ),
+    )
+    yield from _cut(len(page.brokers.rows), page.brokers.total, "broker")
+    for line in page.brokers.thresholds:
+        yield from ("", f"{line.label.capitalize()}: {percent(line.ratio)}.")
+
+
+def _hot(page: ReportPage) -> Iterator[str]:
+    yield from _section("Who makes each broker hot")
+    yield from _table(
+        ("Broker", "Bundle", ">messages", ">of broker", ">throughput", ">of broker", "In plan"),
+        (
+            (
+                code(hot.broker.id),
+                code(share.name),
+                message_rate(share.msg_rate_per_s),
+                percent(share.msg_rate_share),
+                throughput(share.throughput_bytes_per_s),
+                percent(share.throughput_share),
+                share.step or "",
+            )
+            for hot in page.hot[:_HOT_BROKERS]
+            for share in hot.bundles[:_HOT_BUNDLES]
+        ),
+    )
+
+
+def _steps(page: ReportPage) -> Iterator[str]:
+    if page.unloads.total:
+        yield from _section("Unloads")
+        yield from _table(
+            ("Step", "Bundle", "From", "To", ">messages", ">throughput", "Confidence", "Reason"),
+            (_unload(view) for view in page.unloads.shown),
+        )
+        yield from _cut(len(page.unloads.shown), page.unloads.total, "unload")
+    if page.splits.total:
+        yield from _section("Splits (can't be undone)")
+        yield from _table(
+            ("Step", "Bundle", "Broker", "Boundaries", "Children's topics and messages", "Confidence", "Reason"),
+            (_split(view) for view in page.splits.shown),
+        )
+        yield from _cut(len(page.splits.shown), page.splits.total, "split")
+
+
+def _bundle(view: StepView) -> str:
+    return code(f"{view.step.namespace}/{view.step.bundle}")
+
+
+def _usage(view: StepView, broker: str) -> str:
+    for effect in view.effects:
+        if effect.broker == broker and view.step.executable:
+            return f" {percent(effect.before_ratio)} → {percent(effect.after_ratio)}"
+    return ""
+
+
+def _verdict_on(view: StepView) -> str:
+    return view.step.confidence if view.step.executable else "not executable"
+
+
+def _reason(view: StepView) -> str:
+    because = view.step.not_executable_because
+    obstacle = "" if view.step.executable or because is None else f"{text(sentence(because))} "
+    return f"{obstacle}{text(sentence(view.step.reason))}"
+
+
+def _unload(view: StepView) -> tuple[str, ...]:
+    step = view.step
+    return (
+        step.id,
+        _bundle(view),
+        code(step.source) + _usage(view, step.source),
+        "as Pulsar chooses" if step.destination is None else code(step.destination) + _usage(view, step.destination),
+        message_rate(step.expect.msg_rate_per_s),
+        throughput(step.expect.throughput_bytes_per_s),
+        _verdict_on(view),
+        _reason(view),
+    )
+
+
+def _split(view: StepView) -> tuple[str, ...]:
+    children = (
+        f"{code(child.range)} {count(child.topics, 'topic')}, {message_rate(child.msg_rate_per_s)}"
+        for child in view.children
+    )
+    boundaries = ", ".join(map(code, view.step.boundaries))
+    return (
+        view.step.id,
+        _bundle(view),
+        code(view.step.source),
+        boundaries,
+        "; ".join(children),
+        _verdict_on(view),
+        _reason(view),
+    )
+
+
+def _left_alone(page: ReportPage) -> Iterator[str]:
+    yield from _section("What was looked at and left alone")
+    yield from (f"* {text(silence.shedder)}: {text(sentence(silence.why))}" for silence in page.answers.silences)
+    for answers in page.answers.strategies:
+        name = f"{answers.strategy} with {answers.placement}" if answers.placement else answers.strategy
+        yield from ("", f"### {text(name)}", "")
+        yield from _table(
+            ("Outcome", ">number", "Example"),
+            (
+                (
+                    code(group.code) + (" (chosen)" if group.chosen else ""),
+                    f"{group.number:,}",
+                    f"{code(group.examples[0].object)}: {text(group.examples[0].sentence)}",
+                )
+                for group in (*answers.brokers, *answers.bundles)
+            ),
+        )
+        if answers.near_ties_total:
+            yield from ("", f"{count(answers.near_ties_total, 'decision')} settled by the last digit.")
+
+
+def _combinations(page: ReportPage) -> Iterator[str]:
+    yield from _section("Strategies compared")
+    yield from _table(
+        ("Shedder", "Placement", ">unloads", ">splits", ">highest usage", ">standard deviation", ">moved", "Note"),
+        (
+            (
+                f"**{text(row.shedder)}** (advised)" if row.advised else text(row.shedder),
+                text(row.placement),
+                f"{row.unloads:,}",
+                f"{row.splits:,}",
+                f"{percent(row.maximum_before)} → {percent(row.maximum_after)}",
+                f"{percent(row.standard_deviation_before)} → {percent(row.standard_deviation_after)}",
+                throughput(row.moved_throughput_bytes_per_s),
+                text(row.note),
+            )
+            for row in page.combinations
+        ),
+    )
+
+
+def _trust(page: ReportPage) -> Iterator[str]:
+    yield from _section("Data checks")
+    yield f"{text(page.trust.coverage.sentence)} {count(len(page.trust.passed), 'check')} passed."
+    yield ""
+    for check in page.trust.not_evaluated:
+        yield f"* **Not evaluated** ({check.severity}): {text(check.title)}: {text(check.error or '')}"
+    for check in page.trust.failed:
+        yield (
+            f"* **Failed** ({check.severity}): {text(check.title)}, {count(check.failed_rows, 'row')}. "
+            f"{text(sentence(check.action))}"
+        )
+    if page.drift is not None:
+        yield from _section("Drift since the last good snapshot")
+        yield from (f"* {text(change)}" for change in page.drift or ("Nothing changed.",))
+
+
+def _settings(page: ReportPage) -> Iterator[str]:
+    overrides = [row for row in page.settings if row.overrides]
+    yield from _section("Settings")
+    if not overrides:
+        yield "No what-if and no dynamic value is in force."
+        return
+    yield from _table(
+        ("Key", "Value", "Origin"), ((code(row.key), code(row.value), text(row.origin)) for row in overrides)
+    )
+
+
+def text(value: str) -> str:
+    """A sentence in which no character acts as markup or makes a link."""
+    return _MARKUP.sub(lambda match: f"\\{match[0]}", plain(value))
+
+
+def code(value: str) -> str:
+    """A name as a code span, also within a table, whatever backticks and bars it holds."""
+    value = plain(value)
+    fence = "`" * (max((len(run) for run in re.findall(r"`+", value)), default=0) + 1)
+    padding = " " if value.startswith("`") or value.endswith("`") or not value else ""
+    return f"{fence}{padding}{value}{padding}{fence}".replace("|", "\\|")

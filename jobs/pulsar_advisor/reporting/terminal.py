@@ -1,0 +1,47 @@
+"""The verdict and the three findings that matter, short, for a terminal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from pulsar_advisor.reporting.figures import count, plain, sentence
+from pulsar_advisor.reporting.page import ReportPage
+
+FINDINGS_SHOWN: Final = 3
+_REASONS_SHOWN: Final = 3
+_COLOUR_OF_KIND: Final = {"act": "blue", "nothing": "green", "not_executable": "yellow", "not_fit": "red"}
+_COLOUR_OF_GRADE: Final = {"high": "green", "medium": "yellow", "low": "red"}
+_COLOUR_OF_SEVERITY: Final = {"critical": "red", "warning": "yellow", "info": ""}
+
+
+def render_terminal(page: ReportPage, console: Console) -> None:
+    """Print to the console; rich leaves colours out where the console is no terminal."""
+    verdict = page.verdict
+
+    def line(text: str, style: str = "") -> None:
+        console.print(Text(plain(text), style=style), soft_wrap=True)
+
+    def fact(label: str, text: str, style: str = "") -> None:
+        console.print(Text.assemble((f"{label:<15}", "dim"), (plain(text), style)), soft_wrap=True)
+
+    line(verdict.headline, f"bold {_COLOUR_OF_KIND[verdict.kind]}")
+    console.print()
+    if verdict.confidence:
+        fact("Confidence", verdict.confidence, _COLOUR_OF_GRADE[verdict.confidence])
+    for warning in verdict.warnings[:_REASONS_SHOWN]:
+        fact("To be accepted", warning, "red")
+    if verdict.pulsar:
+        fact("Own balancer", sentence(verdict.pulsar))
+    for tally in verdict.not_executable[:_REASONS_SHOWN]:
+        fact("Not executable", f"{count(tally.number, 'step')}: {sentence(tally.text)}")
+    fact("Coverage", page.trust.coverage.sentence)
+    for finding in page.findings[:FINDINGS_SHOWN]:
+        fact("Finding", finding.sentence, _COLOUR_OF_SEVERITY[finding.severity])
+    for command in verdict.commands[:1]:
+        console.print()
+        line(f"{command.purpose}:", "dim")
+        for part in command.continued.splitlines():
+            line(part)

@@ -1,0 +1,94 @@
+"""Outcomes grouped for people: brokers and bundles by reason, the heaviest examples, the doubtful decisions."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+
+import pyarrow as pa
+
+from pulsar_advisor.reporting.answers import (
+    BUNDLE_EXAMPLES_SHOWN,
+    STRATEGIES_SHOWN,
+    Answers,
+    OutcomeRow,
+    group_answers,
+    read_outcomes,
+)
+from unit.reporting.skewed import outcome
+
+BUNDLES = [f"a/b/0x{number:08x}_0x{number + 1:08x}" for number in range(100)]
+
+
+def grouped(rows: list[OutcomeRow], load: dict[str, float] | None = None, decisive: tuple[str, ...] = ()) -> Answers:
+    return group_answers(rows, load or {}, decisive, ())
+
+
+def test_bundles_of_one_reason_are_counted_and_the_heaviest_are_shown() -> None:
+    load = {bundle: float(number) for number, bundle in enumerate(BUNDLES)}
+    (strategy,) = grouped([outcome(bundle, "TOO_SMALL", "small") for bundle in BUNDLES], load).strategies
+    (group,) = strategy.bundles
+    assert group.number == 100
+    assert [example.object for example in group.examples] == BUNDLES[: -1 - BUNDLE_EXAMPLES_SHOWN : -1]
+
+
+def test_equal_loads_are_shown_by_name_whatever_the_order_of_input() -> None:
+    rows = [outcome(bundle, "TOO_SMALL", "small") for bundle in BUNDLES]
+    expected = grouped(rows)
+    for seed in range(5):
+        assert grouped(random.Random(seed).sample(rows, len(rows))) == expected
+
+
+def test_what_was_chosen_comes_first_then_the_commonest_reason() -> None:
+    rows = [
+        outcome("one", "RARE", ""),
+        outcome("two", "COMMON", ""),
+        outcome("three", "COMMON", ""),
+        outcome("four", "TAKEN", "", chosen=True),
+    ]
+    (strategy,) = grouped(rows).strategies
+    assert [group.code for group in strategy.brokers] == ["TAKEN", "COMMON", "RARE"]
+    assert strategy.bundles == ()
+
+
+def test_decisions_settled_by_the_last_digit_are_listed_apart() -> None:
+    rows = [outcome("one", "BELOW", "0.1 is below 0.1", near_tie=True), outcome("two", "BELOW", "0.1 is below 0.2")]
+    (strategy,) = grouped(rows).strategies
+    assert strategy.near_ties_total == 1
+    assert [example.object for example in strategy.near_ties] == ["one"]
+
+
+def test_the_strategies_behind_the_verdict_come_first_in_their_order() -> None:
+    rows = [outcome("one", "C", "", strategy=name) for name in ("A", "Placement", "Shedder")]
+    answers = grouped(rows, decisive=("Shedder", "Placement"))
+    assert [(row.strategy, row.decisive) for row in answers.strategies] == [
+        ("Shedder", True),
+        ("Placement", True),
+        ("A", False),
+    ]
+
+
+def test_answers_of_another_placement_are_not_those_behind_the_verdict() -> None:
+    rows = [outcome("one", "C", "", strategy="Shedder", placement=name) for name in ("Other", "Placement")]
+    answers = grouped(rows, decisive=("Shedder", "Placement"))
+    assert [(row.placement, row.decisive) for row in answers.strategies] == [("Placement", True), ("Other", False)]
+
+
+def test_more_strategies_than_can_be_read_are_cut_and_counted() -> None:
+    rows = [outcome("one", "C", "", strategy=f"S{number}") for number in range(STRATEGIES_SHOWN + 3)]
+    answers = grouped(rows)
+    assert (len(answers.strategies), answers.strategies_total) == (STRATEGIES_SHOWN, STRATEGIES_SHOWN + 3)
+
+
+def test_a_shedder_that_does_nothing_is_named_once_with_all_its_placements() -> None:
+    quiet = {"shedder": "S", "steps": 0, "why_nothing": "all below 85 %", "error": None}
+    acting = {"shedder": "T", "placement": "P", "steps": 2, "why_nothing": None, "error": None}
+    answers = group_answers((), {}, (), [{**quiet, "placement": "P"}, {**quiet, "placement": "Q"}, acting])
+    (silence,) = answers.silences
+    assert (silence.shedder, silence.placements, silence.why) == ("S", ("P", "Q"), "all below 85 %")
+
+
+def test_rows_are_read_from_an_outcomes_table_with_more_columns() -> None:
+    row = outcome("one", "BELOW", "0.1 is below 0.2")
+    table = pa.Table.from_pylist([{**asdict(row), "cycle": 3}])
+    assert list(read_outcomes(table)) == [row]

@@ -1,0 +1,59 @@
+"""Brokers before and after, their thresholds, and the shares of what runs on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.reporting.brokers import BROKERS_SHOWN, HOT_BROKERS_SHOWN
+from unit.reporting.skewed import BROKERS, QUARTERS, huge_inputs, skewed_inputs
+
+
+def test_brokers_stand_in_order_of_their_usage() -> None:
+    assert [row.id for row in skewed_inputs().page().brokers.rows] == list(BROKERS)
+
+
+def test_the_resource_that_decides_is_named() -> None:
+    assert {row.deciding_resource for row in skewed_inputs().page().brokers.rows} == {"cpu"}
+
+
+def test_the_thresholds_are_overload_and_mean_plus_what_the_shedder_allows() -> None:
+    inputs = skewed_inputs()
+    overload, above_mean = inputs.page().brokers.thresholds
+    assert (overload.label, overload.ratio) == ("overloaded", 0.85)
+    mean = inputs.plans[0].predicted.before.mean_ratio
+    assert mean is not None
+    assert (above_mean.label, above_mean.ratio) == ("mean + 15 %", pytest.approx(mean + 0.15))
+
+
+def test_shares_are_parts_of_the_brokers_own_totals() -> None:
+    inputs = skewed_inputs()
+    hot = inputs.page().hot[0]
+    assert hot.broker.id == BROKERS[0]
+    assert sum(share.msg_rate_share or 0.0 for share in hot.bundles) == pytest.approx(1.0)
+    assert hot.bundles[0].name == f"shop/orders/{QUARTERS[2]}"
+    assert hot.bundles[0].step == "step-004"
+
+
+def test_a_broker_that_reports_no_traffic_gives_no_share() -> None:
+    inputs = skewed_inputs()
+    silent = replace(inputs.state.brokers, traffic=np.zeros_like(inputs.state.brokers.traffic))
+    page = replace(inputs, state=replace(inputs.state, brokers=silent)).page()
+    assert {share.msg_rate_share for hot in page.hot for share in hot.bundles} == {None}
+
+
+def test_topics_that_are_not_loaded_make_nothing_hot() -> None:
+    page = skewed_inputs().page()
+    assert sum(hot.topics_total for hot in page.hot) == int(skewed_inputs().state.topics.loaded.sum())
+
+
+def test_of_many_brokers_the_touched_and_the_hottest_are_kept() -> None:
+    inputs = huge_inputs(brokers=120, bundles_per_broker=10)
+    page = inputs.page()
+    assert (len(page.brokers.rows), page.brokers.total) == (BROKERS_SHOWN, 120)
+    assert len(page.hot) == HOT_BROKERS_SHOWN
+    sources = {step.source for step in inputs.plans[0].steps}
+    assert sources <= {row.id for row in page.brokers.rows}
+    assert sources <= {hot.broker.id for hot in page.hot}

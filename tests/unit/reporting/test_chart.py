@@ -1,0 +1,41 @@
+"""The chart of broker usage."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from pulsar_advisor.reporting.chart import shared_suffix, usage_chart
+from unit.reporting.skewed import hostile_inputs, skewed_inputs
+
+
+@pytest.mark.parametrize(
+    ("brokers", "suffix"),
+    [
+        (["b-1.pulsar.svc:8080", "b-2.pulsar.svc:8080"], ".pulsar.svc:8080"),
+        (["b-1:8080", "b-2:8080"], ":8080"),
+        (["10.0.1.7:8080", "10.0.2.7:8080"], ":8080"),
+        (["localhost:8081", "localhost:8082"], ""),
+        (["b-1.pulsar.svc:8080"], ""),
+        (["x.pulsar:8080", "pulsar:8080"], ":8080"),
+        ([], ""),
+    ],
+)
+def test_brokers_are_shown_without_what_all_their_names_share(brokers: list[str], suffix: str) -> None:
+    assert shared_suffix(brokers) == suffix
+
+
+def test_every_broker_threshold_and_figure_stands_in_the_drawing() -> None:
+    svg = usage_chart(skewed_inputs().page().brokers, 400, 200)
+    words = {element.text for element in ElementTree.fromstring(svg).iter("text")}
+    assert {"pulsar-broker-1", "91\u00a0% → 44\u00a0%", "51\u00a0%", "overloaded", "mean + 15 %"} <= words
+
+
+def test_hostile_names_leave_the_drawing_well_formed() -> None:
+    root = ElementTree.fromstring(usage_chart(hostile_inputs().page().brokers, 400, 200))
+    assert "script" not in {element.tag for element in root.iter()}
+
+
+def test_the_drawing_refers_to_nothing_outside() -> None:
+    assert "http" not in usage_chart(skewed_inputs().page().brokers, 400, 200)

@@ -1,0 +1,28 @@
+"""The steps as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from pulsar_advisor.reporting.csv import COLUMNS, render_csv
+from unit.reporting.skewed import QUARTERS, balanced_inputs, hostile_inputs, skewed_inputs
+
+
+def test_each_step_is_a_line_with_the_plans_figures() -> None:
+    inputs = skewed_inputs()
+    rows = list(csv.DictReader(io.StringIO(render_csv(inputs.page()))))
+    assert [row["step"] for row in rows] == [step.id for step in inputs.plans[0].steps]
+    first = inputs.plans[0].steps[0]
+    assert float(rows[0]["msg_rate_per_s"]) == first.expect.msg_rate_per_s
+    assert float(rows[0]["source_usage_after_ratio"]) == first.predicted.brokers[first.source]
+    assert (rows[0]["bundle"], rows[2]["executable"]) == (QUARTERS[0], "false")
+
+
+def test_no_steps_is_a_header_alone() -> None:
+    assert render_csv(balanced_inputs().page()) == ",".join(COLUMNS) + "\n"
+
+
+def test_a_name_is_no_formula() -> None:
+    (row,) = csv.DictReader(io.StringIO(render_csv(hostile_inputs().page())))
+    assert row["namespace"] == "'=cmd()/b"

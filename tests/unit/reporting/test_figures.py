@@ -1,0 +1,69 @@
+"""Figures and names in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.reporting.figures import change, count, message_rate, percent, plain, sentence, throughput
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "text"),
+    [
+        (0.0, "0 B/s"),
+        (999.4, "999 B/s"),
+        (999.6, "1.00 kB/s"),
+        (12_345.0, "12.3 kB/s"),
+        (104_000_000.0, "104 MB/s"),
+        (2_500_000_000_000.0, "2,500 GB/s"),
+        (None, "unknown"),
+    ],
+)
+def test_throughput_has_three_digits_and_decimal_units(bytes_per_s: float | None, text: str) -> None:
+    assert throughput(bytes_per_s).replace("\u00a0", " ") == text
+
+
+@pytest.mark.parametrize(("rate", "text"), [(0.0, "0 msg/s"), (3.14, "3.1 msg/s"), (12_345.6, "12,346 msg/s")])
+def test_small_message_rates_keep_a_decimal(rate: float, text: str) -> None:
+    assert message_rate(rate).replace("\u00a0", " ") == text
+
+
+def test_a_missing_ratio_is_unknown() -> None:
+    assert (percent(0.7134), percent(None)) == ("71.3\u00a0%", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (0.71, 0.55, "falls from 71 % to 55 %"),
+        (0.55, 0.71, "rises from 55 % to 71 %"),
+        (0.712, 0.709, "falls from 71.2 % to 70.9 %"),
+        (0.7121, 0.7119, "stays at 71.2 %"),
+        (None, 0.5, "can't be predicted"),
+    ],
+)
+def test_a_change_takes_the_digits_it_needs(before: float | None, after: float, text: str) -> None:
+    assert change(before, after).replace("\u00a0", " ") == text
+
+
+def test_a_count_agrees_with_its_noun() -> None:
+    assert (count(1, "step"), count(1234, "step")) == ("1\u00a0step", "1,234\u00a0steps")
+
+
+def test_a_sentence_gets_one_full_stop() -> None:
+    assert (sentence("Done"), sentence("Done.")) == ("Done.", "Done.")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("täglich/ünï", "täglich/ünï"),
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("a\nb", "a\\nb"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\ud800b", "a\\ud800b"),
+        ("1\u00a0bundle", "1\u00a0bundle"),
+    ],
+)
+def test_what_is_not_printable_is_written_out(name: str, shown: str) -> None:
+    assert plain(name) == shown

@@ -1,0 +1,209 @@
+"""What a reader of the HTML page sees, and what the page can't be made to do."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.reporting.figures import percent
+from pulsar_advisor.reporting.html import render_html
+from unit.reporting.reading import Reading, read
+from unit.reporting.skewed import (
+    BROKERS,
+    QUARTERS,
+    Inputs,
+    balanced_inputs,
+    check,
+    hostile_inputs,
+    huge_inputs,
+    recommendation_of,
+    skewed_inputs,
+    validation_of,
+)
+
+
+@pytest.fixture(scope="module")
+def inputs() -> Inputs:
+    return skewed_inputs()
+
+
+@pytest.fixture(scope="module")
+def html(inputs: Inputs) -> str:
+    return render_html(inputs.page())
+
+
+@pytest.fixture(scope="module")
+def reading(html: str) -> Reading:
+    return read(html)
+
+
+def test_the_headline_is_the_verdict(inputs: Inputs, reading: Reading) -> None:
+    assert inputs.page().verdict.headline.replace("\u00a0", " ") in reading.text
+
+
+def test_every_broker_has_the_plans_usage_before_and_after(inputs: Inputs, reading: Reading) -> None:
+    predicted = inputs.plans[0].predicted
+    for broker in BROKERS:
+        _, before, after, *_ = reading.row(broker)
+        assert before == percent(predicted.before.brokers[broker].usage_ratio)
+        assert after == percent(predicted.after.brokers[broker].usage_ratio)
+
+
+def test_the_commands_name_the_advised_plan_and_its_digest(inputs: Inputs, reading: Reading) -> None:
+    plan = inputs.plans[0]
+    assert f"--digest {digest_of(plan)}" in reading.text
+    assert f"approve data/plans/cluster=test/snapshot={plan.snapshot}/{plan.file_name}" in reading.text
+
+
+def test_a_link_to_a_step_leads_somewhere(reading: Reading) -> None:
+    ids = {attributes["id"] for _, attributes in reading.elements if "id" in attributes}
+    links = {attributes["href"] for _, attributes in reading.elements if "href" in attributes}
+    assert {"#step-001", "#step-002", "#step-004"} <= links
+    assert {link.removeprefix("#") for link in links} <= ids
+
+
+def test_no_two_elements_share_an_id(reading: Reading) -> None:
+    ids = [attributes["id"] for _, attributes in reading.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_step_that_cant_be_carried_out_says_why(reading: Reading) -> None:
+    assert "Can't be carried out: nobody owns the bundle." in reading.text
+
+
+def test_a_split_stands_apart_with_its_children(inputs: Inputs, reading: Reading) -> None:
+    split = inputs.plans[0].steps[-1]
+    assert "Splits cannot be undone" in reading.text
+    topics = [int(reading.row(child)[1]) for child in split.children]
+    assert sum(topics) == split.expect.topics
+
+
+def test_the_chart_is_described_in_words(reading: Reading) -> None:
+    described = [attributes["aria-label"] for _, attributes in reading.elements if attributes.get("role") == "img"]
+    (words,) = described
+    assert f"Highest before: {BROKERS[0]} at 91.0\u00a0%" in words
+
+
+def test_a_dynamic_or_what_if_value_stands_before_the_defaults(reading: Reading) -> None:
+    keys = [row[0] for row in reading.rows if row and row[0].startswith(("loadBalancer", "default"))]
+    assert keys[:2] == ["loadBalancerBrokerThresholdShedderPercentage", "loadBalancerNamespaceBundleMaxMsgRate"]
+
+
+def test_what_could_not_be_evaluated_is_not_called_failed(reading: Reading) -> None:
+    results = {
+        row[2].split("  ")[0].strip(): row[0] for row in reading.rows if row and row[0] in ("failed", "not evaluated")
+    }
+    assert list(results.values()) == ["not evaluated", "failed"]
+    assert "column bandwidth_out_limit is missing" in reading.text
+
+
+def test_the_page_loads_nothing_and_runs_nothing(reading: Reading) -> None:
+    assert_harmless(reading)
+    policy = next(a["content"] for _, a in reading.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_names_from_the_cluster_stay_text() -> None:
+    reading = read(render_html(hostile_inputs().page()))
+    assert_harmless(reading)
+    assert "<script>alert(1)</script>" in reading.text
+    assert "</style><img src=x onerror=alert(1)>" in reading.text
+
+
+def test_characters_that_reverse_or_erase_text_are_written_out() -> None:
+    html = render_html(hostile_inputs().page())
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x0b-\x1f\x7f]", html)
+    assert "\\u202e" in html
+
+
+def test_an_answer_of_nothing_says_why_and_offers_no_command() -> None:
+    reading = read(render_html(balanced_inputs().page()))
+    assert "Do nothing: no strategy would act on these figures." in reading.text
+    assert "No broker is above 85 %: the highest is at" in reading.text
+    assert "pulsar-advisor approve" not in reading.text
+
+
+def test_without_any_plan_the_page_says_that_usage_is_not_known() -> None:
+    inputs = replace(
+        balanced_inputs(), plans=(), recommendation=recommendation_of((), errors={"ThresholdShedder": "no"})
+    )
+    reading = read(render_html(inputs.page()))
+    assert "No strategy gave a plan, so usage before and after is not known here." in reading.text
+    assert "Could not be judged: no" in reading.text
+
+
+def test_data_that_must_not_be_used_give_no_advice(inputs: Inputs) -> None:
+    overlap = check("bundles.ranges_tile", "Bundles cover the ring", severity="critical", success=False)
+    reading = read(render_html(replace(inputs, validation=validation_of(overlap)).page()))
+    assert "No advice: the data must not be used. Bundles cover the ring" in reading.text
+    assert "pulsar-advisor approve" not in reading.text
+
+
+def test_the_order_of_the_answers_does_not_change_the_page(inputs: Inputs, html: str) -> None:
+    shuffled = random.Random(5).sample(inputs.outcomes, len(inputs.outcomes))
+    assert render_html(replace(inputs, outcomes=shuffled).page()) == html
+
+
+def test_drift_has_its_section_only_where_there_is_something_to_compare_with(inputs: Inputs) -> None:
+    page = inputs.page()
+    assert "Drift" not in read(render_html(page)).text
+    assert "1 broker was added" in read(render_html(replace(page, drift=("1 broker was added",)))).text
+    assert "Nothing changed." in read(render_html(replace(page, drift=()))).text
+
+
+def test_a_thousand_brokers_and_a_hundred_thousand_bundles_stay_readable() -> None:
+    html = render_html(huge_inputs().page())
+    reading = read(html)
+    assert len(html) < 1_000_000
+    assert "40 of 1,000\u00a0brokers shown" in html
+    assert "200 of 500\u00a0unloads shown" in html
+    assert "more with less load" in reading.text
+    assert len(reading.rows) < 2_000
+
+
+def test_the_bundles_that_make_a_broker_hot_come_with_their_share(inputs: Inputs, reading: Reading) -> None:
+    state = inputs.state
+    largest = reading.row(f"shop/orders/{QUARTERS[2]}")
+    of_broker = (state.bundles.traffic[6, :2].sum()) / state.brokers.traffic[0, :2].sum()
+    assert state.bundle_name(6) == f"shop/orders/{QUARTERS[2]}"
+    assert largest[2] == percent(of_broker)
+
+
+_TAGS = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "header",
+        "main",
+        "section",
+        "nav",
+        "a",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+    ),
+    *("p", "div", "span", "b", "em", "br", "code", "pre", "ul", "li", "dl", "dt", "dd", "figure", "figcaption"),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary"),
+    *("svg", "g", "path", "line", "text", "rect", "defs", "clippath", "tspan"),
+}
+
+
+def assert_harmless(reading: Reading) -> None:
+    """Only elements that show something, nothing that loads, runs or leads out of the page."""
+    assert {tag for tag, _ in reading.elements} <= _TAGS
+    for tag, attributes in reading.elements:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "srcset", "action", "data")]
+        assert attributes.get("href", "#").startswith("#")
+        assert re.fullmatch(r"(--of: \d+\.\d%)?", attributes.get("style", "")), (tag, attributes["style"])
+        if tag != "svg":
+            assert not any(name.startswith("xmlns") for name in attributes)
+    assert not re.search(r"url\(|@import|expression|//", "".join(reading.styles))

@@ -1,0 +1,33 @@
+"""The report for programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from pulsar_advisor.reporting.json import report_json
+from unit.reporting.skewed import balanced_inputs, hostile_inputs, skewed_inputs
+
+
+def test_the_document_is_json_and_names_its_schema() -> None:
+    for inputs in (skewed_inputs(), balanced_inputs(), hostile_inputs()):
+        document = report_json(inputs.page())
+        assert json.loads(json.dumps(document, allow_nan=False)) == document
+        assert document["schema"] == "pulsar-advisor/report/1"
+
+
+def test_it_holds_the_plans_own_figures_and_names() -> None:
+    inputs = skewed_inputs()
+    document = report_json(inputs.page())
+    forecast = inputs.plans[0].predicted.after.brokers
+    assert {row["id"]: row["after_ratio"] for row in document["brokers"]["rows"]} == {
+        broker: row.usage_ratio for broker, row in forecast.items()
+    }
+    assert document["unloads"]["shown"][0]["step"]["id"] == "step-001"
+
+
+def test_a_figure_that_is_not_finite_is_null() -> None:
+    page = skewed_inputs().page()
+    row = replace(page.brokers.rows[0], msg_rate_per_s=float("nan"))
+    document = report_json(replace(page, brokers=replace(page.brokers, rows=(row,))))
+    assert document["brokers"]["rows"][0]["msg_rate_per_s"] is None

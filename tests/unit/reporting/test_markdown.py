@@ -1,0 +1,54 @@
+"""The report as Markdown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pulsar_advisor.reporting.markdown import code, render_markdown, text
+from unit.reporting.skewed import QUARTERS, balanced_inputs, hostile_inputs, skewed_inputs
+
+
+def test_it_opens_with_the_verdict() -> None:
+    page = skewed_inputs().page()
+    assert render_markdown(page).startswith(f"# {page.verdict.headline}\n")
+
+
+def test_all_rows_of_a_table_have_the_width_of_its_head() -> None:
+    for document in (render_markdown(skewed_inputs().page()), render_markdown(hostile_inputs().page())):
+        for table in re.findall(r"(?:^\|.*\n)+", document, re.MULTILINE):
+            widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+            assert len(widths) == 1, table
+
+
+def test_steps_and_splits_have_tables_of_their_own() -> None:
+    document = render_markdown(skewed_inputs().page())
+    assert "## Unloads" in document
+    assert "## Splits (can't be undone)" in document
+    assert f"| step-001 | `shop/orders/{QUARTERS[0]}` |" in document
+
+
+def test_without_advice_there_are_no_steps_and_no_commands() -> None:
+    document = render_markdown(balanced_inputs().page())
+    assert "## Unloads" not in document
+    assert "pulsar-advisor" not in document
+
+
+@pytest.mark.parametrize(
+    ("value", "escaped"),
+    [
+        ("range_equally_divide of 0x00_0x40", "range_equally_divide of 0x00_0x40"),
+        ("_x_ *y*", "\\_x\\_ \\*y\\*"),
+        ("[a](http://b)", "\\[a\\](http:\\//b)"),
+        ("<b>&amp;|", "\\<b\\>\\&amp;\\|"),
+        ("a\nb", "a\\\\nb"),
+    ],
+)
+def test_sentences_hold_no_markup(value: str, escaped: str) -> None:
+    assert text(value) == escaped
+
+
+@pytest.mark.parametrize(("value", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a|b", "`a\\|b`")])
+def test_names_are_code_whatever_they_hold(value: str, span: str) -> None:
+    assert code(value) == span

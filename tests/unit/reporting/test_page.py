@@ -1,0 +1,71 @@
+"""How a page is put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.plan import digest_of
+from unit.reporting.skewed import balanced_inputs, quiet_plan, recommendation_of, skewed_inputs, skewed_settings
+
+
+def test_an_advised_plan_that_is_not_there_is_an_error_that_names_it() -> None:
+    inputs = skewed_inputs()
+    with pytest.raises(StorageError, match=digest_of(inputs.plans[0])):
+        replace(inputs, plans=inputs.plans[1:]).page()
+
+
+def test_where_nothing_is_advised_the_clusters_own_combination_speaks() -> None:
+    inputs = balanced_inputs()
+    plans = tuple(reversed(inputs.plans))
+    page = replace(inputs, plans=plans, recommendation=recommendation_of(plans)).page()
+    assert "ThresholdShedder:" in page.verdict.headline
+
+
+def test_combinations_stand_advice_first_and_those_without_a_plan_last() -> None:
+    rows = skewed_inputs().page().combinations
+    assert [row.shedder for row in rows] == [
+        "ThresholdShedder",
+        "OverloadShedder",
+        "UniformLoadShedder",
+        "TransferShedder",
+    ]
+    assert [row.advised for row in rows] == [True, False, False, False]
+    assert [row.configured for row in rows] == [True, False, False, False]
+
+
+def test_findings_stand_by_severity() -> None:
+    findings = [("info", "c"), ("critical", "a"), ("warning", "b")]
+    inputs = balanced_inputs()
+    page = replace(inputs, recommendation=recommendation_of(inputs.plans, findings=findings)).page()
+    assert [finding.sentence for finding in page.findings] == ["a", "b", "c"]
+
+
+def test_settings_stand_by_origin_and_overrides_are_marked() -> None:
+    rows = skewed_inputs().page().settings
+    assert [row.origin for row in rows[:3]] == ["what-if", "dynamic", "runtime"]
+    assert [row.key for row in rows if row.overrides] == [
+        "loadBalancerBrokerThresholdShedderPercentage",
+        "loadBalancerNamespaceBundleMaxMsgRate",
+    ]
+
+
+def test_the_provenance_names_snapshot_digest_manifest_and_release() -> None:
+    inputs = skewed_inputs()
+    facts = {fact.label: fact.value for fact in inputs.page().provenance}
+    assert facts["Snapshot"] == inputs.state.snapshot
+    assert facts["Plan digest"] == digest_of(inputs.plans[0])
+    assert facts["Manifest SHA-256"] == inputs.recommendation["manifest_sha256"]
+    assert facts["Pulsar Rebalance Advisor"] == "0.1.0"
+
+
+def test_a_plan_without_steps_counts_as_nothing_to_do() -> None:
+    inputs = balanced_inputs()
+    plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", "all is well")
+    recommendation = recommendation_of((plan,))
+    recommendation["advice"]["digest"] = digest_of(plan)
+    page = replace(inputs, plans=(plan,), recommendation=recommendation).page()
+    assert page.verdict.kind == "nothing"
+    assert page.unloads.total == 0

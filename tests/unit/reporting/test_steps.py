@@ -1,0 +1,32 @@
+"""The steps of a plan with their effects."""
+
+from __future__ import annotations
+
+from pulsar_advisor.reporting.steps import step_lists
+from unit.reporting.skewed import BROKERS, skewed_inputs
+
+
+def test_each_step_starts_from_where_the_one_before_it_ended() -> None:
+    inputs = skewed_inputs()
+    unloads, _ = step_lists(inputs.state, inputs.plans[0])
+    before = inputs.plans[0].predicted.before.brokers[BROKERS[0]].usage_ratio
+    usage = [(effect.before_ratio, effect.after_ratio) for view in unloads.shown for effect in view.effects[:1]]
+    assert usage[0][0] == before
+    assert usage[0][1] == usage[1][0]
+    assert usage[1][1] == inputs.plans[0].predicted.after.brokers[BROKERS[0]].usage_ratio
+
+
+def test_a_split_shares_out_the_topics_and_the_load_of_its_bundle() -> None:
+    inputs = skewed_inputs()
+    _, splits = step_lists(inputs.state, inputs.plans[0])
+    (view,) = splits.shown
+    assert [child.range for child in view.children] == list(view.step.children)
+    assert all(child.topics for child in view.children)
+    assert round(sum(child.msg_rate_per_s for child in view.children), 6) == round(
+        view.step.expect.msg_rate_per_s or 0.0, 6
+    )
+
+
+def test_without_an_advised_plan_there_are_no_steps() -> None:
+    unloads, splits = step_lists(skewed_inputs().state, None)
+    assert (unloads.total, splits.total) == (0, 0)

@@ -1,0 +1,52 @@
+"""The verdict on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from pulsar_advisor.reporting.terminal import render_terminal
+from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
+
+
+def printed(inputs: Inputs, *, terminal: bool = False) -> str:
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=80, _environ={"TERM": "xterm"})
+    render_terminal(inputs.page(), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_first_line_is_the_verdict() -> None:
+    inputs = skewed_inputs()
+    assert printed(inputs).splitlines()[0] == inputs.page().verdict.headline
+
+
+def test_the_three_findings_that_matter_are_there() -> None:
+    inputs = skewed_inputs()
+    inputs.recommendation["findings"].append({"severity": "info", "sentence": "a fourth"})
+    lines = [line for line in printed(inputs).splitlines() if line.startswith("Finding")]
+    assert len(lines) == 3
+    assert "shop/orders carries two thirds" in lines[0]
+
+
+def test_the_next_command_can_be_pasted() -> None:
+    inputs = skewed_inputs()
+    assert printed(inputs).endswith(inputs.page().verdict.commands[0].continued + "\n")
+
+
+def test_it_is_short() -> None:
+    assert len(printed(skewed_inputs()).splitlines()) <= 16
+    assert len(printed(balanced_inputs()).splitlines()) <= 5
+
+
+def test_colours_are_for_terminals() -> None:
+    assert "\x1b" not in printed(skewed_inputs())
+    assert "\x1b[" in printed(skewed_inputs(), terminal=True)
+
+
+def test_names_send_nothing_to_the_terminal_and_are_no_markup() -> None:
+    text = printed(hostile_inputs())
+    assert "\x1b" not in text
+    assert "\\x1b[31m" in text
+    assert "\u202e" not in text

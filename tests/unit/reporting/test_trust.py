@@ -1,0 +1,47 @@
+"""Checks and coverage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.reporting.trust import EXCLUDED_SHOWN, trust_of
+from unit.reporting.skewed import check, recommendation_of, validation_of
+
+
+def covering(**coverage: Any) -> dict[str, Any]:
+    whole = {"judged_ratio": 1.0, "excluded_brokers": [], "excluded_namespaces": [], "excluded_bundles": 0}
+    return {**recommendation_of(()), "coverage": {**whole, **coverage}}
+
+
+def test_failed_checks_stand_by_severity() -> None:
+    results = [check(f"t.{severity}", severity, severity=severity, success=False) for severity in ("info", "critical")]
+    assert [row.severity for row in trust_of(validation_of(*results), covering()).failed] == ["critical", "info"]
+
+
+def test_a_check_that_could_not_run_is_neither_failed_nor_passed() -> None:
+    trust = trust_of(validation_of(check("t.c", "T", success=False, error="no such column")), covering())
+    assert (len(trust.failed), len(trust.not_evaluated), len(trust.passed)) == (0, 1, 0)
+
+
+def test_long_lists_of_excluded_names_are_cut_and_counted() -> None:
+    names = [f"b{number}" for number in range(100)]
+    (row,) = trust_of(validation_of(check("t.c", "T", success=False, excluded=names)), covering()).failed
+    assert (len(row.excluded), row.excluded_total) == (EXCLUDED_SHOWN, 100)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "sentence"),
+    [
+        ({}, "All of the load could be judged."),
+        ({"judged_ratio": None}, "What share of the load could be judged is not known."),
+        (
+            {"judged_ratio": 0.9, "excluded_brokers": ["b"], "excluded_bundles": 3},
+            "10.0 % of the load could not be judged. Left out: 1 broker, 3 bundles.",
+        ),
+    ],
+)
+def test_coverage_says_what_share_could_not_be_judged(coverage: dict[str, Any], sentence: str) -> None:
+    found = trust_of(validation_of(), covering(**coverage)).coverage.sentence
+    assert found.replace("\u00a0", " ") == sentence

@@ -1,0 +1,146 @@
+"""The sentence at the top of the page, and the commands below it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.planning.proposal import Move
+from pulsar_advisor.reporting.verdict import Verdict
+from unit.reporting.skewed import (
+    BROKERS,
+    QUARTERS,
+    Inputs,
+    balanced_inputs,
+    bundle_row,
+    make_plan,
+    quiet_plan,
+    recommendation_of,
+    skewed_inputs,
+    skewed_settings,
+    skewed_state,
+)
+
+
+def verdict_on(plan: Plan, inputs: Inputs | None = None, *, advised: bool = True, root_url: str = "data") -> Verdict:
+    """The verdict on one plan, advised whatever it is worth."""
+    inputs = inputs or skewed_inputs()
+    recommendation = recommendation_of((plan,))
+    row = recommendation["combinations"][0]
+    if advised:
+        recommendation["advice"] = {"plan": row["plan"], "digest": row["digest"], "sentence": ""}
+    inputs = replace(inputs, plans=(plan,), recommendation=recommendation)
+    return inputs.page(root_url=root_url).verdict
+
+
+def move(bundle: str, source: int, destination: int) -> Move:
+    return Move(bundle_row(skewed_state(), bundle), source, destination, "because", near_tie=False)
+
+
+def plan_of(*moves: Move, splits: tuple[SplitDecision, ...] = ()) -> Plan:
+    return make_plan(skewed_state(), skewed_settings(), moves=moves, splits=splits)
+
+
+def headline(verdict: Verdict) -> str:
+    return verdict.headline.replace("\u00a0", " ")
+
+
+def test_one_source_is_named_with_its_own_usage_and_what_is_then_the_highest() -> None:
+    assert headline(skewed_inputs().page().verdict) == (
+        f"Unload 2 bundles from {BROKERS[0]}: its usage falls from 91 % to 44 %; the highest of all brokers is then "
+        "54 %. Then split 1 bundle of shop/orders, which can't be undone."
+    )
+
+
+def test_a_source_that_stays_the_busiest_needs_one_clause() -> None:
+    small = plan_of(move(f"shop/payments/{QUARTERS[3]}", 0, 3))
+    assert headline(verdict_on(small)) == f"Unload 1 bundle from {BROKERS[0]}: its usage falls from 91 % to 79 %."
+
+
+def test_several_sources_are_counted() -> None:
+    verdict = verdict_on(
+        plan_of(
+            move(f"shop/orders/{QUARTERS[0]}", 0, 3),
+            move(f"shop/orders/{QUARTERS[1]}", 0, 2),
+            move(f"shop/payments/{QUARTERS[0]}", 1, 2),
+        )
+    )
+    assert headline(verdict).startswith(
+        f"Unload 3 bundles (2 from {BROKERS[0]}, 1 from {BROKERS[1]}): the highest usage"
+    )
+
+
+def test_a_split_alone_is_said_to_move_nothing() -> None:
+    hot = bundle_row(skewed_state(), f"shop/orders/{QUARTERS[2]}")
+    verdict = verdict_on(plan_of(splits=(SplitDecision(hot, "range_equally_divide", (0xA0000000,), "too many"),)))
+    assert headline(verdict) == (
+        "Split 1 bundle of shop/orders, which can't be undone. A split by itself moves no load."
+    )
+    assert "--splits" in verdict.commands[0].lines[-1]
+
+
+def test_the_confidence_is_that_of_the_least_certain_executable_step() -> None:
+    verdict = skewed_inputs().page().verdict
+    assert verdict.confidence == "low"
+    assert {tally.text: tally.number for tally in verdict.confidences} == {"high": 2, "low": 1}
+
+
+def test_steps_that_cant_be_carried_out_are_counted_by_reason() -> None:
+    (obstacle,) = skewed_inputs().page().verdict.not_executable
+    assert (obstacle.text, obstacle.number) == ("nobody owns the bundle", 1)
+
+
+def test_a_maximum_that_does_not_fall_has_to_be_accepted() -> None:
+    verdict = verdict_on(plan_of(move(f"shop/payments/{QUARTERS[0]}", 1, 0)))
+    assert "rises from 91" in verdict.warnings[0]
+    assert "--accept-worse" in verdict.commands[0].lines[-1]
+
+
+def test_a_broker_lifted_over_the_overload_threshold_has_to_be_accepted() -> None:
+    both = (f"shop/orders/{QUARTERS[0]}", f"shop/orders/{QUARTERS[2]}")
+    verdict = verdict_on(plan_of(*(move(bundle, 0, 3) for bundle in both)))
+    (warning,) = verdict.warnings
+    assert warning.startswith(f"{BROKERS[3]} is lifted over the overload threshold of 85")
+
+
+def test_a_plan_that_only_helps_asks_for_no_consent() -> None:
+    verdict = verdict_on(plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3)))
+    assert verdict.warnings == ()
+    assert "--accept-worse" not in verdict.commands[0].lines[-1]
+    assert "--splits" not in verdict.commands[0].lines[-1]
+
+
+def test_a_command_survives_any_root() -> None:
+    verdict = verdict_on(plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3)), root_url="it's here; rm")
+    words = shlex.split(verdict.commands[0].continued)
+    assert words[:2] == ["pulsar-advisor", "approve"]
+    assert words[2].startswith("it's here; rm/plans/cluster=test/")
+    assert words[words.index("--root") + 1] == "it's here; rm"
+
+
+def test_wishes_that_cant_be_carried_out_are_not_called_balance() -> None:
+    unowned = move(f"public/default/{QUARTERS[2]}", 0, 2)
+    verdict = verdict_on(plan_of(unowned), advised=False)
+    assert verdict.kind == "not_executable"
+    assert headline(verdict) == (
+        "Nothing can be done: ThresholdShedder would unload 1 bundle, but nobody owns the bundle."
+    )
+    assert verdict.commands == ()
+
+
+def test_nothing_to_do_comes_with_the_reason_of_the_clusters_own_shedder() -> None:
+    verdict = balanced_inputs().page().verdict
+    assert verdict.kind == "nothing"
+    assert headline(verdict) == (
+        "Do nothing: no strategy would act on these figures. ThresholdShedder: No broker is more than 15 % above the "
+        "mean of 48.1 %: the highest is at 55.0 %."
+    )
+
+
+def test_a_reason_the_advice_already_gives_is_not_repeated() -> None:
+    plan = quiet_plan(skewed_state(), skewed_settings(), "ThresholdShedder", "All is well.")
+    assert headline(verdict_on(plan, advised=False)) == (
+        "Do nothing: no strategy would act on these figures. All is well."
+    )
