@@ -96,6 +96,7 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "broker_time_averages": Surface(
         f"broker string, modifiedAt bigint, document struct<{_BROKER_AVERAGES}>", ("broker", "modifiedAt", "document")
     ),
+    "resource_quotas": Surface("bundle string, modifiedAt bigint", ("bundle",)),
     "leader": Surface("source string, broker string", ("source",)),
 }
 

@@ -1,0 +1,75 @@
+"""The checks as the suites under `expectations/` define them: one JSON suite of Great Expectations a table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Literal
+
+Severity = Literal["critical", "warning", "info"]
+Scope = Literal["cluster", "broker", "namespace", "bundle"]
+
+TABLES: Final = ("brokers", "bundles", "namespaces", "problems", "settings", "topics")
+"""Tables that have a suite."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One expectation: what it says about a table, and what a failure of it means to an operator."""
+
+    table: str
+    code: str
+    title: str
+    """What holds when the check passes."""
+    reason: str
+    """What goes wrong in advice when it doesn't."""
+    action: str
+    """What an operator does about it."""
+    scope: Scope
+    """What a failing row is confined to; rows of a failed warning below `cluster` get no step."""
+    severity: Severity
+    expectation: str
+    """Type of the expectation and its arguments, as in the suite."""
+
+    @property
+    def name(self) -> str:
+        """`<table>.<code>`, by which results name the check."""
+        return f"{self.table}.{self.code}"
+
+
+@cache
+def suites() -> Mapping[str, Mapping[str, Any]]:
+    """Table -> its suite, as in the file."""
+    return {table: json.loads(_content(table)) for table in TABLES}
+
+
+@cache
+def checks() -> tuple[Check, ...]:
+    """All checks in the order of the suites."""
+    return tuple(
+        Check(
+            table=table,
+            code=expectation["meta"]["code"],
+            title=expectation["meta"]["title"],
+            reason=expectation["meta"]["reason"],
+            action=expectation["meta"]["action"],
+            scope=expectation["meta"]["scope"],
+            severity=expectation["severity"],
+            expectation=f"{expectation['type']} {json.dumps(expectation['kwargs'], sort_keys=True)}",
+        )
+        for table, suite in suites().items()
+        for expectation in suite["expectations"]
+    )
+
+
+def suites_sha256() -> str:
+    """SHA-256 of all suites, files in the order of `TABLES`."""
+    return hashlib.sha256(b"".join(_content(table) for table in TABLES)).hexdigest()
+
+
+def _content(table: str) -> bytes:
+    return (resources.files("pulsar_advisor.quality") / "suites" / f"{table}.json").read_bytes()

@@ -1,0 +1,161 @@
+"""Whether a snapshot's tables can be trusted: the suites, run by Great Expectations on Spark, as one result file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
+from pulsar_advisor.quality.facts import facts
+from pulsar_advisor.storage import RESULT, Root, read_json, write_json
+from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.state import settings_inputs
+
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "brokers": ("broker",),
+    "bundles": ("namespace", "bundle"),
+    "namespaces": ("namespace",),
+    "problems": ("surface", "path", "broker", "detail"),
+    "settings": ("origin", "broker", "key"),
+    "topics": ("namespace", "topic"),
+}
+"""What names a failing row of each table."""
+
+_EXAMPLES: Final = 5
+
+_CONFINABLE_ROWS: Final = 100_000
+"""A check that fails for more rows than this isn't confined to brokers, namespaces or bundles: it becomes critical."""
+
+_REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
+_REPORT_INTERVAL_DEFAULT_MINUTES: Final = 15
+_REPORT_SLACK_MINUTES: Final = 1
+
+
+def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
+    """Run every check; returns the content of `validation/…/result.json`.
+
+    A snapshot that was validated before is left as it is. Raises `UsageError` if it wasn't normalized, `StorageError`
+    if it was validated by other suites. Whether the data may be used is in the result: `success`.
+    """
+    tables = read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
+    path = root.folder("validation", snapshot) / RESULT
+    if path.exists():
+        return _existing_result(path, tables["manifest_sha256"])
+    frames = facts(spark, root, snapshot)
+    parameters = {"oldest_report_minutes": _oldest_report_minutes(root, snapshot)}
+    results = [result for table, suite in suites().items() for result in _run(frames[table], table, suite, parameters)]
+    document = {
+        "schema": VALIDATION_RESULT_SCHEMA,
+        "cluster": root.cluster,
+        "snapshot": snapshot,
+        "manifest_sha256": tables["manifest_sha256"],
+        "suites_sha256": suites_sha256(),
+        "success": all(result["success"] for result in results if result["severity"] == "critical"),
+        "results": results,
+    }
+    write_json(path, document)
+    return document
+
+
+def _existing_result(path: Any, manifest_sha256: str) -> dict[str, Any]:
+    result = read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])
+    if (result["manifest_sha256"], result["suites_sha256"]) != (manifest_sha256, suites_sha256()):
+        raise StorageError(
+            f"{path} was made from another manifest or with other checks than this release has; plans may rest on it, "
+            "so it is not replaced: remove it to validate again"
+        )
+    return result
+
+
+def _oldest_report_minutes(root: Root, snapshot: str) -> int:
+    """How old a load report may be: brokers write one at least every interval, checking it every few seconds."""
+    _, runtime, dynamic = settings_inputs(root, snapshot)
+    text = dynamic.get(_REPORT_INTERVAL, runtime.get(_REPORT_INTERVAL, ""))
+    interval = int(text) if text.isdecimal() else _REPORT_INTERVAL_DEFAULT_MINUTES
+    return interval + _REPORT_SLACK_MINUTES
+
+
+def _run(frame: DataFrame, table: str, suite: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Results of one suite in its order; the failing rows are fetched in a second pass, for failing checks only."""
+    import great_expectations as gx
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    batch = (
+        context.data_sources.add_spark("tables")
+        .add_dataframe_asset(table)
+        .add_batch_definition_whole_dataframe("snapshot")
+        .get_batch({"dataframe": frame})
+    )
+
+    def outcomes(codes: Iterable[str], result_format: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        wanted = set(codes)
+        chosen = [expectation for expectation in suite["expectations"] if expectation["meta"]["code"] in wanted]
+        if not chosen:
+            return {}
+        result = batch.validate(
+            gx.ExpectationSuite(name=table, expectations=chosen),
+            result_format=result_format,
+            expectation_parameters=dict(parameters),
+        )
+        # Results don't come in the order of the suite.
+        return {one.expectation_config.meta["code"]: one.to_json_dict() for one in result.results}
+
+    mine = [check for check in checks() if check.table == table]
+    judged = outcomes((check.code for check in mine), {"result_format": "BASIC", "partial_unexpected_count": 0})
+    failed = [
+        check.code
+        for check in mine
+        if not judged[check.code]["success"]
+        and _error(judged[check.code]) is None
+        and _failed_rows(judged[check.code]) <= _CONFINABLE_ROWS
+    ]
+    detailed = outcomes(failed, {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])})
+    return [_result(check, judged[check.code], detailed.get(check.code)) for check in mine]
+
+
+def _result(check: Check, judged: Mapping[str, Any], detailed: Mapping[str, Any] | None) -> dict[str, Any]:
+    error = _error(judged)
+    failed_rows = 0 if judged["success"] or error else _failed_rows(judged)
+    rows = _rows(detailed) if detailed else []
+    everywhere = failed_rows > _CONFINABLE_ROWS
+    excludes = check.severity == "warning" and check.scope != "cluster" and not judged["success"]
+    return {
+        "check": check.name,
+        "severity": "critical" if error or (everywhere and excludes) else check.severity,
+        "scope": check.scope,
+        "success": bool(judged["success"]),
+        "title": check.title,
+        "reason": check.reason,
+        "action": check.action,
+        "failed_rows": failed_rows,
+        "examples": rows[:_EXAMPLES],
+        "excluded": sorted({row[check.scope] for row in rows if row.get(check.scope)}) if excludes else [],
+        "error": error,
+    }
+
+
+def _error(outcome: Mapping[str, Any]) -> str | None:
+    """What kept an expectation from being evaluated. The information is flat, or nested by metric where one raised."""
+    information = outcome.get("exception_info") or {}
+    nested = [information, *(value for value in information.values() if isinstance(value, Mapping))]
+    messages = [one.get("exception_message") or "no message" for one in nested if one.get("raised_exception")]
+    return " ".join(str(messages[0]).split())[:500] if messages else None
+
+
+def _failed_rows(outcome: Mapping[str, Any]) -> int:
+    """Failing rows of a row-wise expectation or of a query; one for a statement about the table as a whole."""
+    result = outcome["result"]
+    if "unexpected_count" in result:
+        return int(result["unexpected_count"])
+    is_query = outcome["expectation_config"]["type"] == "unexpected_rows_expectation"
+    return int(result["observed_value"]) if is_query else 1
+
+
+def _rows(outcome: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    result = outcome["result"]
+    rows = result.get("unexpected_index_list") or result.get("details", {}).get("unexpected_rows") or []
+    return sorted((dict(row) for row in rows), key=str)
