@@ -20,10 +20,11 @@ from pulsar_advisor.execution.preconditions import (
     expected_boundaries,
     foreign,
     malformed,
+    overload,
     stale,
 )
 from pulsar_advisor.execution.undo import undo_plan
-from pulsar_advisor.model.errors import ClusterUnreachable, Refused
+from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
 from pulsar_advisor.storage import write_file
 
@@ -112,7 +113,7 @@ def apply_plan(
         return _result("nothing_to_do", plan, finished.id, sentence, ledger.steps(finished.id))
     refusals = _refusals(plan, ledger, cluster, options, clock, runs)
     if options.dry_run:
-        return _dry_run(plan, cluster, options, tuple(refusals))
+        return _dry_run(plan, ledger, cluster, options, tuple(refusals))
     try:
         if reason := next(refusals, None):
             raise Refused(reason)
@@ -144,10 +145,10 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
     why = ""
     try:
         executor.carry_out()
-    except (Stop, ClusterUnreachable) as stop:
-        why = f": {stop}"
     except LeaseLost as lost:
         return _result("partial", plan, held.id, str(lost), ledger.steps(held.id))
+    except (Stop, AdvisorError) as stop:
+        why = f": {stop}"
     records = ledger.steps(held.id)
     confirmed = sum(record.state == "confirmed" for record in records.values())
     counted = f"{confirmed} of {len(records)} steps confirmed{why}"
@@ -194,14 +195,17 @@ def _refusals(
         yield f"the plan was made for the {plan.load_manager} load manager, and the cluster runs the {running} one"
 
 
-def _dry_run(plan: Plan, cluster: ClusterPort, options: ApplyOptions, refusals: tuple[str, ...]) -> ApplyResult:
+def _dry_run(
+    plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, refusals: tuple[str, ...]
+) -> ApplyResult:
     """What would be sent, and what speaks against it; later steps are checked as if the earlier ones were done."""
     results: list[StepResult] = []
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
+    accepts_worse = any(approval.accepts_worse for approval in ledger.approvals(digest_of(plan)))
     for step in () if any(malformed(plan)) else executable_steps(plan):
-        found, _ = look(cluster, step)
+        found, _ = look(cluster, ledger, plan, step)
         boundaries = found.boundaries
         for earlier in done:
             if earlier.action == "split" and earlier.namespace == step.namespace:
@@ -209,7 +213,10 @@ def _dry_run(plan: Plan, cluster: ClusterPort, options: ApplyOptions, refusals: 
         found = replace(found, boundaries=boundaries)
         if bundle_name(step) in owners:
             found = replace(found, owner=owners[bundle_name(step)], topics=max(found.topics, step.expect.topics))
-        changed = "; ".join(differences(step, expected_boundaries(step, done), step.source, found))
+        reasons = list(differences(step, expected_boundaries(step, done), step.source, found))
+        if not accepts_worse:
+            reasons += overload(plan, step, found.destination_usage_ratio)
+        changed = "; ".join(reasons)
         if changed and options.on_drift == "stop":
             changes.append(f"{step.id}, {bundle_name(step)}: {changed}")
         results.append(

@@ -9,15 +9,12 @@ from typing import Final
 
 from pulsar_advisor.execution.ledger import Ledger, Person
 from pulsar_advisor.execution.ledger_tables import Approval
+from pulsar_advisor.execution.preconditions import OVERLOADED_KEY, overloaded_ratio
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plan import Plan, digest_of
 
 VALID_FOR_S: Final = 4 * 3600
 """How long an approval stands unless said otherwise."""
-
-OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
-OVERLOADED_PERCENT: Final = 85.0
-"""Pulsar's default of that key, in every release."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,8 @@ def approve(
     """Record an approval of exactly this plan.
 
     `digest` is what the approver typed. Raises `Refused` if it isn't the plan's, if the policy forbids this approver,
-    or if the plan splits bundles or makes things worse and that was not allowed; `UsageError` if the time isn't positive.
+    or if the plan splits bundles or makes things worse and that was not allowed; `UsageError` for a time that isn't
+    positive.
     """
     if valid_for_s <= 0:
         raise UsageError(f"an approval can't be valid for {valid_for_s} s: give a positive time, for example 4h")
@@ -162,9 +160,3 @@ def _worse(plan: Plan) -> Iterator[str]:
         was = before.brokers[broker].usage_ratio if broker in before.brokers else None
         if forecast.usage_ratio is not None and forecast.usage_ratio > threshold and (was is None or was <= threshold):
             yield f"it lifts {broker} to {forecast.usage_ratio:.1%}, over {OVERLOADED_KEY}={threshold:.0%}"
-
-
-def overloaded_ratio(plan: Plan) -> float:
-    """Usage (0..1) above which a broker counts as overloaded, as the plan's settings say."""
-    setting = plan.settings.get(OVERLOADED_KEY)
-    return (float(setting.value) if setting else OVERLOADED_PERCENT) / 100

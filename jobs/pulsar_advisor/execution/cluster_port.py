@@ -106,6 +106,9 @@ class ClusterPort(Protocol):
     def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
         """The other namespaces of the namespace's anti-affinity group; empty without a group."""
 
+    def usage_ratio(self, broker: str) -> float | None:
+        """Weighted maximum usage (0..1) of a broker now; None where the load manager does not report it."""
+
     def send(self, write: Unload | Split) -> Reply:
         """Send a call once. Never raises for what the cluster does or fails to do: the reply says what is known."""
 

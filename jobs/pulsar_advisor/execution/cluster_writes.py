@@ -5,11 +5,13 @@ Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `bro
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Final
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
 
 from pulsar_advisor.admin.read_client import Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
@@ -17,6 +19,8 @@ from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 
 _LOAD_MANAGERS: Final[dict[str, LoadManagerKind]] = {
     "ModularLoadManagerImpl": "modular",
@@ -27,6 +31,26 @@ _LOAD_MANAGERS: Final[dict[str, LoadManagerKind]] = {
 
 class _Bundles(msgspec.Struct):
     boundaries: list[str]
+
+
+class _Resource(msgspec.Struct):
+    usage: float = 0.0
+    limit: float = 0.0
+
+
+class _Resources(msgspec.Struct, rename="camel"):
+    """In the order of `model.cluster_state.RESOURCES`."""
+
+    cpu: _Resource = msgspec.field(default_factory=_Resource)
+    memory: _Resource = msgspec.field(default_factory=_Resource)
+    direct_memory: _Resource = msgspec.field(default_factory=_Resource)
+    bandwidth_in: _Resource = msgspec.field(default_factory=_Resource)
+    bandwidth_out: _Resource = msgspec.field(default_factory=_Resource)
+
+
+class _LoadReport(_Resources, rename="camel"):
+    system_resource_usage: _Resources | None = None
+    """The Simple manager keeps the resources here, the Modular one in the report itself."""
 
 
 class _Policies(msgspec.Struct):
@@ -45,6 +69,7 @@ class _IsolationPolicy(msgspec.Struct):
     auto_failover_policy: _FailoverPolicy = msgspec.field(default_factory=_FailoverPolicy)
 
 
+_LOAD_REPORT = msgspec.json.Decoder(_LoadReport)
 _NAMES = msgspec.json.Decoder(list[str])
 _POLICIES = msgspec.json.Decoder(_Policies)
 _ISOLATION = msgspec.json.Decoder(dict[str, _IsolationPolicy])
@@ -61,15 +86,26 @@ class AdminCluster:
     @cached_property
     def _configuration(self) -> dict[str, str]:
         runtime = self._read.runtime_configuration()
-        return {key: runtime.get(key, "") for key in ("clusterName", "loadManagerClassName")}
+        kept = ("clusterName", "loadManagerClassName", *WEIGHT_KEYS)  # the rest may be secret
+        return {key: runtime[key] for key in kept if key in runtime}
+
+    @cached_property
+    def _settings(self) -> LoadBalancerSettings:
+        version = self._read.version(min(self.active_brokers()))
+        dynamic = self._read.dynamic_configuration()
+        return resolve_settings(
+            version,
+            {key: value for key, value in self._configuration.items() if key in WEIGHT_KEYS},
+            {key: value for key, value in dynamic.items() if key in WEIGHT_KEYS},
+        ).values
 
     def cluster_name(self) -> str:
         """Pulsar's own `clusterName`."""
-        return self._configuration["clusterName"]
+        return self._configuration.get("clusterName", "")
 
     def load_manager(self) -> LoadManagerKind:
         """Which load manager the brokers run. Raises `ClusterUnreachable` for one that is not known here."""
-        name = self._configuration["loadManagerClassName"].rpartition(".")[2]
+        name = self._configuration.get("loadManagerClassName", "").rpartition(".")[2]
         if name not in _LOAD_MANAGERS:
             raise ClusterUnreachable(
                 f"the brokers run load manager '{name}', known are {', '.join(_LOAD_MANAGERS)}: nothing can be applied"
@@ -143,6 +179,24 @@ class AdminCluster:
         self._transport.require(answer, 200)
         members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
         return frozenset(members) - {namespace}
+
+    def usage_ratio(self, broker: str) -> float | None:
+        """Weighted maximum usage of a broker from its load report, which the Extensible load manager does not give."""
+        if self.load_manager() == "extensible":
+            return None
+        report = decode(self._read.load_report(broker), _LOAD_REPORT)
+        resources = report if report.system_resource_usage is None else report.system_resource_usage
+        columns = (
+            resources.cpu,
+            resources.memory,
+            resources.direct_memory,
+            resources.bandwidth_in,
+            resources.bandwidth_out,
+        )
+        usage = np.array([[column.usage for column in columns]])
+        limit = np.array([[column.limit for column in columns]])
+        ratio = float(weighted_maximum(usage, limit, self._settings)[0])
+        return ratio if math.isfinite(ratio) else None
 
     def send(self, write: Unload | Split) -> Reply:
         """Send a call once, following the brokers' redirects; what is known of it afterwards."""

@@ -24,6 +24,7 @@ from pulsar_advisor.execution.preconditions import (
     differences,
     executable_steps,
     expected_boundaries,
+    overload,
 )
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plan import Plan, Step
@@ -114,14 +115,10 @@ class Executor:
             self._sleep(self.options.pause_s)
         self._check_health(brokers)
         boundaries = self._expected_boundaries(step)
-        found, topics = look(self.cluster, step)
+        found, topics = look(self.cluster, self.ledger, self.plan, step)
         changed = list(differences(step, boundaries, step.source, found))
-        elsewhere = self.ledger.unresolved_transfers(self.plan.identity.cluster_name)
-        if step.bundle in elsewhere and not elsewhere[step.bundle].startswith(bundle_name(step)):
-            changed.append(
-                f"a transfer of the same range is unresolved ({elsewhere[step.bundle]}), and its destination may still "
-                "wait on the leader for any bundle of that range: resume or abort that run first"
-            )
+        if not self.approval.accepts_worse:
+            changed += overload(self.plan, step, found.destination_usage_ratio)
         if changed:
             return self._drifted(step, records[step.id], "; ".join(changed))
         if step.action == "split":
@@ -160,7 +157,7 @@ class Executor:
             if attempt > 1:
                 self._sleep(self.options.pause_s)
                 self._check_approval()
-                found, _ = look(self.cluster, step)
+                found, _ = look(self.cluster, self.ledger, self.plan, step)
                 # Topic figures of a broker that has just taken the bundle over come with its next statistics pass.
                 found = replace(found, topics=1)
                 if changed := list(differences(step, boundaries, owner or "", found)):

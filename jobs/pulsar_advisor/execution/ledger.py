@@ -251,19 +251,20 @@ class Ledger:
         with self._transaction() as session:
             return session.scalars(select(Event).where(Event.digest == digest).order_by(Event.id)).all()
 
-    def unresolved_transfers(self, cluster_name: str) -> Mapping[str, str]:
-        """Range text → where a transfer of a bundle of that range is still unresolved (in runs that nobody aborted)."""
+    def unresolved_bundles(self, cluster_name: str, except_of: str) -> Mapping[str, int]:
+        """Bundles whose unload is unresolved, and in which run; without aborted runs and those of plan `except_of`."""
         with self._transaction() as session:
             rows = session.execute(
-                select(StepRecord.bundle, Run.id, Run.digest)
+                select(StepRecord.bundle, Run.id)
                 .join(Run, Run.id == StepRecord.run_id)
                 .where(
                     Run.cluster_name == cluster_name,
+                    Run.digest != except_of,
                     Run.state.in_(("active", "stopped")),
                     StepRecord.state == "unresolved",
                 )
             )
-            return {bundle.rpartition("/")[2]: f"{bundle}, run {run}, {digest}" for bundle, run, digest in rows}
+            return {row.bundle: row.id for row in rows}
 
     def start_run(self, plan: Plan, approval: Approval, undo_plan: Plan) -> HeldRun:
         """Start a run with all executable steps pending. Raises `Refused` while another of the cluster is active."""

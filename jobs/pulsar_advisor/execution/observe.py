@@ -1,12 +1,13 @@
-"""Reads off a cluster what one step needs to know: who owns a bundle, and everything its preconditions look at."""
+"""Gathers what one step needs to know: who owns a bundle, and every fact that its preconditions look at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from pulsar_advisor.execution.cluster_port import ClusterPort
+from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.preconditions import Found
-from pulsar_advisor.model.plan import Step
+from pulsar_advisor.model.plan import Plan, Step, digest_of
 
 
 def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterable[str]) -> str | None:
@@ -19,8 +20,8 @@ def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterab
     return None
 
 
-def look(cluster: ClusterPort, step: Step) -> tuple[Found, tuple[str, ...]]:
-    """What the cluster shows about a step now, and the bundle's topics (loaded ones for an unload, all for a split)."""
+def look(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step) -> tuple[Found, tuple[str, ...]]:
+    """What is known about a step now, and its bundle's topics (loaded ones for an unload, all for a split)."""
     brokers = [broker for broker in (step.source, step.destination) if broker]
     owner = find_owner(cluster, step.namespace, step.bundle, brokers)
     if step.action == "split":
@@ -28,14 +29,17 @@ def look(cluster: ClusterPort, step: Step) -> tuple[Found, tuple[str, ...]]:
     else:
         topics = cluster.loaded_topics(owner, step.namespace, step.bundle) if owner else ()
     peers = cluster.anti_affinity_peers(step.namespace) if step.destination else frozenset()
+    active = cluster.active_brokers()
     found = Found(
-        active_brokers=cluster.active_brokers(),
+        active_brokers=active,
         boundaries=cluster.boundaries(step.namespace),
         owner=owner,
         topics=len(topics),
         isolation_policies=cluster.isolation_policies() if step.destination else (),
         peers_at_source=_count_at(cluster, step.source, peers),
         peers_at_destination=_count_at(cluster, step.destination, peers),
+        destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
+        unresolved=ledger.unresolved_bundles(plan.identity.cluster_name, except_of=digest_of(plan)),
     )
     return found, topics
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Final
 
 from pulsar_advisor.execution.cluster_port import Split, Unload
 from pulsar_advisor.model.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression, needs_secondaries
 from pulsar_advisor.planning.executable import is_pulsars_own
+
+OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
+OVERLOADED_PERCENT: Final = 85.0
+"""Pulsar's default of that key, in every release."""
 
 _SPECIFIED_POSITIONS_SINCE = (2, 11)
 _DESTINATION_SINCE = (3, 0)
@@ -33,6 +39,10 @@ class Found:
     peers_at_source: int = 0
     """Other namespaces of the same anti-affinity group with bundles on the source, and on the destination."""
     peers_at_destination: int = 0
+    destination_usage_ratio: float | None = None
+    """Weighted maximum usage of the destination now; None where it is not known."""
+    unresolved: Mapping[str, int] = field(default_factory=dict)
+    """Bundles whose unload is unresolved in some run of another plan, and in which."""
 
 
 def executable_steps(plan: Plan) -> tuple[Step, ...]:
@@ -181,6 +191,13 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         yield "no topic of the bundle is loaded: nothing would bring it back"
     if step.action == "split" and found.topics < 2:
         yield f"the bundle has {found.topics} topic(s), and fewer than two can't be parted"
+    if step.action == "unload":
+        for bundle, run in found.unresolved.items():
+            if bundle.endswith(f"/{step.bundle}"):
+                yield (
+                    f"an unload of {bundle} is unresolved in run {run}, and its destination may still wait on the leader "
+                    "for any bundle of that range: resume or abort that run first"
+                )
     if step.destination is not None:
         yield from _destination_differences(step.namespace, step.destination, found)
 
@@ -206,30 +223,74 @@ def isolated_from(
     `min_limit` primary ones are active. A namespace without a policy may not go to a broker that is primary in any.
     Source: Pulsar `NamespaceIsolationPolicies`, `SimpleResourceAllocationPolicies`.
     """
-    host = _host(broker)
+    host = broker_host(broker)
+    if host is None:
+        return f"{broker} is not a broker id of the form host:port"
     try:
         for policy in policies:
             if _matches(policy.namespaces, namespace):
                 if _matches(policy.primary, host):
                     return None
-                primaries = sum(_matches(policy.primary, _host(active)) for active in active_brokers)
-                if _matches(policy.secondary, host) and primaries < policy.min_limit:
+                primaries = sum(_matches(policy.primary, broker_host(active) or "") for active in active_brokers)
+                if _matches(policy.secondary, host) and needs_secondaries(primaries, policy.min_limit):
                     return None
                 return f"isolation policy '{policy.name}' keeps {namespace} off {broker}"
         for policy in policies:
             if _matches(policy.primary, host):
                 return f"isolation policy '{policy.name}' reserves {broker} for other namespaces"
-    except re.error as error:
-        return f"a pattern of the isolation policies can't be read ({error}), so it can't be told who may go where"
+    except _Unreadable as error:
+        return f"isolation policies can't be judged, so it can't be told who may go where: {error}"
     return None
 
 
-def _matches(patterns: Iterable[str], text: str) -> bool:
-    return any(re.fullmatch(pattern, text) for pattern in patterns)
+def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None) -> Iterator[str]:
+    """Whether a step would now overload its destination.
+
+    The step is forecast again: the greater of the destination's usage now and the one the plan counted on before this
+    step (brokers report earlier moves late), plus what the plan says the step adds.
+    """
+    if step.destination is None or fresh_usage_ratio is None:
+        return
+    counted_on = _usage_before(plan, step, step.destination)
+    afterwards = step.predicted.brokers.get(step.destination)
+    if counted_on is None or afterwards is None:
+        return
+    forecast = max(fresh_usage_ratio, counted_on) + afterwards - counted_on
+    if forecast > overloaded_ratio(plan):
+        yield (
+            f"the destination {step.destination} is at {fresh_usage_ratio:.1%} now and would be at {forecast:.1%}; "
+            f"above {overloaded_ratio(plan):.0%} it is overloaded"
+        )
 
 
-def _host(broker: str) -> str:
-    return broker.rpartition(":")[0]
+def _usage_before(plan: Plan, step: Step, broker: str) -> float | None:
+    before = plan.predicted.before.brokers.get(broker)
+    usage = before.usage_ratio if before else None
+    for earlier in executable_steps(plan):
+        if earlier.id == step.id:
+            break
+        usage = earlier.predicted.brokers.get(broker, usage)
+    return usage
+
+
+def overloaded_ratio(plan: Plan) -> float:
+    """Usage (0..1) above which a broker counts as overloaded, as the plan's settings say."""
+    setting = plan.settings.get(OVERLOADED_KEY)
+    return (float(setting.value) if setting else OVERLOADED_PERCENT) / 100
+
+
+class _Unreadable(ValueError):
+    """A pattern that Python can't apply as Java would."""
+
+
+def _matches(expressions: Iterable[str], text: str) -> bool:
+    for expression in expressions:
+        pattern = compile_java_expression(expression)
+        if isinstance(pattern, str):
+            raise _Unreadable(f"pattern '{expression}': {pattern}")
+        if pattern.fullmatch(text):
+            return True
+    return False
 
 
 def _release(version: str) -> tuple[int, ...] | None:

@@ -74,7 +74,7 @@ class FakeCluster:
     clients_reconnect: bool = True
     """Without clients an unloaded bundle stays without an owner until somebody looks it up."""
     effect_after_s: float = 0.0
-    """How long after the call its effect shows."""
+    """How long a broker is at work on a call before it answers; it goes on if the caller dies meanwhile."""
     replies: list[Reply] = field(default_factory=list)
     """Answers to give instead of 204, in order; the call has no effect if `fails` is set too."""
     fails: bool = False
@@ -86,6 +86,7 @@ class FakeCluster:
     on_event: Callable[[str], None] = lambda _what: None
     """Called before and after each effect: a place to die."""
     unreadable: bool = False
+    usage: dict[str, float] = field(default_factory=dict)
     _later: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _wished: dict[str, str] = field(default_factory=dict)
 
@@ -130,6 +131,9 @@ class FakeCluster:
     def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
         return self.peers
 
+    def usage_ratio(self, broker: str) -> float | None:
+        return self.usage.get(broker)
+
     def send(self, write: Unload | Split) -> Reply:
         self.on_event("before the call")
         self.writes.append(write)
@@ -137,7 +141,9 @@ class FakeCluster:
         if reply.status == 204 or not self.fails:
             effect = (lambda: self._unload(write)) if isinstance(write, Unload) else (lambda: self._split(write))
             self._later.append((self.time.ms + int(self.effect_after_s * 1000), effect))
-            self._now()
+        self.on_event("the broker is at work")
+        self.time.pass_s(self.effect_after_s)
+        self._now()
         self.on_event("after the call")
         return reply
 

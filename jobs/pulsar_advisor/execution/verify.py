@@ -1,0 +1,167 @@
+"""`verify`: predicted against actual, from the ledger and a capture taken after the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_advisor.execution.ledger import Ledger, bundle_name
+from pulsar_advisor.execution.ledger_tables import Run
+from pulsar_advisor.execution.preconditions import executable_steps
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.planning.forecast import forecast, loads_of
+
+VERIFY_RESULT_SCHEMA: Final = "pulsar-advisor/verify-result/1"
+
+USAGE_TOLERANCE_RATIO: Final = 0.10
+"""A broker's usage may be ten percentage points off its prediction: traffic changes while a plan is carried out, and
+the proportional model moves CPU by message rate only. Ownership and boundaries have no tolerance."""
+
+_SETTLED: Final = ("done", "stopped", "aborted")
+
+
+@dataclass(frozen=True)
+class BundleCheck:
+    """Where a bundle should be (None: anywhere but where it was) and is (None: nowhere, or it doesn't exist)."""
+
+    bundle: str
+    predicted: str | None
+    actual: str | None
+    as_predicted: bool
+
+
+@dataclass(frozen=True)
+class UsageCheck:
+    """Usage ratio of a broker (0..1) as predicted and as captured; None where one of them is not known."""
+
+    broker: str
+    predicted: float | None
+    actual: float | None
+    as_predicted: bool
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """Whether the cluster looks as the plan said it would."""
+
+    digest: str
+    run: int
+    snapshot: str
+    steps_not_confirmed: tuple[str, ...]
+    bundles: tuple[BundleCheck, ...]
+    brokers: tuple[UsageCheck, ...]
+    usage_judged: bool
+    """False while the capture is too close to the run: brokers still report figures from before it."""
+    deviations: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 as predicted, 5 deviates."""
+        return 5 if self.deviations else 0
+
+    def as_document(self) -> dict[str, Any]:
+        """The result as JSON data (`docs/applying.md`)."""
+        return {
+            "schema": VERIFY_RESULT_SCHEMA,
+            "digest": self.digest,
+            "run": self.run,
+            "snapshot": self.snapshot,
+            "as_predicted": not self.deviations,
+            "deviations": list(self.deviations),
+            "steps_not_confirmed": list(self.steps_not_confirmed),
+            "usage_judged": self.usage_judged,
+            "usage_tolerance_ratio": USAGE_TOLERANCE_RATIO,
+            "bundles": [vars(check) for check in self.bundles],
+            "brokers": [vars(check) for check in self.brokers],
+        }
+
+
+def settle_s(settings: LoadBalancerSettings) -> int:
+    """How long after a move brokers may report figures from before it: a statistics pass and a host usage check."""
+    return max(settings.stats_update_frequency_in_secs, settings.load_balancer_host_usage_check_interval_minutes * 60)
+
+
+def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadBalancerSettings) -> VerifyResult:
+    """Compare a plan that was carried out with the cluster as a later capture shows it.
+
+    Raises `Refused` if the plan was never carried out, is still being carried out, or the capture is of another cluster
+    or from before the end of the run.
+    """
+    digest = digest_of(plan)
+    runs = ledger.runs(digest)
+    if any(run.state == "active" for run in runs):
+        raise Refused(f"{digest} is being carried out: verify when its run has ended")
+    run = next((run for run in reversed(runs) if run.state in _SETTLED), None)
+    if run is None or run.ended_at_ms is None:
+        raise Refused(f"{digest} was never carried out: there is nothing to verify")
+    if state.cluster_name != plan.identity.cluster_name:
+        raise Refused(f"the capture is of cluster '{state.cluster_name}', the plan of '{plan.identity.cluster_name}'")
+    if state.captured_at_ms < run.ended_at_ms:
+        raise Refused(
+            f"snapshot {state.snapshot} was taken before run {run.id} ended: capture again, then verify with that one"
+        )
+    usage_judged = state.captured_at_ms - run.ended_at_ms >= settle_s(settings) * 1000
+    bundles = tuple(_bundle_checks(plan, state))
+    brokers = tuple(_usage_checks(plan, state, settings))
+    steps = tuple(name for name, step in ledger.steps(run.id).items() if step.state != "confirmed")
+    return VerifyResult(
+        digest=digest,
+        run=run.id,
+        snapshot=state.snapshot,
+        steps_not_confirmed=steps,
+        bundles=bundles,
+        brokers=brokers,
+        usage_judged=usage_judged,
+        deviations=tuple(_deviations(run, steps, bundles, brokers if usage_judged else ())),
+    )
+
+
+def _deviations(
+    run: Run, steps: tuple[str, ...], bundles: tuple[BundleCheck, ...], brokers: tuple[UsageCheck, ...]
+) -> Iterator[str]:
+    if steps:
+        yield f"{len(steps)} step(s) of run {run.id} were not confirmed: {', '.join(steps)}"
+    for bundle in bundles:
+        if not bundle.as_predicted:
+            where = bundle.predicted or "another broker"
+            yield f"{bundle.bundle} is on {bundle.actual or 'no broker'}, predicted: {where}"
+    for broker in brokers:
+        if not broker.as_predicted:
+            yield f"{broker.broker} is at {_percent(broker.actual)}, predicted: {_percent(broker.predicted)}"
+
+
+def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
+    """Each bundle the plan leaves somewhere: the last step on it counts; children replace a bundle that is split."""
+    predicted: dict[str, str | None] = {}
+    sources: dict[str, str] = {}
+    for step in executable_steps(plan):
+        if step.action == "unload":
+            predicted[bundle_name(step)] = step.destination
+            sources[bundle_name(step)] = step.source
+        else:
+            predicted.pop(bundle_name(step), None)
+            predicted.update({f"{step.namespace}/{child}": step.source for child in step.children})
+    rows = {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
+    for bundle, broker in predicted.items():
+        owner = int(state.bundles.owner[rows[bundle]]) if bundle in rows else NOBODY
+        actual = None if owner == NOBODY else state.brokers.ids[owner]
+        moved = actual is not None and actual != sources.get(bundle)
+        yield BundleCheck(bundle, broker, actual, moved if broker is None else actual == broker)
+
+
+def _usage_checks(plan: Plan, state: ClusterState, settings: LoadBalancerSettings) -> Iterator[UsageCheck]:
+    actual = forecast(state, loads_of(state), settings).brokers
+    for broker, expected in plan.predicted.after.brokers.items():
+        now = actual[broker].usage_ratio if broker in actual else None
+        then = expected.usage_ratio
+        known = now is not None and then is not None
+        close = abs((now or 0.0) - (then or 0.0)) <= USAGE_TOLERANCE_RATIO
+        yield UsageCheck(broker, then, now, close if known else broker in actual)
+
+
+def _percent(ratio: float | None) -> str:
+    return "an unknown usage" if ratio is None else f"{ratio:.1%}"
