@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import Floats, Integers
+
 _MIN: Final = -(2**31)
 _MAX: Final = 2**31 - 1
 
@@ -21,3 +25,9 @@ def to_int(value: float) -> int:
 def wrap_int(value: int) -> int:
     """The result of an `int` addition: modulo 2**32, signed."""
     return (value - _MIN) % 2**32 + _MIN
+
+
+def total_order(values: Floats) -> Integers:
+    """Integers that compare as `Double.compare` does: NaN above everything, -0.0 below 0.0."""
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))

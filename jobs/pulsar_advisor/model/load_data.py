@@ -28,9 +28,6 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 
 RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
 
-SHORT_TERM_MAX_SAMPLES: Final = 10
-LONG_TERM_MAX_SAMPLES: Final = 1000
-
 RECENTLY_UNLOADED: Final = 0
 SERVICE_BUNDLE: Final = 1
 NOT_REPORTED: Final = 2

@@ -29,6 +29,13 @@ PLACEMENTS: Final = (
         "2.11",
     ),
     Strategy(
+        "extensions.LeastResourceUsageWithWeight",
+        "pulsar_advisor.placement.extensions_least_resource_usage_with_weight",
+        "The Extensible manager's: a broker whose load lies far enough below the mean of the candidates.",
+        ("extensible",),
+        "3.0",
+    ),
+    Strategy(
         "RoundRobinBrokerSelector",
         "pulsar_advisor.placement.round_robin_broker_selector",
         "One broker after the other.",

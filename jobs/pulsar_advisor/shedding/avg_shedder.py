@@ -25,11 +25,12 @@ from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations,
 from pulsar_advisor.model.cluster_state import NOBODY, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.java_maps import hash_map_order
+from pulsar_advisor.model.java_numbers import total_order
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank, total_order
+from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
 
 SETTING_KEYS: Final = (
     "loadBalancerAvgShedderLowThreshold",

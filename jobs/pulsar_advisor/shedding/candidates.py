@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Integers
 from pulsar_advisor.model.java_maps import hash_map_order
+from pulsar_advisor.model.java_numbers import total_order
 from pulsar_advisor.model.load_data import LoadData, Memberships
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 
@@ -42,12 +43,6 @@ class RankedBundles:
     def source_position(self) -> Integers:
         """Position in `sources` beside each bundle."""
         return np.repeat(np.arange(len(self.sources)), np.diff(self.starts))
-
-
-def total_order(values: Floats) -> Integers:
-    """Integers that compare as `Double.compare` does: NaN above everything, -0.0 below 0.0."""
-    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
 def rank(

@@ -42,6 +42,13 @@ SHEDDERS: Final = (
         ("modular",),
         "3.3",
     ),
+    Strategy(
+        "TransferShedder",
+        "pulsar_advisor.shedding.transfer_shedder",
+        "Moves bundles from the most to the least loaded broker, swapping where one does not fit.",
+        ("extensible",),
+        "3.0",
+    ),
 )
 
 

@@ -1,0 +1,61 @@
+"""The Extensible manager's record of a broker: smoothed usage and throughput, and when it is published.
+
+Source: `BrokerLoadData` and `BrokerLoadDataReporter` of `loadbalance.extensions` (3.0.7 to 5.0.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import RESOURCES, Floats, Integers
+from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT
+from pulsar_advisor.model.resource_usage import percent, weighted_maximum_with_heap
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+
+@dataclass(frozen=True, eq=False)
+class BrokerLoadData:
+    """Records of n brokers."""
+
+    max_resource_usage: Floats
+    """Unweighted maximum of the last sample (ratio), heap left out; for publishing and reporting only."""
+    weighted_max_ema: Floats
+    """Smoothed weighted maximum (ratio), the load that decisions are made on."""
+    msg_throughput_ema: Floats
+    """Smoothed throughput, in and out together, bytes/s."""
+    updated_at_ms: Integers
+    """Epoch milliseconds of the last sample; 0 before the first, and after a bundle came or went."""
+
+
+def fresh_records(brokers: int) -> BrokerLoadData:
+    """Records before any sample: loads of 1, as if every broker were full."""
+    return BrokerLoadData(np.ones(brokers), np.ones(brokers), np.zeros(brokers), np.zeros(brokers, dtype=np.int64))
+
+
+def updated(
+    records: BrokerLoadData, usage: Floats, limit: Floats, traffic: Floats, settings: LoadBalancerSettings, now_ms: int
+) -> BrokerLoadData:
+    """Every record with one more sample; the arguments are a row per broker (orders of RESOURCES and FIGURES)."""
+    first = records.updated_at_ms == 0
+    load = weighted_maximum_with_heap(usage, limit, settings)
+    throughput = traffic[:, THROUGHPUT_IN] + traffic[:, THROUGHPUT_OUT]
+
+    def smoothed(past: Floats, sample: Floats) -> Floats:
+        keep = settings.load_balancer_history_resource_percentage
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.where(first, sample, past * keep + (1 - keep) * sample)
+
+    return BrokerLoadData(
+        max_resource_usage=_maximum(usage, limit),
+        weighted_max_ema=smoothed(records.weighted_max_ema, load),
+        msg_throughput_ema=smoothed(records.msg_throughput_ema, throughput),
+        updated_at_ms=np.full(len(first), now_ms, dtype=np.int64),
+    )
+
+
+def _maximum(usage: Floats, limit: Floats) -> Floats:
+    """Unlike `LocalBrokerData` the record divides its binary32 percentage in binary64."""
+    shares = np.delete(percent(usage, limit), RESOURCES.index("memory"), axis=1).astype(np.float64)
+    return np.asarray(np.fmax.reduce(shares, axis=1, initial=-np.inf) / 100)

@@ -1,0 +1,166 @@
+"""What the Extensible manager's leader decides on: its load store and its store of top bundles, as columns.
+
+Source: `ExtensibleLoadManagerImpl`, `TopBundlesLoadData`, `LoadDataStore` (3.0.7 to 5.0.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.broker_load_data import fresh_records, updated
+from pulsar_advisor.model.cluster_state import (
+    NOBODY,
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+    IsolationPolicy,
+)
+from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
+from pulsar_advisor.model.load_data import (
+    RATE_IN,
+    RATE_OUT,
+    THROUGHPUT_IN,
+    THROUGHPUT_OUT,
+    is_service_namespace,
+)
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.top_bundles import NamespaceBundleStats, top_bundles
+
+_SYSTEM_NAMESPACE: Final = "pulsar/system"
+
+
+@dataclass(frozen=True)
+class TopBundle:
+    """One entry of a broker's top bundles."""
+
+    bundle: int
+    """Row of the cluster state."""
+    throughput_bytes_per_s: float
+    owned: bool
+    """Whether the ownership channel says the reporting broker owns it."""
+    excluded_namespace: bool
+    """Whether its namespace is in `loadBalancerSheddingExcludedNamespaces`."""
+    recently_unloaded: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ExtensibleLoad:
+    """The Extensible manager's view at one moment; rows as in the cluster state."""
+
+    now_ms: int
+    broker_ids: tuple[str, ...]
+    stored: Indices
+    """Rows of the brokers that have load data, in the store's iteration order."""
+    available: Booleans
+    """Per broker row, whether it is registered."""
+    load: Floats
+    """Smoothed weighted maximum (ratio)."""
+    throughput_bytes_per_s: Floats
+    throughput_ema_bytes_per_s: Floats
+    updated_at_ms: Integers
+    top: Mapping[int, tuple[TopBundle, ...]]
+    """Broker row -> its top bundles as reported, lightest first; a broker without a report is missing."""
+    bundle_name: Callable[[int], str]
+    transferable: Callable[[int, int, int], bool]
+    """(bundle, source, destination): whether policies and filters let the bundle move there."""
+
+
+def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> ExtensibleLoad:
+    """The view of a cluster state, each broker's figures taken as its first sample.
+
+    Top bundles are derived by Pulsar's rule, bundles in the order of a hash map of their names. Namespaces under an
+    isolation policy or in an anti-affinity group are left out unless `loadBalancerSheddingBundlesWithPoliciesEnabled`;
+    filters on the destination are not applied here (`transferable` asks for a registered broker only).
+    """
+    brokers = state.brokers
+    records = updated(
+        fresh_records(len(brokers)), brokers.usage, brokers.limit, brokers.traffic, settings, max(now_ms, 1)
+    )
+    stored = np.flatnonzero(brokers.report_updated_at_ms > 0)
+    return ExtensibleLoad(
+        now_ms=now_ms,
+        broker_ids=brokers.ids,
+        stored=stored[hash_map_order(string_hashes(brokers.ids)[stored])].astype(np.int32),
+        available=brokers.available,
+        load=records.weighted_max_ema,
+        throughput_bytes_per_s=brokers.traffic[:, THROUGHPUT_IN] + brokers.traffic[:, THROUGHPUT_OUT],
+        throughput_ema_bytes_per_s=records.msg_throughput_ema,
+        updated_at_ms=brokers.report_updated_at_ms,
+        top=_top_of_brokers(state, settings, now_ms),
+        bundle_name=state.bundle_name,
+        transferable=lambda _bundle, _source, destination: bool(brokers.available[destination]),
+    )
+
+
+def _top_of_brokers(
+    state: ClusterState, settings: LoadBalancerSettings, now_ms: int
+) -> dict[int, tuple[TopBundle, ...]]:
+    bundles, names = state.bundles, state.namespaces.names
+    excluded = np.array([name in settings.load_balancer_shedding_excluded_namespaces for name in names], dtype=bool)
+    shown = ~excluded & ~np.array(
+        [name == _SYSTEM_NAMESPACE or is_service_namespace(name, settings) for name in names], dtype=bool
+    )
+    if not settings.load_balancer_shedding_bundles_with_policies_enabled:
+        shown &= np.array([group is None for group in state.namespaces.anti_affinity_groups], dtype=bool)
+        shown &= ~np.array([_is_isolated(name, state.isolation_policies) for name in names], dtype=bool)
+    grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
+    recently = (bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms)
+    throughput = bundles.traffic[:, THROUGHPUT_IN] + bundles.traffic[:, THROUGHPUT_OUT]
+
+    reported = np.flatnonzero(bundles.reported & (bundles.owner != NOBODY))
+    hashes = bundle_name_hashes(string_hashes(names)[bundles.namespace], bundles.lower, bundles.upper)[reported]
+    owner = bundles.owner[reported]
+    by_owner = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[by_owner], np.arange(len(state.brokers) + 1))
+    top: dict[int, tuple[TopBundle, ...]] = {}
+    for broker in np.flatnonzero(np.diff(starts)).tolist():
+        own = by_owner[starts[broker] : starts[broker + 1]]
+        rows = reported[own[hash_map_order(hashes[own])]]
+        stats = [_stats(state, row) for row in rows.tolist()]
+        count = settings.load_balancer_max_number_of_bundles_in_bundle_load_report
+        visible = shown[bundles.namespace[rows]]
+        positions = top_bundles(stats, visible.tolist(), count, settings)
+        top[broker] = tuple(
+            TopBundle(
+                bundle=int(rows[position]),
+                throughput_bytes_per_s=float(throughput[rows[position]]),
+                owned=True,
+                excluded_namespace=bool(excluded[bundles.namespace[rows[position]]]),
+                recently_unloaded=bool(recently[rows[position]]),
+            )
+            for position in positions
+        )
+    return top
+
+
+def _is_isolated(namespace: str, policies: tuple[IsolationPolicy, ...]) -> bool:
+    """Whether a policy applies to the namespace; an expression that can't be read applies to nothing."""
+    for policy in policies:
+        for expression in policy.namespaces:
+            with suppress(re.error):
+                if re.fullmatch(expression, namespace, re.ASCII):
+                    return True
+    return False
+
+
+def _stats(state: ClusterState, row: int) -> NamespaceBundleStats:
+    bundles = state.bundles
+    traffic = bundles.traffic[row]
+    return NamespaceBundleStats(
+        msg_rate_in=float(traffic[RATE_IN]),
+        msg_rate_out=float(traffic[RATE_OUT]),
+        msg_throughput_in=float(traffic[THROUGHPUT_IN]),
+        msg_throughput_out=float(traffic[THROUGHPUT_OUT]),
+        topics=int(bundles.topics[row]),
+        consumers=int(bundles.consumers[row]),
+        producers=int(bundles.producers[row]),
+        cache_size_bytes=int(bundles.cache_size_bytes[row]),
+    )

@@ -1,0 +1,64 @@
+"""`LeastResourceUsageWithWeight` of the Extensible manager: a broker far enough below the candidates' mean load.
+
+What Pulsar does: of the candidates with load data, those whose load (smoothed weighted maximum) plus
+`loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most their mean are drawn among; if there is
+none, all candidates are, with data or without.
+
+Source: `org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight`, 3.0.7 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import Indices
+from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.extensible_load import ExtensibleLoad, extensible_load
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+SETTING_KEYS: Final = (
+    "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
+    "loadBalancerHistoryResourcePercentage",
+    *WEIGHT_KEYS,
+)
+
+observe: Final = extensible_load
+"""How the input of `choose` is made from a cluster state."""
+
+OUTCOMES: Final = (
+    Outcome("no_load_data", False, "", "has no load data"),
+    Outcome("near_mean", False, ">", "load plus the required distance, {left:.2%}, is above the mean {right:.2%}"),
+    Outcome("below_mean", True, "<=", "load plus the required distance, {left:.2%}, is within the mean {right:.2%}"),
+    Outcome("none_below", True, "", "no candidate is far enough below the mean {right:.2%}, so all are drawn among"),
+)
+NO_LOAD_DATA, NEAR_MEAN, BELOW_MEAN, NONE_BELOW = range(4)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """This strategy remembers nothing; the averages are in the load data."""
+
+
+def choose(
+    load: ExtensibleLoad, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
+) -> tuple[PlacementDecision, Memory]:
+    """Brokers among which Pulsar draws for one bundle out of `candidates` (rows, in iteration order)."""
+    required = settings.load_balancer_average_resource_usage_difference_threshold_percentage / 100.0
+    known = np.isin(candidates, load.stored)
+    usage = np.where(known, load.load[candidates], np.nan)
+    with np.errstate(all="ignore"):
+        in_order = usage[known]
+        mean = np.add.accumulate(in_order)[-1] / len(in_order) if len(in_order) else np.nan
+        code = np.where(~known, NO_LOAD_DATA, np.where(usage + required <= mean, BELOW_MEAN, NEAR_MEAN))
+    if not (code == BELOW_MEAN).any():
+        code[:] = NONE_BELOW
+    chosen = (code == BELOW_MEAN) | (code == NONE_BELOW)
+    outcomes = Outcomes(
+        "broker", OUTCOMES, candidates, code.astype(np.uint8), usage + required, np.full(len(candidates), mean)
+    )
+    return PlacementDecision(candidates[chosen], outcomes), memory

@@ -1,0 +1,415 @@
+"""`TransferShedder`: move bundles from the most to the least loaded broker, swapping where one does not fit.
+
+What Pulsar does, with load = smoothed weighted maximum: a cycle is a hit when the standard deviation of the loads is
+above `loadBalancerBrokerLoadTargetStd`, or the idlest broker is far under the mean, or the busiest is overloaded and
+far above it; it acts once more hits than `loadBalancerSheddingConditionHitCountThreshold` follow each other. Then, for
+up to `loadBalancerMaxNumberOfBrokerSheddingPerCycle` pairs of busiest and idlest broker, it moves the source's top
+bundles, lightest first, until half the gap in load, as a share of the source's throughput, is moved; a bundle that
+would exceed it goes only in exchange for bundles of the destination. Traffic gained in exchanges counts in debug mode
+only.
+
+Releases: up to 3.2 "far under" by throughput means below 1 byte/s; bundles without throughput are passed over from 4.0.
+Source: `org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder`, 3.0.7 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle, extensible_load
+from pulsar_advisor.model.java_numbers import total_order
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, Subject
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+SETTING_KEYS: Final = (
+    "loadBalancerBrokerLoadTargetStd",
+    "loadBalancerSheddingConditionHitCountThreshold",
+    "loadBalancerTransferEnabled",
+    "loadBalancerMaxNumberOfBrokerSheddingPerCycle",
+    "loadBalanceSheddingDelayInSeconds",
+    "loadBalancerBrokerLoadDataTTLInSeconds",
+    "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
+    "loadBalancerBrokerOverloadedThresholdPercentage",
+    "loadBalancerHistoryResourcePercentage",
+    "loadBalancerSheddingBundlesWithPoliciesEnabled",
+    "loadBalancerSheddingExcludedNamespaces",
+    "loadBalancerDebugModeEnabled",
+    *WEIGHT_KEYS,
+)
+
+observe: Final = extensible_load
+"""How the input of `decide` is made from a cluster state."""
+
+GREATEST_UNDERLOAD_FACTOR: Final = 0.5
+SWAP_GAIN: Final = 0.75
+"""A swap must bring the source below this share of its throughput."""
+_UNDERLOAD_BY_THROUGHPUT: Final = (3, 3, 0)
+_IDLE_PASSED_OVER: Final = (4, 0, 0)
+
+BROKER_OUTCOMES: Final = (
+    Outcome("no_brokers", False, "", "no broker has load data"),
+    Outcome("outdated", False, ">", "load data is {left:,.0f} s old; up to {right:,.0f} s are trusted"),
+    Outcome(
+        "cooling_down", False, "<", "load data is only {left:,.0f} s newer than its last unload, {right:,.0f} s needed"
+    ),
+    Outcome("no_load_data", False, "", "a registered broker has no load data, so the whole cycle is skipped"),
+    Outcome("too_few_hits", False, "<=", "{left:.0f} hits in a row; it acts at more than {right:.0f}"),
+    Outcome("balanced", False, "<=", "loads deviate by {left:.4f} from their mean, {right:.4f} are tolerated"),
+    Outcome("not_reached", False, "", "lies between the brokers that give and receive in this cycle"),
+    Outcome("no_top_bundles", False, "", "is the busiest, but reports no top bundles"),
+    Outcome("one_top_bundle", False, "<=", "is the busiest, but reports {left:.0f} top bundle; it keeps one"),
+    Outcome("nothing_moves", False, "", "is the busiest, but none of its top bundles can move"),
+    Outcome("receives", False, "<", "load {left:.2%} is the lowest; the giver's is {right:.2%}"),
+    Outcome("gives", True, ">", "load {left:.2%} is the highest; the receiver's is {right:.2%}"),
+)
+(
+    NO_BROKERS,
+    OUTDATED,
+    COOLING_DOWN,
+    NO_LOAD_DATA,
+    TOO_FEW_HITS,
+    BALANCED,
+    NOT_REACHED,
+    NO_TOP_BUNDLES,
+    ONE_TOP_BUNDLE,
+    NOTHING_MOVES,
+    RECEIVES,
+    GIVES,
+) = range(12)
+
+BUNDLE_OUTCOMES: Final = (
+    Outcome("not_owned", False, "", "is no longer owned by the broker that reports it"),
+    Outcome("excluded_namespace", False, "", "is in a namespace that is excluded from shedding"),
+    Outcome("recently_unloaded", False, "", "was unloaded within the grace period, so it is left alone"),
+    Outcome("not_transferable", False, "", "policies or filters keep it from the receiver"),
+    Outcome("last_of_source", False, "<=", "{left:.0f} top bundle is left, and the broker keeps one"),
+    Outcome("no_throughput", False, "==", "carries {left:.0f} B/s: moving it would not help"),
+    Outcome(
+        "exceeds_goal", False, ">", "{left:,.0f} B/s would move with it; the goal is {right:,.0f} B/s, and no swap fits"
+    ),
+    Outcome("after_the_end", False, "", "comes after the bundle at which this broker stopped giving"),
+    Outcome("chosen", True, "<=", "{left:,.0f} B/s move with it; the goal is {right:,.0f} B/s"),
+    Outcome(
+        "chosen_for_swap",
+        True,
+        ">",
+        "{left:,.0f} B/s move with it, above the goal of {right:,.0f}, in exchange for others",
+    ),
+    Outcome("swapped_in", True, "", "goes the other way in exchange"),
+)
+(
+    NOT_OWNED,
+    EXCLUDED_NAMESPACE,
+    RECENTLY_UNLOADED,
+    NOT_TRANSFERABLE,
+    LAST_OF_SOURCE,
+    NO_THROUGHPUT,
+    EXCEEDS_GOAL,
+    AFTER_THE_END,
+    CHOSEN,
+    CHOSEN_FOR_SWAP,
+    SWAPPED_IN,
+) = range(11)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What lasts between cycles."""
+
+    hits: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """`<label>/<reason>` -> how often, since the leader started."""
+    recently_unloaded_brokers: Mapping[str, int] = field(default_factory=dict)
+    """Broker id -> epoch milliseconds of its last unload as a source."""
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Mean and deviation of the loads that count."""
+
+    sum_of_squares: np.float64
+    count: int
+    mean: np.float64
+    deviation: np.float64
+
+    def after(self, source: np.float64, destination: np.float64, moved: np.float64) -> _Spread:
+        """With `moved` of the source's load gone to the destination."""
+        left, filled = np.maximum(0.0, source - moved), destination + moved
+        squares = self.sum_of_squares - (source * source + destination * destination) + (left * left + filled * filled)
+        deviation = np.sqrt(np.abs(squares / self.count - self.mean * self.mean))
+        return _Spread(squares, self.count, self.mean, deviation)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """What is found out on the way, by broker row and by bundle row: code, left, right."""
+
+    brokers: dict[int, tuple[int, float, float]]
+    bundles: dict[int, tuple[int, float, float]] = field(default_factory=dict)
+    moves: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    """(source, bundle, destination) -> reason; a set in Pulsar, so a repeated move counts once."""
+
+    def skip(self, code: int, left: float = np.nan, right: float = np.nan) -> _Answers:
+        """The same answer for every broker."""
+        return _Answers(dict.fromkeys(self.brokers, (code, left, right)))
+
+
+def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+    """One cycle of the shedder: what moves where, and why not the rest."""
+    nothing = _Answers(dict.fromkeys(load.stored.tolist(), (NOT_REACHED, np.nan, np.nan)))
+    with np.errstate(all="ignore"):
+        memory, skipped = _cool_down(load, settings, memory)
+        if skipped is not None:
+            return _decision(nothing.skip(*skipped), {}), _counted(memory, "CoolDown")
+        current = load.stored[~_outdated(load, settings)[load.stored]]
+        if not len(current):
+            if len(load.stored):
+                return _decision(_all_outdated(load, settings, nothing), {}), _counted(memory, "OutDatedData")
+            return _decision(nothing.skip(NO_BROKERS), {}), _counted(memory, "NoBrokers")
+        if np.any(load.available & ~np.isin(np.arange(len(load.broker_ids)), load.stored)):
+            return _decision(nothing.skip(NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
+
+        spread = _spread(load.load[current])
+        ascending = load.stored[np.argsort(total_order(load.load[load.stored]), kind="stable")].tolist()
+        figures: dict[str, object] = {"mean_load_ratio": float(spread.mean), "deviation": float(spread.deviation)}
+        limit = settings.load_balancer_broker_load_target_std
+        reason = _reason(load, settings, spread, ascending[0], ascending[-1])
+        memory = replace(memory, hits=memory.hits + 1 if reason else 0)
+        needed = settings.load_balancer_shedding_condition_hit_count_threshold
+        if memory.hits <= needed:
+            answers = (
+                nothing.skip(TOO_FEW_HITS, memory.hits, needed)
+                if reason
+                else nothing.skip(BALANCED, float(spread.deviation), limit)
+            )
+            figures["deviation_after"] = float(spread.deviation)
+            return _decision(answers, figures), _counted(memory, "HitCount")
+        spread, why_nothing = _transfer(load, settings, spread, ascending, nothing)
+        figures["deviation_after"] = float(spread.deviation)
+        if not nothing.moves:
+            return _decision(nothing, figures), _counted(memory, why_nothing)
+        return _decision(nothing, figures), replace(memory, hits=0)
+
+
+def _cool_down(
+    load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory
+) -> tuple[Memory, tuple[int, float, float] | None]:
+    """Forget sources that have cooled down; the answer for every broker where one has not."""
+    unloaded = dict(memory.recently_unloaded_brokers)
+    delay_ms = settings.load_balance_shedding_delay_in_seconds * 1000
+    outdated = _outdated(load, settings)
+    for row in load.stored.tolist() if unloaded else ():
+        broker = load.broker_ids[row]
+        if outdated[row] or broker not in unloaded:
+            continue
+        elapsed_ms = int(load.updated_at_ms[row]) - unloaded[broker]
+        if elapsed_ms < delay_ms:
+            return replace(memory, recently_unloaded_brokers=unloaded), (
+                COOLING_DOWN,
+                elapsed_ms / 1000,
+                delay_ms / 1000,
+            )
+        del unloaded[broker]
+    return replace(memory, recently_unloaded_brokers=unloaded), None
+
+
+def _all_outdated(load: ExtensibleLoad, settings: LoadBalancerSettings, answers: _Answers) -> _Answers:
+    trusted_s = settings.load_balancer_broker_load_data_ttl_in_seconds
+    age_s = (load.now_ms - load.updated_at_ms) / 1000
+    return _Answers({broker: (OUTDATED, float(age_s[broker]), trusted_s) for broker in answers.brokers})
+
+
+def _outdated(load: ExtensibleLoad, settings: LoadBalancerSettings) -> Booleans:
+    outdated: Booleans = (
+        load.now_ms - load.updated_at_ms > settings.load_balancer_broker_load_data_ttl_in_seconds * 1000
+    )
+    return outdated
+
+
+def _spread(loads: Floats) -> _Spread:
+    """Added one after the other, as Java does. The root of a difference that rounds below zero is NaN: balanced."""
+    total, squares = np.add.accumulate(loads)[-1], np.add.accumulate(loads * loads)[-1]
+    mean = total / len(loads)
+    return _Spread(squares, len(loads), mean, np.sqrt(squares / len(loads) - mean * mean))
+
+
+def _reason(
+    load: ExtensibleLoad, settings: LoadBalancerSettings, spread: _Spread, idlest: int, busiest: int
+) -> str | None:
+    """Why the loads of this pair are out of balance; None if they aren't."""
+    target = settings.load_balancer_broker_load_target_std
+    if spread.deviation > target:
+        return "Overloaded"
+    factor = min(GREATEST_UNDERLOAD_FACTOR, max(0.0, target / 2))
+    least = load.throughput_ema_bytes_per_s[idlest]
+    if settings.behaviour >= _UNDERLOAD_BY_THROUGHPUT:
+        without_traffic = least < load.throughput_ema_bytes_per_s[busiest] * factor
+    else:
+        without_traffic = least < 1
+    if load.load[idlest] < spread.mean * factor or without_traffic:
+        return "Underloaded"
+    highest = load.load[busiest]
+    overload = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
+    return "Overloaded" if highest > overload and highest > spread.mean + target else None
+
+
+def _transfer(
+    load: ExtensibleLoad, settings: LoadBalancerSettings, spread: _Spread, ascending: list[int], answers: _Answers
+) -> tuple[_Spread, str]:
+    """Pair the busiest with the idlest until the loads are in balance; fills `answers`.
+
+    Gives the spread that is expected then and, in case nothing moves, what that is counted as.
+    """
+    served = without_data = too_few = 0
+    low, high = 0, len(ascending) - 1
+    while served < settings.load_balancer_max_number_of_broker_shedding_per_cycle and low < high:
+        destination, source = ascending[low], ascending[high]
+        reason = _reason(load, settings, spread, destination, source)
+        if reason is None:
+            break
+        high -= 1
+        top = load.top.get(source, ())
+        if len(top) <= 1:
+            answers.brokers[source] = (ONE_TOP_BUNDLE if top else NO_TOP_BUNDLES, len(top), 1)
+            without_data, too_few = without_data + (not top), too_few + len(top)
+            continue
+        marked, gained = _serve(load, settings, source, destination, reason, answers)
+        if marked > 0:
+            loads = load.load[source], load.load[destination]
+            spread = spread.after(*loads, (marked - gained) * loads[0] / load.throughput_bytes_per_s[source])
+            answers.brokers[source] = (GIVES, float(loads[0]), float(loads[1]))
+            answers.brokers[destination] = (RECEIVES, float(loads[1]), float(loads[0]))
+            served, low = served + 1, low + 1
+        else:
+            answers.brokers[source] = (NOTHING_MOVES, np.nan, np.nan)
+            too_few += 1
+    return spread, "NoLoadData" if without_data else "NoBundles" if too_few else "HitCount"
+
+
+def _serve(
+    load: ExtensibleLoad,
+    settings: LoadBalancerSettings,
+    source: int,
+    destination: int,
+    reason: str,
+    answers: _Answers,
+) -> tuple[np.float64, np.float64]:
+    """Move the source's top bundles until the goal is reached; throughput that leaves and that comes back."""
+    top = load.top[source]
+    own = load.throughput_bytes_per_s[source]
+    goal = own * ((load.load[source] - load.load[destination]) / 2) / load.load[source]
+    transfer = settings.load_balancer_transfer_enabled
+    offered = iter(load.top.get(destination, ())) if transfer else iter(())
+    marked = gained = np.float64(0.0)
+    remaining = len(top)
+    for place, entry in enumerate(top):
+        refusal = _refusal(load, entry, source, destination)
+        if refusal is not None:
+            answers.bundles[entry.bundle] = (refusal, np.nan, np.nan)
+            continue
+        if remaining <= 1:
+            answers.bundles[entry.bundle] = (LAST_OF_SOURCE, remaining, 1)
+            _rest_unreached(top[place + 1 :], answers)
+            break
+        throughput = np.float64(entry.throughput_bytes_per_s)
+        if throughput == 0 and settings.behaviour >= _IDLE_PASSED_OVER:
+            answers.bundles[entry.bundle] = (NO_THROUGHPUT, 0.0, 0.0)
+            continue
+        with_it = marked - gained + throughput
+        exchange: list[TopBundle] = []
+        if with_it > goal:
+            exchange = _swap(load, settings, source, destination, marked, gained, throughput, offered)
+            if not exchange:
+                answers.bundles[entry.bundle] = (EXCEEDS_GOAL, float(with_it), float(goal))
+                _rest_unreached(top[place + 1 :], answers)
+                break
+        for back in exchange:
+            answers.moves[destination, back.bundle, source] = reason
+            answers.bundles[back.bundle] = (SWAPPED_IN, np.nan, np.nan)
+        if settings.load_balancer_debug_mode_enabled:
+            gained += sum((np.float64(back.throughput_bytes_per_s) for back in exchange), np.float64(0.0))
+        answers.moves[source, entry.bundle, destination if transfer else NOBODY] = reason
+        answers.bundles[entry.bundle] = (CHOSEN_FOR_SWAP if exchange else CHOSEN, float(with_it), float(goal))
+        marked += throughput
+        remaining -= 1
+    return marked, gained
+
+
+def _refusal(load: ExtensibleLoad, entry: TopBundle, source: int, destination: int) -> int | None:
+    if not entry.owned:
+        return NOT_OWNED
+    if entry.excluded_namespace:
+        return EXCLUDED_NAMESPACE
+    if entry.recently_unloaded:
+        return RECENTLY_UNLOADED
+    return None if load.transferable(entry.bundle, source, destination) else NOT_TRANSFERABLE
+
+
+def _rest_unreached(rest: tuple[TopBundle, ...], answers: _Answers) -> None:
+    for entry in rest:
+        answers.bundles[entry.bundle] = (AFTER_THE_END, np.nan, np.nan)
+
+
+def _swap(
+    load: ExtensibleLoad,
+    settings: LoadBalancerSettings,
+    source: int,
+    destination: int,
+    marked: np.float64,
+    gained: np.float64,
+    throughput: np.float64,
+    offered: Iterator[TopBundle],
+) -> list[TopBundle]:
+    """Bundles of the destination that make room for one more of the source; none if they can't.
+
+    `offered` goes on from where the source's previous bundle left it, and the destination's side is neither asked for
+    ownership, recent unloads nor excluded namespaces, as in Pulsar.
+    """
+    own = load.throughput_bytes_per_s[source]
+    at_source = own - marked + gained - throughput
+    at_destination = load.throughput_bytes_per_s[destination] + marked - gained + throughput
+    exchange = []
+    for entry in offered:
+        back = np.float64(entry.throughput_bytes_per_s)
+        if not load.transferable(entry.bundle, destination, source):
+            continue
+        if back == 0 and settings.behaviour >= _IDLE_PASSED_OVER:
+            continue
+        if at_source + back < own and at_destination - back < own:
+            exchange.append(entry)
+            at_source, at_destination = at_source + back, at_destination - back
+            if at_destination <= at_source and at_source < own * SWAP_GAIN:
+                return exchange
+    return []
+
+
+def _counted(memory: Memory, reason: str) -> Memory:
+    key = f"Skip/{reason}"
+    return replace(memory, counters={**memory.counters, key: memory.counters.get(key, 0) + 1})
+
+
+def _decision(answers: _Answers, figures: dict[str, object]) -> SheddingDecision:
+    moves = np.array(list(answers.moves), dtype=np.int32).reshape(-1, 3)
+    return SheddingDecision(
+        source=moves[:, 0],
+        bundle=moves[:, 1],
+        destination=moves[:, 2],
+        brokers=_outcomes("broker", BROKER_OUTCOMES, answers.brokers),
+        bundles=_outcomes("bundle", BUNDLE_OUTCOMES, answers.bundles),
+        figures={**figures, "reasons": tuple(answers.moves.values())},
+    )
+
+
+def _outcomes(
+    subject: Subject, vocabulary: tuple[Outcome, ...], answers: dict[int, tuple[int, float, float]]
+) -> Outcomes:
+    rows = np.array(list(answers.values()), dtype=np.float64).reshape(-1, 3)
+    index = np.array(list(answers), dtype=np.int32)
+    return Outcomes(subject, vocabulary, index, rows[:, 0].astype(np.uint8), rows[:, 1], rows[:, 2])
