@@ -58,6 +58,7 @@ def place(workload: Workload, admin: AdminApi) -> list[str]:
             admin.write("PUT", f"/namespaces/{bundle}/unload", params={"destinationBroker": wanted[bundle]})
             # At once: a wish that no look-up has used yet also steers the same range of other namespaces.
             admin.look_up(inside[bundle])
+        time.sleep(TICK_S)
 
 
 def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> None:

@@ -1,50 +1,48 @@
-"""Records a cluster for the demo: the product's own capture of the skewed load, packed into one reproducible file."""
+"""Records a cluster for the demo: the product's own capture of the skewed load, in one file."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
 from harness.cluster import LiveCluster
+from harness.errors import HarnessError
 from harness.load import running_load
 from harness.skew import wait_for_skew
 
 ADVISOR = Path(sys.executable).with_name("pulsar-advisor")
 RECORDED_CLUSTER = "demo"
-CAPTURE_LIMIT_S = 120
+STAGE_LIMIT_S = 120
 
 
 def record(archive: Path) -> None:
-    """Start a cluster, wait until its figures are right, capture it, and write `archive`: a tar of the root's `raw/`.
+    """Start a cluster, wait until its figures are right, capture it, and write the snapshot's archive.
 
     Raises:
-        LiveClusterUnavailable, ClusterDidNotStart, LoadDidNotStart, NoSkew: no cluster to record.
-        subprocess.CalledProcessError: the capture failed; it said why.
+        HarnessError: no cluster to record, or the capture failed; the advisor said why.
     """
+    if archive.exists():
+        raise HarnessError(f"{archive} exists already: remove it first.")
     with LiveCluster() as cluster, running_load(cluster), tempfile.TemporaryDirectory() as root:
         wait_for_skew(cluster.admin)
-        command = capture_command(root, RECORDED_CLUSTER, cluster.admin_urls, cluster.zookeeper)
-        subprocess.run(command, check=True, timeout=CAPTURE_LIMIT_S)
-        pack(Path(root), archive)
+        _run(capture_command(root, RECORDED_CLUSTER, cluster.admin_urls, cluster.zookeeper))
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        _run([*_advisor("snapshots", "export", root=root, name=RECORDED_CLUSTER), str(archive)])
 
 
 def capture_command(root: str, name: str, admin_urls: list[str], zookeeper: str) -> list[str]:
     """The `pulsar-advisor capture` command line for a cluster of this harness."""
-    command = [str(ADVISOR), "capture", "--root", root, "--cluster", name]
-    for url in admin_urls:
-        command += ["--admin-url", url]
-    return [*command, "--zookeeper", zookeeper]
+    urls = [part for url in admin_urls for part in ("--admin-url", url)]
+    return [*_advisor("capture", root=root, name=name), *urls, "--zookeeper", zookeeper]
 
 
-def pack(root: Path, archive: Path) -> None:
-    """Write everything below `root`/raw, with paths relative to `root`. Equal content gives equal bytes."""
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(archive, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for file in sorted(path for path in (root / "raw").rglob("*") if path.is_file()):
-            entry = tarfile.TarInfo(file.relative_to(root).as_posix())
-            entry.size = file.stat().st_size
-            with file.open("rb") as content:
-                tar.addfile(entry, content)
+def _advisor(*verb: str, root: str, name: str) -> list[str]:
+    return [str(ADVISOR), *verb, "--root", root, "--cluster", name]
+
+
+def _run(command: list[str]) -> None:
+    exit_code = subprocess.run(command, check=False, timeout=STAGE_LIMIT_S).returncode
+    if exit_code != 0:
+        raise HarnessError(f"Nothing was recorded: exit code {exit_code} of {' '.join(command)}")

@@ -19,12 +19,16 @@ POLL_INTERVAL_S = 2
 
 def cpu_percents(admin: AdminApi) -> dict[str, float]:
     """CPU usage per broker id (0..100) as the load manager has it, under any load manager."""
-    return {
-        broker_id: metric["metrics"]["brk_lb_cpu_usage"]
-        for url, broker_id in zip(admin.urls, admin.broker_ids, strict=True)
-        for metric in admin.read("/broker-stats/metrics", url=url)
-        if "brk_lb_cpu_usage" in metric["metrics"]
-    }
+    return {broker_id: _cpu_percent(admin, url) for url, broker_id in zip(admin.urls, admin.broker_ids, strict=True)}
+
+
+def _cpu_percent(admin: AdminApi, url: str) -> float:
+    for metric in admin.read("/broker-stats/metrics", url=url):
+        if "brk_lb_cpu_usage" in metric["metrics"]:
+            return float(metric["metrics"]["brk_lb_cpu_usage"])
+    # The Simple load manager publishes no such metric, but a load report (which the Extensible one doesn't).
+    cpu = admin.read("/broker-stats/load-report", url=url)["systemResourceUsage"]["cpu"]
+    return float(100 * cpu["usage"] / cpu["limit"])
 
 
 def wait_for_skew(admin: AdminApi) -> dict[str, float]:
@@ -40,7 +44,7 @@ def wait_for_skew(admin: AdminApi) -> dict[str, float]:
     while True:
         usage = cpu_percents(admin)
         expected = _expected_percents(admin)
-        settled = all(abs(usage.get(broker_id, 0) - expected[broker_id]) < SETTLED_PERCENT for broker_id in expected)
+        settled = all(abs(usage[broker_id] - expected[broker_id]) < SETTLED_PERCENT for broker_id in expected)
         if settled and max(usage.values()) > mean(usage.values()) + MARGIN_PERCENT:
             return usage
         if time.monotonic() > deadline:

@@ -18,6 +18,7 @@ from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.errors import ClusterDidNotStart
+from harness.load import running_load
 from harness.workload import skewed_workload, topic_hash
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
@@ -25,6 +26,9 @@ StartCluster = Callable[[ClusterOptions], LiveCluster]
 pytestmark = pytest.mark.live
 
 WORKLOAD = skewed_workload()
+UNLOADS = "[ThresholdShedder] Unloading bundle"
+"""What the leader logs for each unload (ModularLoadManagerImpl)."""
+PULSAR_ACTS_LIMIT_S = 300
 HOT_BUNDLE = "retail/orders/0x00000000_0x40000000"
 
 
@@ -165,3 +169,30 @@ def test_a_broker_that_does_not_start_is_named_with_the_end_of_its_log_which_is_
     assert "not-a-port" in str(failure.value)
     assert (tmp_path / "run" / "broker-1.log").is_file()
     assert not (tmp_path / "run" / "bookie").exists()
+
+
+@pytest.mark.full
+def test_at_these_settings_pulsar_itself_unloads_from_the_hot_broker_and_splits_the_hot_bundle(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(
+        ClusterOptions(
+            settings={
+                "loadBalancerSheddingEnabled": "true",
+                "loadBalancerSheddingIntervalMinutes": "1",
+                "loadBalancerAutoBundleSplitEnabled": "true",
+            }
+        )
+    )
+    if not cluster.has_cpu_skew:
+        pytest.skip("this machine doesn't permit mount namespaces")
+    hot = cluster.broker_ids[0]
+    with running_load(cluster):
+        deadline = time.monotonic() + PULSAR_ACTS_LIMIT_S
+        unloaded = split = False
+        while not (unloaded and split):
+            assert time.monotonic() < deadline, f"unloaded: {unloaded}, split: {split}"
+            logs = [(cluster.directory / f"{broker.name}.log").read_text() for broker in cluster.brokers]
+            unloaded = any(f"from broker {hot}" in line for log in logs for line in log.splitlines() if UNLOADS in line)
+            split = "0x20000000" in cluster.admin.read("/namespaces/retail/orders/bundles")["boundaries"]
+            time.sleep(2)
