@@ -1,0 +1,111 @@
+"""# Rebalance a Pulsar cluster, after a named person approved exactly that
+
+Only started by hand. Give the **digest** of a plan you have read, or leave it empty: then a fresh snapshot is captured
+and the strategies of the form are asked. Whoever starts the run proposes the plan and **can't approve it**.
+
+| task | what it does |
+|---|---|
+| `plan_by_digest` | finds the plan of the digest |
+| `fresh` | or makes a plan on a fresh snapshot; skips the rest if there is nothing to do |
+| `propose` | writes the proposal into the ledger, in the name of the user who triggered the run |
+| `approve` | shows the plan and waits (*Required Actions*). No answer in time is a rejection |
+| `apply` | carries the plan out step by step, believing only what the cluster shows |
+| `after`, `verify` | compares prediction and outcome on another fresh snapshot |
+
+After a rejection everything below `approve` is skipped and nothing was written to the cluster. A failed `apply` with
+steps left can be cleared: it goes on from what the cluster shows.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import Param, TaskGroup, chain, dag, get_current_context, task
+
+from pulsar_advisor_airflow import tasks
+from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.forms import LIMIT_ARGUMENTS, LIMITS, STRATEGY_ARGUMENTS, strategy_params
+from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
+from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+from pulsar_advisor_airflow.stages import captured, spark_stage, trusted_snapshot
+
+RESPONSE_TIMEOUT = timedelta(hours=4)
+
+
+@task.branch
+def given_or_fresh() -> str:
+    """Which way to a plan."""
+    return "plan_by_digest" if get_current_context()["params"]["digest"] else "fresh.capture"
+
+
+@dag(
+    schedule=None,
+    allowed_run_types=["manual"],
+    max_active_runs=1,
+    doc_md=__doc__,
+    tags=["pulsar", "writes-to-cluster"],
+    default_args={"owner": "pulsar-advisor", "retries": 2, "retry_delay": timedelta(minutes=1)},
+    params={
+        "digest": Param(
+            None,
+            type=["null", "string"],
+            pattern="^sha256:[0-9a-f]{64}$",
+            title="Digest of a plan",
+            description="Empty: recommend on a fresh snapshot, as below",
+        ),
+        **strategy_params("ThresholdShedder", "LeastLongTermMessageRate"),
+        **LIMITS,
+        "expires_h": Param(
+            4, type="number", exclusiveMinimum=0, maximum=72, title="Approval holds (hours)", section="Limits"
+        ),
+        "max_age_h": Param(
+            6, type="number", exclusiveMinimum=0, maximum=72, title="Snapshot at most so old (hours)", section="Limits"
+        ),
+        "pause_s": Param(
+            10, type="number", minimum=0, maximum=3600, title="Pause between two calls (seconds)", section="Limits"
+        ),
+        "approvers": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Only these may answer",
+            description="User names, one a line. Empty: whoever may write to this DAG, but never the proposer",
+            section="Approval",
+        ),
+    },
+)
+def pulsar_rebalance() -> None:
+    """Plan → propose → approve → apply → verify."""
+    place = {"root": option("root"), "cluster": option("cluster")}
+    given = task(multiple_outputs=False)(tasks.plan_by_digest)("{{ params.digest }}")
+    with TaskGroup("fresh") as fresh:
+        snapshot = trusted_snapshot()
+        made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(snapshot)
+        recommended = spark_stage("recommend", snapshot, (*STRATEGY_ARGUMENTS, *LIMIT_ARGUMENTS))
+        chain(recommended, task(tasks.report)(snapshot), made)
+    chain(given_or_fresh(), [given, fresh])
+
+    plan = task(trigger_rule="none_failed_min_one_success", multiple_outputs=False)(tasks.propose)(given, made)
+    gate = PlanApprovalOperator(
+        task_id="approve",
+        plan=plan,
+        **place,
+        valid_for_h="{{ params.expires_h }}",
+        approvers="{{ params.approvers }}",
+        response_timeout=RESPONSE_TIMEOUT,
+    )
+    applied = PulsarApplyOperator(
+        task_id="apply",
+        plan=plan,
+        **place,
+        pulsar_conn_id=option("pulsar_conn_id"),
+        pause_s="{{ params.pause_s }}",
+        max_age_h="{{ params.max_age_h }}",
+    )
+    with TaskGroup("after") as after:
+        later = captured()
+        chain(later, spark_stage("normalize", later))
+    chain(gate, applied, after, task(multiple_outputs=False)(tasks.verify)(plan, later))
+
+
+pulsar_rebalance()

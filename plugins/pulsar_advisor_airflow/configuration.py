@@ -1,0 +1,59 @@
+"""What an installation sets in the section `[pulsar_advisor]` of Airflow's configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+SECTION: Final = "pulsar_advisor"
+
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "root": {
+        "description": "Where snapshots, tables, plans and reports lie: a path that Airflow and Spark see alike, or an "
+        "object-store URL.",
+        "default": "/var/lib/pulsar-advisor",
+        "example": "s3://balance/advisor",
+    },
+    "ledger": {
+        "description": "SQLAlchemy URL of the ledger of proposals, approvals and runs. Empty: SQLite in the root.",
+        "default": "",
+        "example": "postgresql://advisor@db/ledger",
+        "sensitive": True,
+    },
+    "cluster": {
+        "description": "Name of the cluster in the root: letters, digits, dot, dash, underscore.",
+        "default": "pulsar",
+        "example": "prod-eu",
+    },
+    "pulsar_conn_id": {
+        "description": "The connection (type pulsar_admin) of that cluster.",
+        "default": "pulsar_default",
+        "example": "pulsar_prod_eu",
+    },
+    "spark_conn_id": {
+        "description": "The connection (type spark) that the Spark stages are submitted to.",
+        "default": "spark_default",
+        "example": "spark_batch",
+    },
+    "snapshot_schedule": {
+        "description": "Cron expression of the DAG pulsar_snapshot.",
+        "default": "*/15 * * * *",
+        "example": "0 * * * *",
+    },
+}
+"""In the form of a provider's `config` section; each one is also `AIRFLOW__PULSAR_ADVISOR__<NAME>`."""
+
+
+def option(name: str) -> str:
+    """The value of an option."""
+    from airflow.sdk import conf
+
+    value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"])
+    return value
+
+
+def job(stage: str) -> str:
+    """The file that spark-submit runs for a stage."""
+    import pulsar_advisor
+
+    return str(Path(pulsar_advisor.__path__[0]).parent / f"{stage}.py")

@@ -1,0 +1,23 @@
+"""Turns the product's errors into Airflow's: what a retry can't change fails at once, the rest may be tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from pulsar_advisor.model.errors import AdvisorError
+
+UNEXPECTED = AdvisorError.exit_code
+"""Unreachable clusters, storage that can't be written: only these may pass by themselves."""
+
+
+@contextmanager
+def told_to_airflow() -> Iterator[None]:
+    """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, `AirflowException` for the others."""
+    try:
+        yield
+    except AdvisorError as error:
+        kind = AirflowException if error.exit_code == UNEXPECTED else AirflowFailException
+        raise kind(str(error)) from error

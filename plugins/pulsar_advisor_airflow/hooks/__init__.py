@@ -1,0 +1,1 @@
+"""Hooks: how Airflow connections become the product's own connection options."""

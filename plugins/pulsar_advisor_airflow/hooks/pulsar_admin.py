@@ -1,0 +1,70 @@
+"""Makes the product's connection options from an Airflow connection of type `pulsar_admin`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import BaseHook
+
+if TYPE_CHECKING:
+    from pulsar_advisor.capture.options import CaptureOptions
+
+_SECRET: Final = "PULSAR_ADVISOR_CONNECTION_SECRET"  # noqa: S105
+
+
+class PulsarAdminHook(BaseHook):  # type: ignore[misc]
+    """The admin API (and the ZooKeeper, if there is one) of a Pulsar cluster.
+
+    :param pulsar_conn_id: connection of type `pulsar_admin`
+    """
+
+    conn_name_attr = "pulsar_conn_id"
+    default_conn_name = "pulsar_default"
+    conn_type = "pulsar_admin"
+    hook_name = "Apache Pulsar admin"
+
+    def __init__(self, pulsar_conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.pulsar_conn_id = pulsar_conn_id
+
+    @contextmanager
+    def options(self) -> Iterator[CaptureOptions]:
+        """The options, usable within the block: only there the environment of this process holds the secret.
+
+        Raises `UsageError` naming the field of the connection that can't be used.
+        """
+        from pulsar_advisor.capture.options import capture_options
+
+        connection = self.get_connection(self.pulsar_conn_id)
+        extra = connection.extra_dejson
+        urls = [url.strip() for url in (extra.get("admin_urls") or "").split(",") if url.strip()]
+        admin: dict[str, Any] = {
+            name: extra.get(name) for name in ("tls_ca_file", "tls_cert_file", "tls_key_file", "tls_verify_hostname")
+        }
+        if connection.login:
+            admin |= {"basic_user": connection.login, "basic_password_env": _SECRET}
+        elif connection.password:
+            admin["token_env"] = _SECRET
+        try:
+            if connection.password:
+                os.environ[_SECRET] = connection.password
+            yield capture_options(admin={**admin, "admin_urls": urls}, zookeeper=extra.get("zookeeper") or None)
+        finally:
+            os.environ.pop(_SECRET, None)
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether the admin API lets us in, and which cluster answers."""
+        from pulsar_advisor.admin.read_client import ReadClient
+        from pulsar_advisor.admin.transport import AdminTransport
+        from pulsar_advisor.capture.capture import identify
+        from pulsar_advisor.model.errors import AdvisorError
+
+        try:
+            with self.options() as options, AdminTransport(options.admin) as transport:
+                found = identify(ReadClient(transport))
+        except AdvisorError as error:
+            return False, str(error)
+        return True, f"cluster '{found.cluster_name}', {len(found.brokers)} active brokers, leader {found.leader}"

@@ -1,0 +1,1 @@
+"""Operators: the stages that talk to a cluster or ask a person."""

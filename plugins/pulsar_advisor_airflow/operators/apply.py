@@ -1,0 +1,82 @@
+"""`apply` as a task: carries out a plan that the ledger says was approved, and goes on where an earlier try ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from pulsar_advisor_airflow.failures import told_to_airflow
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
+    """Carry out an approved plan. A refusal, or a run that ended with steps left, is never tried again by itself.
+
+    A try that follows a crash resumes the run from what the cluster shows; clearing the task does the same for a run
+    that stopped.
+
+    :param plan: a `PlanReference` as a mapping (templated)
+    :param root: path or object-store URL of the root
+    :param cluster: name of the cluster in the root
+    :param pulsar_conn_id: connection of type `pulsar_admin`
+    :param pause_s: seconds between two calls (templated)
+    :param max_age_h: greatest age of the plan's snapshot, in hours (templated)
+    """
+
+    template_fields: Sequence[str] = ("plan", "root", "cluster", "pulsar_conn_id", "pause_s", "max_age_h")
+
+    def __init__(
+        self,
+        *,
+        plan: Any,
+        root: str,
+        cluster: str,
+        pulsar_conn_id: str,
+        pause_s: Any = 10,
+        max_age_h: Any = 6,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.plan = plan
+        self.root = root
+        self.cluster = cluster
+        self.pulsar_conn_id = pulsar_conn_id
+        self.pause_s = pause_s
+        self.max_age_h = max_age_h
+
+    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """The result of the run, `pulsar-advisor/apply-result/1`."""
+        from pulsar_advisor.admin.transport import AdminTransport
+        from pulsar_advisor.execution.apply import apply_plan
+        from pulsar_advisor.execution.cluster_writes import AdminCluster
+        from pulsar_advisor.execution.executor import ApplyOptions
+        from pulsar_advisor.storage import Root
+        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+        from pulsar_advisor_airflow.ledger import opened_ledger
+        from pulsar_advisor_airflow.plan_reference import PLANS, PlanReference
+
+        root = Root(self.root, self.cluster)
+        reference = PlanReference(**self.plan)
+        with (
+            told_to_airflow(),
+            opened_ledger(root) as ledger,
+            PulsarAdminHook(self.pulsar_conn_id).options() as connection,
+            AdminTransport(connection.admin) as transport,
+        ):
+            unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
+            options = ApplyOptions(
+                pause_s=float(self.pause_s),
+                max_age_s=int(float(self.max_age_h) * 3600),
+                resume=unfinished,
+                undo_folder=root.folder(PLANS, reference.snapshot),
+            )
+            result = apply_plan(reference.load(root), ledger, AdminCluster(transport), options, self.log.info)
+        self.log.info(result.sentence)
+        if result.exit_code:
+            raise AirflowFailException(f"{result.sentence}; clear this task to go on with it")
+        return result.as_document()

@@ -1,0 +1,145 @@
+"""The gate: asks a person about one plan and writes the answer into the ledger, bound to the digest that was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Param
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+
+from pulsar_advisor_airflow.failures import told_to_airflow
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.model.plan import Plan
+
+ALLOW_SPLITS: Final = "allow_splits"
+ACCEPT_WORSE: Final = "accept_worse"
+COMMENT: Final = "comment"
+
+
+class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
+    """Ask whether a plan may be carried out. No answer in time is a rejection.
+
+    The digest that was shown travels with the parked task, and the responder's name comes with the answer from the API
+    server: neither goes through XCom, which everybody who may edit the DAG can change. Whoever triggered the DAG run
+    can't approve.
+
+    :param plan: a `PlanReference` as a mapping (templated)
+    :param root: path or object-store URL of the root
+    :param cluster: name of the cluster in the root
+    :param valid_for_h: hours until the approval expires (templated)
+    :param approvers: names of those who may answer (templated); empty: everybody with write access to the DAG
+    """
+
+    template_fields = ("plan", "root", "cluster", "valid_for_h", "approvers")
+
+    def __init__(
+        self,
+        *,
+        plan: Any,
+        root: str,
+        cluster: str,
+        valid_for_h: Any = 4,
+        approvers: Any = (),
+        **kwargs: Any,
+    ) -> None:
+        kwargs.pop("params", None)  # the DAG's, which Airflow adds to each constructor of the hierarchy
+        super().__init__(
+            subject="Rebalance a Pulsar cluster?",
+            defaults=self.REJECT,
+            ignore_downstream_trigger_rules=True,
+            params={
+                ALLOW_SPLITS: Param(
+                    False, type="boolean", title="Allow the splits", description="They can't be undone"
+                ),
+                ACCEPT_WORSE: Param(False, type="boolean", title="Accept a worse outcome"),
+                COMMENT: Param("", type="string", title="Comment", description="Stands in the ledger"),
+            },
+            **kwargs,
+        )
+        self.plan = plan
+        self.root = root
+        self.cluster = cluster
+        self.valid_for_h = valid_for_h
+        self.approvers = approvers
+
+    def execute(self, context: Context) -> None:
+        """Show the plan and wait for an answer."""
+        from pulsar_advisor_airflow import approval_request
+
+        with told_to_airflow():
+            plan = self._load()
+        self.subject = approval_request.subject(plan)
+        self.body = approval_request.body(plan, context["dag_run"].triggering_user_name or "Nobody known")
+        self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
+        try:
+            super().execute(context)
+        except TaskAwaitingInput as parked:
+            parked.kwargs = {"shown": dict(self.plan)}
+            raise
+
+    def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, str] | None = None) -> Any:
+        """Write the answer into the ledger; the rest of the DAG run is skipped unless it is an approval."""
+        from pulsar_advisor.storage import Root
+        from pulsar_advisor_airflow.ledger import opened_ledger
+
+        if shown is None:
+            raise AirflowFailException("it is not known which plan was shown: clear this task to ask again")
+        self.plan = shown
+        responder = (event.get("responded_by_user") or {}).get("name")
+        approved = event.get("chosen_options") == [self.APPROVE]
+        with told_to_airflow(), opened_ledger(Root(self.root, self.cluster)) as ledger:
+            if not approved:
+                answer = f"rejected by {responder}" if responder else "nobody answered in time, which is no approval"
+                ledger.record_refusal(shown["digest"], f"{answer} (airflow, {context['run_id']})")
+                self.log.info("%s: %s", shown["digest"], answer)
+                context["ti"].xcom_push(key="answer", value=answer)
+            answered = super().execute_complete(context, event)
+            if approved:
+                self._approve(ledger, self._load(), responder, context, event["params_input"] or {})
+        return answered
+
+    def _approve(
+        self, ledger: Ledger, plan: Plan, responder: str | None, context: Context, form: Mapping[str, Any]
+    ) -> None:
+        from pulsar_advisor.execution.approval import ApprovalPolicy, approve
+        from pulsar_advisor.execution.ledger import Person
+        from pulsar_advisor.model.errors import Refused
+        from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY
+
+        digest = self.plan["digest"]
+        proposer = context["dag_run"].triggering_user_name
+        try:
+            if responder is None:
+                raise Refused("Airflow doesn't say who approved it")
+            if proposer is None or responder.casefold() == proposer.casefold():
+                raise Refused(
+                    f"{responder} may not approve what {proposer or 'somebody unknown'} proposed: "
+                    "somebody else has to; clear this task to ask again"
+                )
+            approve(
+                ledger,
+                plan,
+                digest=digest,
+                approver=Person(responder, AUTHENTICATED_BY),
+                policy=ApprovalPolicy(separate_approver=True),
+                allows_splits=form.get(ALLOW_SPLITS) is True,
+                accepts_worse=form.get(ACCEPT_WORSE) is True,
+                valid_for_s=int(float(self.valid_for_h) * 3600),
+                comment=str(form.get(COMMENT) or ""),
+            )
+        except Refused as refused:
+            ledger.record_refusal(digest, str(refused))
+            raise
+        context["ti"].xcom_push(key="answer", value=f"approved by {responder}")
+
+    def _load(self) -> Plan:
+        from pulsar_advisor.storage import Root
+        from pulsar_advisor_airflow.plan_reference import PlanReference
+
+        return PlanReference(**self.plan).load(Root(self.root, self.cluster))

@@ -1,0 +1,44 @@
+"""`capture` as a task: reads a cluster into a raw snapshot and returns its id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseOperator
+
+from pulsar_advisor_airflow.failures import told_to_airflow
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
+    """Capture a cluster without touching it. A capture that fails leaves no snapshot, so it may be tried again.
+
+    :param root: path or object-store URL of the root
+    :param cluster: name of the cluster in the root
+    :param pulsar_conn_id: connection of type `pulsar_admin`
+    """
+
+    template_fields: Sequence[str] = ("root", "cluster", "pulsar_conn_id")
+
+    def __init__(self, *, root: str, cluster: str, pulsar_conn_id: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.root = root
+        self.cluster = cluster
+        self.pulsar_conn_id = pulsar_conn_id
+
+    def execute(self, context: Context) -> str:  # noqa: ARG002
+        """The id of the new snapshot."""
+        from pulsar_advisor.capture.capture import capture
+        from pulsar_advisor.capture.progress import shown_progress
+        from pulsar_advisor.storage import Root
+        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+
+        with (
+            told_to_airflow(),
+            PulsarAdminHook(self.pulsar_conn_id).options() as options,
+            shown_progress() as progress,
+        ):
+            return capture(options, Root(self.root, self.cluster), progress)

@@ -1,0 +1,118 @@
+"""The light tasks between the stages: they read a stage's result file and decide, or pass an id on.
+
+Plain functions; DAG files make tasks of them. Exit codes 2 to 5 of the product become failures that are never retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.failures import told_to_airflow
+
+if TYPE_CHECKING:
+    from pulsar_advisor.storage import Root
+
+
+def require_trusted_snapshot(snapshot: str) -> str:
+    """The snapshot's id, if validation passed; with outlets, each gets an event that says where the snapshot lies."""
+    from pulsar_advisor.storage import RESULT, read_json
+    from pulsar_advisor.tables.schemas import VALIDATION_RESULT_SCHEMA
+
+    root = _root()
+    with told_to_airflow():
+        result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+    if not result["success"]:
+        failed = [
+            check["title"] for check in result["results"] if check["severity"] == "critical" and not check["success"]
+        ]
+        raise AirflowFailException(f"snapshot {snapshot} must not be used: {'; '.join(failed)}")
+    context = get_current_context()
+    for outlet in context["task"].outlets:
+        context["outlet_events"][outlet].extra = {"root": root.url, "cluster": root.cluster, "snapshot": snapshot}
+    return snapshot
+
+
+def snapshot_to_recommend_on() -> str:
+    """The snapshot of the newest asset event that started the DAG run, or the one named in its form."""
+    context = get_current_context()
+    events = [event for events in context["triggering_asset_events"].values() for event in events]
+    if events:
+        return str(events[-1].extra["snapshot"])
+    if named := context["params"]["snapshot"]:
+        return str(named)
+    raise AirflowFailException("name a snapshot: started by hand, there is no asset event that names one")
+
+
+def advised_plan(snapshot: str) -> dict[str, str] | None:
+    """The plan that `recommend` made, or the advised one of several; skips what follows if there is nothing to do."""
+    from pulsar_advisor_airflow.plan_reference import advised
+
+    with told_to_airflow():
+        chosen, reason = advised(_root(), snapshot)
+    if chosen is None:
+        raise AirflowSkipException(f"nothing to approve: {reason}")
+    return asdict(chosen)
+
+
+def plan_by_digest(digest: str) -> dict[str, str]:
+    """The plan of a digest that was given in the form."""
+    from pulsar_advisor_airflow.plan_reference import find_plan
+
+    with told_to_airflow():
+        return asdict(find_plan(_root(), digest))
+
+
+def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
+    """Write down that the user who triggered the DAG run proposes a plan: the one of `candidates` there is."""
+    from pulsar_advisor.execution import approval
+    from pulsar_advisor.execution.ledger import Person
+    from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
+    from pulsar_advisor_airflow.plan_reference import PlanReference
+
+    reference = PlanReference(**next(candidate for candidate in candidates if candidate))
+    proposer = get_current_context()["dag_run"].triggering_user_name
+    if proposer is None:
+        raise AirflowFailException("Airflow doesn't say who triggered this run, so nobody proposed the plan")
+    root = _root()
+    with told_to_airflow(), opened_ledger(root) as ledger:
+        approval.propose(ledger, reference.load(root), Person(proposer, AUTHENTICATED_BY))
+    return asdict(reference)
+
+
+def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
+    """Predicted against actual, from a snapshot that was taken after the plan was carried out."""
+    from pulsar_advisor.execution.verify import verify_plan
+    from pulsar_advisor.model.settings import resolve_settings
+    from pulsar_advisor.tables.state import cluster_state, settings_inputs
+    from pulsar_advisor_airflow.ledger import opened_ledger
+    from pulsar_advisor_airflow.plan_reference import PlanReference
+
+    root = _root()
+    with told_to_airflow(), opened_ledger(root) as ledger:
+        settings = resolve_settings(*settings_inputs(root, snapshot)).values
+        result = verify_plan(PlanReference(**plan).load(root), ledger, cluster_state(root, snapshot), settings)
+    if result.deviations:
+        raise AirflowFailException(f"the cluster is not as predicted: {'; '.join(result.deviations)}")
+    return result.as_document()
+
+
+def report(snapshot: str) -> str:
+    """Write the HTML report of a snapshot's recommendation; where it lies."""
+    from pulsar_advisor.stages.report import report_page, write_report
+
+    root = _root()
+    with told_to_airflow():
+        path: str = write_report(report_page(root, snapshot), root, "html", None)
+    return path
+
+
+def _root() -> Root:
+    from pulsar_advisor.storage import Root
+
+    return Root(option("root"), option("cluster"))

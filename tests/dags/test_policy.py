@@ -1,0 +1,109 @@
+"""What every DAG of the project keeps to, and what stands between a plan and the cluster."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, BaseOperator
+
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
+from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+
+REPOSITORY = Path(__file__).parents[2]
+DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
+DAG_IDS = [file.stem for file in DAG_FILES]
+HEAVY = {"great_expectations", "kazoo", "numpy", "pandas", "pulsar", "pyarrow", "pyspark", "requests", "sqlalchemy"}
+
+
+def operators(dags: Mapping[str, DAG], kind: type[BaseOperator]) -> Iterator[BaseOperator]:
+    yield from (task for dag in dags.values() for task in dag.tasks if isinstance(task, kind))
+
+
+def test_there_is_one_dag_a_file_and_it_has_the_name_of_the_file(dags: Mapping[str, DAG]) -> None:
+    assert sorted(dags) == DAG_IDS
+
+
+@pytest.mark.parametrize("dag_id", DAG_IDS)
+def test_a_dag_says_what_it_does_whose_it_is_and_what_it_is_about(dags: Mapping[str, DAG], dag_id: str) -> None:
+    dag = dags[dag_id]
+    assert dag.doc_md and dag.doc_md.startswith("# ")
+    assert "pulsar" in dag.tags
+    assert {task.owner for task in dag.tasks} == {"pulsar-advisor"}
+
+
+@pytest.mark.parametrize("dag_id", DAG_IDS)
+def test_the_documentation_of_a_dag_names_its_tasks_or_their_groups(dags: Mapping[str, DAG], dag_id: str) -> None:
+    dag = dags[dag_id]
+    names = {task.task_id.split(".")[0] for task in dag.tasks} - {"given_or_fresh"}
+    assert {name for name in names if f"`{name}`" not in (dag.doc_md or "")} == set()
+
+
+@pytest.mark.parametrize("dag_id", DAG_IDS)
+def test_a_dag_runs_once_at_a_time_and_retries_what_may_pass(dags: Mapping[str, DAG], dag_id: str) -> None:
+    dag = dags[dag_id]
+    assert dag.max_active_runs == 1
+    assert dag.catchup is False
+    assert {task.retries for task in dag.tasks} == {2}
+
+
+@pytest.mark.parametrize("file", DAG_FILES, ids=DAG_IDS)
+def test_a_dag_file_imports_nothing_heavy(file: Path) -> None:
+    imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
+    modules |= {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    assert {module.split(".")[0] for module in modules} & HEAVY == set()
+
+
+@pytest.mark.parametrize("dag_id", ["pulsar_recommend", "pulsar_rebalance"])
+def test_a_form_offers_what_the_registries_hold(dags: Mapping[str, DAG], dag_id: str) -> None:
+    params = dags[dag_id].params
+    assert params.get_param("shedder").schema["enum"] == ["all", *(shedder.name for shedder in SHEDDERS)]
+    assert params.get_param("placement").schema["enum"] == ["all", *(placement.name for placement in PLACEMENTS)]
+
+
+def test_only_a_person_can_start_what_writes_to_a_cluster(dags: Mapping[str, DAG]) -> None:
+    writing = {task.dag_id for task in operators(dags, PulsarApplyOperator)}
+    assert writing == {"pulsar_rebalance"}
+    for dag_id in writing:
+        assert dags[dag_id].schedule is None
+        assert dags[dag_id].allowed_run_types == {"manual"}
+
+
+def test_every_gate_rejects_when_nobody_answers(dags: Mapping[str, DAG]) -> None:
+    gates = list(operators(dags, ApprovalOperator))
+    assert gates
+    for gate in gates:
+        assert isinstance(gate, PlanApprovalOperator)
+        assert gate.defaults == ["Reject"]
+        assert gate.response_timeout
+        assert gate.retries == 2
+        assert gate.ignore_downstream_trigger_rules
+
+
+def test_no_way_leads_to_apply_around_a_gate(dags: Mapping[str, DAG]) -> None:
+    for task in operators(dags, PulsarApplyOperator):
+        assert task.trigger_rule == "all_success"
+        assert any(isinstance(upstream, PlanApprovalOperator) for upstream in task.upstream_list)
+        gates = [upstream for upstream in task.upstream_list if isinstance(upstream, PlanApprovalOperator)]
+        assert [gate.plan.operator.task_id for gate in gates] == [task.plan.operator.task_id]
+
+
+def test_everything_below_apply_waits_for_it(dags: Mapping[str, DAG]) -> None:
+    for task in operators(dags, PulsarApplyOperator):
+        below = task.get_flat_relatives(upstream=False)
+        assert {each.trigger_rule for each in below} == {"all_success"}
+
+
+def test_the_ids_that_spark_stages_get_come_from_the_tasks_before_them(dags: Mapping[str, DAG]) -> None:
+    stages = [task for dag in dags.values() for task in dag.tasks if hasattr(task, "application_args")]
+    assert stages
+    for stage in stages:
+        arguments = stage.application_args
+        snapshot = arguments[arguments.index("--snapshot") + 1]
+        assert snapshot.operator.task_id in {task.task_id for task in stage.upstream_list}
