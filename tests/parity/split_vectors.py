@@ -156,7 +156,7 @@ def _topics(given: Json, stats: Json) -> BundleTopics:
 
 
 def _spelled_out(topics: str, rates: str) -> tuple[list[str], dict[str, Json]]:
-    """Names and rates of the one case that describes them: `x{1..12}-y{0..19} plus .../z`, `i=1..5: in 1 out 2; z: ...`."""
+    """Names and rates of a case that describes them: `x{1..12}-y{0..19} plus .../z`, `i=1..5: in 1 out 2; z: ...`."""
     pattern, _, single = topics.partition(" plus .../")
     prefix = pattern.rpartition("/")[0]
     groups = [range(int(low), int(high) + 1) for low, high in re.findall(r"\{(\d+)\.\.(\d+)\}", pattern)]

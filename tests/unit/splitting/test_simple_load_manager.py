@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
+from pulsar_advisor.splitting.simple_load_manager import decide
+from states import BrokerRow, BundleRow, cluster_state
+
+LOWER_HALF, UPPER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
+HOT = (20_000.0, 20_000.0, 0.0, 0.0)
+
+
+def run(state: ClusterState, **what_if: object) -> SplittingDecision:
+    settings = resolve_settings("4.0.8", what_if={key: str(value) for key, value in what_if.items()}).values
+    return decide(state, settings, SplitMemory())[0]
+
+
+def codes(decision: SplittingDecision) -> list[str]:
+    return [decision.bundles.vocabulary[code].code for code in decision.bundles.code]
+
+
+def bundles(*rows: BundleRow) -> ClusterState:
+    return cluster_state([BrokerRow("a:8080")], rows, load_manager="simple")
+
+
+def test_the_last_statistics_count_not_the_averages():
+    state = bundles(BundleRow("t/n", LOWER_HALF, "a:8080", HOT, 3))
+    state = replace(state, bundles=replace(state.bundles, long_term=np.zeros((1, 4))))
+    assert run(state).splits[0].boundaries == (0x40000000,)
+
+
+def test_a_hot_bundle_of_one_topic_is_left_alone():
+    assert codes(run(bundles(BundleRow("t/n", LOWER_HALF, "a:8080", HOT, 1)))) == ["few_topics"]
+
+
+def test_a_calm_bundle_of_one_topic_is_below_its_limits():
+    assert codes(run(bundles(BundleRow("t/n", LOWER_HALF, "a:8080", topics=1)))) == ["below_limits_topics"]
+
+
+def test_bundles_picked_earlier_in_the_pass_are_not_counted():
+    state = bundles(BundleRow("t/n", LOWER_HALF, "a:8080", HOT, 3), BundleRow("t/n", UPPER_HALF, "a:8080", HOT, 3))
+    assert len(run(state, loadBalancerNamespaceMaximumBundles=3).splits) == 2
+
+
+def test_a_namespace_at_its_maximum_is_left_alone():
+    state = bundles(BundleRow("t/n", LOWER_HALF, "a:8080", HOT, 3))
+    assert codes(run(state, loadBalancerNamespaceMaximumBundles=1)) == ["namespace_full"]
+
+
+def test_a_limit_of_two_gibibytes_does_not_wrap():
+    heavy = (0.0, 0.0, float(2049 << 20), 0.0)
+    state = bundles(
+        BundleRow("t/n", LOWER_HALF, "a:8080", heavy, 3),
+        BundleRow("t/n", UPPER_HALF, "a:8080", (0.0, 0.0, 1.0, 0.0), 3),
+    )
+    decision = run(state, loadBalancerNamespaceBundleMaxBandwidthMbytes=2048)
+    assert [split.bundle for split in decision.splits] == [0]
