@@ -24,6 +24,8 @@ from pulsar_advisor.model.errors import ClusterUnreachable
 
 CALLS_IN_FLIGHT: Final = 64
 
+_HOST = r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d+)?"
+_HOSTS = re.compile(rf"{_HOST}(,{_HOST})*(/\S*)?")
 _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
 
 # kazoo reports every failed connection attempt as a warning; the one error we raise says it.
@@ -46,8 +48,8 @@ class ZooKeeperConnection(BaseModel):
     @classmethod
     def _without_scheme(cls, hosts: str) -> str:
         hosts = hosts.removeprefix("zk:")
-        if not re.fullmatch(r"[^\s,/@]+(,[^\s,/@]+)*(/\S*)?", hosts):
-            raise ValueError(f"'{hosts}' is not a ZooKeeper address; expected the form zk1:2181,zk2:2181/chroot")
+        if not _HOSTS.fullmatch(hosts):
+            raise ValueError("not a ZooKeeper address; expected the form zk1:2181,zk2:2181/chroot")
         return hosts.removesuffix("/")
 
 

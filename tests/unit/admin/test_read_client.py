@@ -1,0 +1,148 @@
+"""The read client sends nothing but GET, never to an address that changes something, and decodes what it promises."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from collections.abc import Iterator
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, Parameters
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+ARGUMENTS = {
+    "broker": "127.0.0.1:8080",
+    "cluster_name": "standalone",
+    "tenant": "public",
+    "namespace": "public/default",
+    "domain": "persistent",
+    "topic": "persistent://public/default/a",
+}
+ASSIGNS_OR_WRITES = re.compile(
+    r"/lookup/|/(partitioned-)?(internal-)?stats$|/health$|/internal-info$|checkAllowAutoCreation"
+)
+
+
+class WriteGuard(AdminTransport):
+    """A transport that notes its GETs and fails on everything else."""
+
+    def __init__(self) -> None:
+        super().__init__(AdminConnection(admin_urls=("http://127.0.0.1:1",)))
+        self.paths: list[str] = []
+
+    def get(self, path: str, *, broker_url: str | None = None, params: Parameters | None = None) -> Answer:
+        self.paths.append("?".join([path, *(params or {})]))
+        return Answer(200, f"http://127.0.0.1:1{path}", b"[]")
+
+    def request(self, method: str, path: str, **_options: object) -> Answer:
+        raise AssertionError(f"{method} {path}: not through get()")
+
+
+READS = sorted(name for name, _ in inspect.getmembers(ReadClient, inspect.isfunction) if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("name", READS)
+def test_every_method_sends_one_harmless_get(name: str) -> None:
+    transport = WriteGuard()
+    read = getattr(ReadClient(transport), name)
+    # The guard's answer suits few of them; what was sent is what counts.
+    with contextlib.suppress(ClusterUnreachable):
+        read(*(ARGUMENTS[parameter] for parameter in inspect.signature(read).parameters))
+    assert len(transport.paths) == 1
+    assert not ASSIGNS_OR_WRITES.search(transport.paths[0])
+
+
+def test_the_client_holds_no_way_to_send_anything_else() -> None:
+    transport = WriteGuard()
+    held = vars(ReadClient(transport)).values()
+    assert transport not in held
+    assert transport.request not in held
+
+
+@pytest.fixture
+def broker() -> Iterator[HTTPServer]:
+    with HTTPServer(host="127.0.0.1", port=0) as server:
+        yield server
+
+
+@pytest.fixture
+def client(broker: HTTPServer) -> ReadClient:
+    return ReadClient(AdminTransport(AdminConnection(admin_urls=(broker.url_for(""),))))
+
+
+def test_brokers_come_sorted(broker: HTTPServer, client: ReadClient) -> None:
+    broker.expect_request("/admin/v2/brokers/standalone").respond_with_json(["b:8080", "a:8080"])
+    assert client.active_brokers("standalone") == ("a:8080", "b:8080")
+
+
+@pytest.mark.parametrize(
+    ("answer", "leader"),
+    [
+        ({"serviceUrl": "http://a:8080", "brokerId": "a:8081"}, "a:8081"),
+        ({"serviceUrl": "http://a:8080"}, "a:8080"),
+    ],
+)
+def test_the_leader_has_an_id_from_release_3_2_on_and_a_url_before(
+    broker: HTTPServer, client: ReadClient, answer: dict[str, str], leader: str
+) -> None:
+    broker.expect_request("/admin/v2/brokers/leaderBroker").respond_with_json(answer)
+    assert client.leader() == leader
+
+
+def test_there_may_be_no_leader(broker: HTTPServer, client: ReadClient) -> None:
+    broker.expect_request("/admin/v2/brokers/leaderBroker").respond_with_json({"reason": "none"}, status=404)
+    assert client.leader() is None
+
+
+def test_no_isolation_policy_was_ever_configured(broker: HTTPServer, client: ReadClient) -> None:
+    path = "/admin/v2/clusters/standalone/namespaceIsolationPolicies"
+    broker.expect_request(path).respond_with_json({"reason": "none"}, status=404)
+    assert client.isolation_policies("standalone").body == b"{}"
+
+
+def test_a_namespace_without_anti_affinity_group_answers_with_nothing(broker: HTTPServer, client: ReadClient) -> None:
+    broker.expect_request("/admin/v2/namespaces/public/default/antiAffinity").respond_with_data(status=204)
+    assert client.anti_affinity_group("public/default") is None
+
+
+def test_an_anti_affinity_group_is_bare_text(broker: HTTPServer, client: ReadClient) -> None:
+    broker.expect_request("/admin/v2/namespaces/public/default/antiAffinity").respond_with_data("zoo")
+    assert client.anti_affinity_group("public/default") == "zoo"
+
+
+def test_system_topics_are_listed_too(broker: HTTPServer, client: ReadClient) -> None:
+    topics = ["persistent://public/default/__change_events"]
+    listing = broker.expect_request("/admin/v2/persistent/public/default", query_string={"includeSystemTopic": "true"})
+    listing.respond_with_json(topics)
+    assert client.persistent_topics("public/default") == tuple(topics)
+
+
+def test_the_name_of_a_topic_is_escaped_in_its_path() -> None:
+    transport = WriteGuard()
+    with pytest.raises(UnreadableAnswer):
+        ReadClient(transport).partitions("persistent://public/default/a?b c%2F")
+    assert transport.paths == ["/admin/v2/persistent/public/default/a%3Fb%20c%252F/partitions"]
+
+
+def test_a_topic_deleted_in_the_meantime_has_no_partitions(broker: HTTPServer, client: ReadClient) -> None:
+    broker.expect_request("/admin/v2/persistent/public/default/a/partitions").respond_with_json({}, status=404)
+    assert client.partitions("persistent://public/default/a") is None
+
+
+def test_what_cannot_be_decoded_is_told_without_its_content(broker: HTTPServer, client: ReadClient) -> None:
+    broker.expect_request("/admin/v2/tenants").respond_with_json({"secret": "hunter2"})
+    with pytest.raises(UnreadableAnswer, match="can't decode the answer of 27 bytes") as error:
+        client.tenants()
+    assert "hunter2" not in str(error.value)
+
+
+def test_every_answer_is_observed(broker: HTTPServer) -> None:
+    broker.expect_request("/admin/v2/tenants").respond_with_data("[]")
+    seen: list[tuple[int, int]] = []
+    transport = AdminTransport(AdminConnection(admin_urls=(broker.url_for(""),)))
+    ReadClient(transport, observe=lambda status, size: seen.append((status, size))).tenants()
+    assert seen == [(200, 2)]

@@ -1,0 +1,415 @@
+"""Calls reach the right broker once, with credentials that go nowhere else, and every failure is one clear line."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from pydantic import ValidationError
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer, NoAnswer
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+
+PATH = "/admin/v2/clusters"
+UNAUTHORIZED_PAGE = "<html><body><h2>HTTP ERROR 401 Authentication required</h2></body></html>"
+
+
+@pytest.fixture
+def broker() -> Iterator[HTTPServer]:
+    with HTTPServer(host="127.0.0.1", port=0) as server:
+        yield server
+
+
+@pytest.fixture
+def other() -> Iterator[HTTPServer]:
+    """A broker on another host."""
+    with HTTPServer(host="127.0.0.2", port=0) as server:
+        yield server
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port where nobody listens, held so that nobody else takes it."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@contextmanager
+def raw_server(behaviour: Any) -> Iterator[tuple[str, list[bytes]]]:
+    """A socket server that reads a request and then does as told with the connection; the requests it got."""
+    requests: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    requests.append(connection.recv(65536))
+                    behaviour(connection)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", requests
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def connection(*urls: str, **options: Any) -> AdminConnection:
+    return AdminConnection(admin_urls=urls, **options)
+
+
+def url(server: HTTPServer) -> str:
+    return server.url_for("").rstrip("/")
+
+
+def broker_id(server: HTTPServer) -> str:
+    return f"{server.host}:{server.port}"
+
+
+def redirect_to(server: HTTPServer, path: str = PATH) -> Response:
+    return Response(status=307, headers={"Location": f"{url(server)}{path}"})
+
+
+def test_a_redirect_keeps_method_body_and_credentials(broker: HTTPServer, other: HTTPServer, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc.def\n")
+    seen: list[tuple[str, bytes, str | None]] = []
+
+    def split(request: Request) -> Response:
+        seen.append((request.method, request.get_data(), request.headers.get("Authorization")))
+        return Response(status=204)
+
+    broker.expect_request("/split").respond_with_response(redirect_to(other, "/split?authoritative=true"))
+    other.expect_request("/split", query_string="authoritative=true").respond_with_handler(split)
+    with AdminTransport(connection(url(broker), token_file=tmp_path / "token")) as transport:
+        transport.trust_brokers([broker_id(other)])
+        answer = transport.request("PUT", "/split", params={"authoritative": "false"}, json=[7])
+    assert (answer.status, answer.url) == (204, f"{url(other)}/split")
+    assert seen == [("PUT", b"[7]", "Bearer abc.def")]
+
+
+def test_a_redirect_to_a_stranger_is_not_followed(broker: HTTPServer, other: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_response(redirect_to(other))
+    with AdminTransport(connection(url(broker))) as transport, pytest.raises(ClusterUnreachable, match="no broker of"):
+        transport.get(PATH)
+    assert other.log == []
+
+
+def test_redirects_in_a_circle_end(broker: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_response(redirect_to(broker))
+    with AdminTransport(connection(url(broker))) as transport, pytest.raises(ClusterUnreachable, match="more than 5"):
+        transport.get(PATH)
+    assert len(broker.log) == 6
+
+
+def test_the_next_admin_url_is_asked_when_one_is_down(broker: HTTPServer, closed_port: int) -> None:
+    broker.expect_request(PATH).respond_with_json(["c"])
+    with AdminTransport(connection(f"http://127.0.0.1:{closed_port}", url(broker))) as transport:
+        assert transport.get(PATH).json() == ["c"]
+
+
+def test_when_all_admin_urls_are_down_each_is_named_once(closed_port: int) -> None:
+    urls = (f"http://127.0.0.1:{closed_port}", "http://no-such-host.invalid:8080")
+    with AdminTransport(connection(*urls)) as transport, pytest.raises(NoAnswer) as refused:
+        transport.get(PATH)
+    first, second = str(refused.value).split(" · ")
+    assert first.startswith(f"{urls[0]}: connection refused: is the broker up")
+    assert second.startswith(f"{urls[1]}: host name can't be resolved: check the spelling")
+    assert refused.value.unsent
+
+
+def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer) -> None:
+    broker.expect_ordered_request(PATH).respond_with_data(status=429)
+    broker.expect_ordered_request(PATH).respond_with_json(["c"])
+    with AdminTransport(connection(url(broker))) as transport:
+        assert transport.get(PATH).json() == ["c"]
+
+
+def test_a_get_is_sent_three_times_at_most(broker: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_json({"reason": "closing"}, status=503)
+    with AdminTransport(connection(url(broker))) as transport:
+        answer = transport.get(PATH)
+    assert (answer.status, answer.reason, len(broker.log)) == (503, "closing", 3)
+
+
+def test_a_closing_broker_is_left_for_another(broker: HTTPServer, other: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_data(status=503)
+    other.expect_request(PATH).respond_with_json(["c"])
+    with AdminTransport(connection(url(broker), url(other))) as transport:
+        assert transport.get(PATH).json() == ["c"]
+    assert len(broker.log) == 1
+
+
+def test_a_write_that_may_have_arrived_is_never_sent_again() -> None:
+    with (
+        raw_server(lambda connection: None) as (address, requests),
+        AdminTransport(connection(address, address)) as transport,
+        pytest.raises(NoAnswer, match="broken before") as broken,
+    ):
+        transport.request("PUT", "/unload")
+    assert len(requests) == 1
+    assert not broken.value.unsent
+
+
+def test_a_write_that_can_not_have_arrived_goes_to_the_next_url(broker: HTTPServer, closed_port: int) -> None:
+    broker.expect_request("/unload", method="PUT").respond_with_data(status=204)
+    with AdminTransport(connection(f"http://127.0.0.1:{closed_port}", url(broker))) as transport:
+        assert transport.request("PUT", "/unload").status == 204
+
+
+def test_a_silent_broker_is_not_asked_again() -> None:
+    release = threading.Event()
+    with (
+        raw_server(lambda connection: release.wait(30)) as (address, requests),
+        AdminTransport(connection(address, read_timeout_s=0.2)) as transport,
+        pytest.raises(NoAnswer, match=r"no complete answer within 0\.2 s"),
+    ):
+        try:
+            transport.get(PATH)
+        finally:
+            release.set()
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (401, UNAUTHORIZED_PAGE, "our credentials are not accepted"),
+        (401, '{"reason": "Unauthorized: clientAppId [reader]"}', r"our role may not do this \(Unauthorized"),
+        (403, '{"reason": "Don\'t have permission"}', r"forbidden \(Don't have permission\)"),
+        (404, "<html>nginx</html>", "is this the admin URL of a Pulsar broker"),
+        (412, '{"reason": "Invalid range\\nat org.apache"}', r"412 \(Invalid range\)$"),
+    ],
+)
+def test_error_answers_are_told_apart(broker: HTTPServer, tmp_path: Path, status: int, body: str, message: str) -> None:
+    (tmp_path / "token").write_text("abc.def")
+    broker.expect_request(PATH).respond_with_data(body, status=status)
+    with (
+        AdminTransport(connection(url(broker), token_file=tmp_path / "token")) as transport,
+        pytest.raises(ErrorAnswer, match=message) as error,
+    ):
+        transport.require(transport.get(PATH), 200)
+    assert error.value.status == status
+    assert "abc.def" not in str(error.value)
+
+
+def test_without_credentials_a_401_says_to_give_some(broker: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_data(UNAUTHORIZED_PAGE, status=401)
+    with (
+        AdminTransport(connection(url(broker))) as transport,
+        pytest.raises(ErrorAnswer, match="wants credentials: give a token file"),
+    ):
+        transport.require(transport.get(PATH), 200)
+
+
+def test_a_rotated_token_is_picked_up(broker: HTTPServer, tmp_path: Path) -> None:
+    broker.expect_request(PATH).respond_with_handler(lambda request: Response(request.headers["Authorization"]))
+    token = tmp_path / "token"
+    with AdminTransport(connection(url(broker), token_file=token)) as transport:
+        sent = []
+        for text in ("one", "two"):
+            token.write_text(text)
+            sent.append(transport.get(PATH).text)
+    assert sent == ["Bearer one", "Bearer two"]
+
+
+def test_a_token_comes_from_an_environment_variable(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUR_TOKEN", "abc")
+    broker.expect_request(PATH, headers={"Authorization": "Bearer abc"}).respond_with_json([])
+    with AdminTransport(connection(url(broker), token_env="OUR_TOKEN")) as transport:
+        assert transport.get(PATH).status == 200
+
+
+def test_basic_authentication(broker: HTTPServer, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("pass")
+    broker.expect_request(PATH, headers={"Authorization": "Basic dXNlcjpwYXNz"}).respond_with_json([])
+    options = {"basic_user": "user", "basic_password_file": tmp_path / "password"}
+    with AdminTransport(connection(url(broker), **options)) as transport:
+        assert transport.get(PATH).status == 200
+
+
+def test_a_token_that_is_no_single_line_is_refused_without_being_shown(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\nlines")
+    with (
+        AdminTransport(connection("http://127.0.0.1:1", token_file=tmp_path / "token")) as transport,
+        pytest.raises(UsageError, match="expected one line") as error,
+    ):
+        transport.get(PATH)
+    assert "secret" not in str(error.value)
+
+
+def test_the_password_of_an_admin_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ValidationError, match="must not carry a password") as error:
+        connection("http://admin:hunter2@broker:8080")
+    assert "hunter2" not in error.value.errors(include_input=False)[0]["msg"]
+
+
+def test_netrc_and_proxies_of_the_environment_are_not_used(
+    broker: HTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password mine\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    broker.expect_request(PATH).respond_with_handler(
+        lambda request: Response(str(request.headers.get("Authorization")))
+    )
+    with AdminTransport(connection(url(broker))) as transport:
+        assert transport.get(PATH).text == "None"
+
+
+def test_who_we_are_stands_in_the_user_agent(broker: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_handler(lambda request: Response(request.headers["User-Agent"]))
+    with AdminTransport(connection(url(broker))) as transport:
+        assert transport.get(PATH).text.startswith("pulsar-advisor/")
+
+
+def test_an_answer_without_json_is_an_error_answer() -> None:
+    with pytest.raises(ErrorAnswer, match="not JSON"):
+        Answer(200, "http://broker:8080/x", b"<html>").json()
+
+
+def test_the_web_address_of_a_broker_behind_tls_is_learnt_from_its_own_host() -> None:
+    transport = AdminTransport(connection("https://proxy:8443"))
+    transport.learn_web_address("broker-1:8080", "https://proxy:8443/admin/v2/x")
+    assert transport.web_address("broker-1:8080") is None
+    transport.learn_web_address("broker-1:8080", "https://broker-1:8443/admin/v2/x")
+    assert transport.web_address("broker-1:8080") == "https://broker-1:8443"
+
+
+class Authority:
+    """A private certificate authority for tests."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test authority")])
+        self.file, _ = self.issue("authority", is_authority=True)
+
+    def issue(self, name: str, *, is_authority: bool = False, address: str | None = None) -> tuple[Path, Path]:
+        key = self._key if is_authority else ec.generate_private_key(ec.SECP256R1())
+        subject = self._name if is_authority else x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        if is_authority:
+            usage = dict.fromkeys(
+                (
+                    "digital_signature",
+                    "content_commitment",
+                    "key_encipherment",
+                    "data_encipherment",
+                    "key_agreement",
+                    "crl_sign",
+                    "encipher_only",
+                    "decipher_only",
+                ),
+                False,
+            )
+            builder = builder.add_extension(x509.KeyUsage(key_cert_sign=True, **usage), critical=True)
+        if address is not None:
+            names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
+            builder = builder.add_extension(names, critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        certificate_file, key_file = self._directory / f"{name}.pem", self._directory / f"{name}.key"
+        certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        key_file.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        return certificate_file, key_file
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@contextmanager
+def tls_broker(authority: Authority, *, address: str = "127.0.0.1", wants_client: bool = False) -> Iterator[HTTPServer]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("broker", address=address))
+    if wants_client:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(authority.file)
+    with HTTPServer(host="127.0.0.1", port=0, ssl_context=context) as server:
+        server.expect_request(PATH).respond_with_json(["c"])
+        yield server
+
+
+def test_a_private_authority_is_trusted_when_given(authority: Authority) -> None:
+    with (
+        tls_broker(authority) as broker,
+        AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport,
+    ):
+        assert transport.get(PATH).json() == ["c"]
+
+
+def test_an_unknown_authority_is_refused_in_one_line(authority: Authority) -> None:
+    with (
+        tls_broker(authority) as broker,
+        AdminTransport(connection(url(broker))) as transport,
+        pytest.raises(
+            NoAnswer, match=r"TLS failed \(certificate verify failed: .*\): check the https port, the CA file"
+        ),
+    ):
+        transport.get(PATH)
+
+
+def test_a_certificate_of_another_host_is_refused_unless_told_otherwise(authority: Authority) -> None:
+    with tls_broker(authority, address="127.0.0.9") as broker:
+        with (
+            AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport,
+            pytest.raises(NoAnswer, match="TLS failed"),
+        ):
+            transport.get(PATH)
+        lenient = connection(url(broker), tls_ca_file=authority.file, tls_verify_hostname=False)
+        with AdminTransport(lenient) as transport:
+            assert transport.get(PATH).json() == ["c"]
+
+
+def test_a_client_certificate_opens_the_door(authority: Authority) -> None:
+    certificate, key = authority.issue("client")
+    with tls_broker(authority, wants_client=True) as broker:
+        ours = connection(url(broker), tls_ca_file=authority.file, tls_cert_file=certificate, tls_key_file=key)
+        with AdminTransport(ours) as transport:
+            assert transport.get(PATH).json() == ["c"]
+        with AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport, pytest.raises(NoAnswer):
+            transport.get(PATH)
+
+
+def test_credentials_never_go_from_https_to_http(authority: Authority, broker: HTTPServer) -> None:
+    with tls_broker(authority) as secure:
+        secure.clear()
+        secure.expect_request(PATH).respond_with_response(redirect_to(broker))
+        with (
+            AdminTransport(connection(url(secure), tls_ca_file=authority.file)) as transport,
+            pytest.raises(ClusterUnreachable, match="credentials would travel in clear"),
+        ):
+            transport.get(PATH)
+    assert broker.log == []
+
+
+def test_a_missing_tls_file_is_named() -> None:
+    with pytest.raises(UsageError, match=r"TLS file /nowhere/ca\.pem does not exist"):
+        AdminTransport(connection("https://broker:8443", tls_ca_file=Path("/nowhere/ca.pem")))

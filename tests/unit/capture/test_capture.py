@@ -1,0 +1,285 @@
+"""One capture: complete from a healthy cluster, honest about a half broken one, and nothing at all from none."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from werkzeug import Request, Response
+
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError
+from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
+from unit.capture.fake_cluster import LOWER, SECRET, TOPIC, UPPER, FakeCluster, Silence, everything_in, load_report
+
+
+def manifest_of(root: Root, snapshot: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((root.folder("raw", snapshot) / MANIFEST).read_bytes())
+    return document
+
+
+def lines_of(root: Root, snapshot: str, name: str) -> list[dict[str, Any]]:
+    content = (root.folder("raw", snapshot) / f"{name}.jsonl.zst").read_bytes()
+    return [msgspec.json.decode(line) for line in read_lines(content)]
+
+
+def files_under(root: Root) -> list[Path]:
+    return [path for path in Path(root.url).rglob("*") if path.is_file()]
+
+
+def missing(manifest: dict[str, Any]) -> set[tuple[str, str | None]]:
+    return {(entry["surface"], entry["broker"]) for entry in manifest["missing"]}
+
+
+ONLY_IN_ZOOKEEPER = {
+    (name, None) for name in ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
+}
+
+
+def test_the_manifest_lists_every_file_with_its_hash_and_rows(cluster: FakeCluster, root: Root) -> None:
+    snapshot = capture(cluster.options(), root, Silence())
+    folder = root.folder("raw", snapshot)
+    manifest = manifest_of(root, snapshot)
+    listed = {entry["path"]: entry for entry in manifest["files"]}
+    on_disk = {str(path.relative_to(str(folder))) for path in files_under(root)}
+    assert on_disk == listed.keys() | {MANIFEST}
+    for path, entry in listed.items():
+        content = (folder / path).read_bytes()
+        assert (entry["bytes"], entry["sha256"]) == (len(content), sha256_hex(content))
+        assert entry["rows"] == len(list(read_lines(content)))
+
+
+def test_the_manifest_says_what_the_cluster_is(cluster: FakeCluster, root: Root) -> None:
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert manifest["identity"] == {"cluster_name": "fake", "broker_ids": [cluster.first.id, cluster.second.id]}
+    assert manifest["load_manager"] == "modular"
+    assert manifest["pulsar_version"] == "4.0.8"
+    assert manifest["leader"] == cluster.second.id
+    assert missing(manifest) == ONLY_IN_ZOOKEEPER
+    assert manifest["incomplete_brokers"] == manifest["failures"] == manifest["moved_bundles"] == []
+
+
+def test_what_was_read_stands_in_the_files(cluster: FakeCluster, root: Root) -> None:
+    snapshot = capture(cluster.options(), root, Silence())
+    (namespace,) = lines_of(root, snapshot, "namespaces")
+    assert namespace["document"]["bundles"]["boundaries"] == ["0x00000000", "0x80000000", "0xffffffff"]
+    (topic,) = lines_of(root, snapshot, "topic_names")
+    assert topic == {"source": "rest", "namespace": "retail/orders", "domain": "persistent", "topic": TOPIC}
+    (partitioned,) = lines_of(root, snapshot, "partitioned_topics")
+    assert (partitioned["topic"], partitioned["partitions"]) == ("persistent://retail/orders/parts", 4)
+    (stats,) = lines_of(root, snapshot, "topic_stats/0")
+    assert (stats["topic"], stats["range"], stats["stats"]["msgRateIn"]) == (TOPIC, "0x00000000_0x80000000", 4.5)
+    assert lines_of(root, snapshot, "isolation_policies") == []
+    assert {(line["bundle"], line["pass"]) for line in lines_of(root, snapshot, "owned_bundles")} == {
+        (bundle, moment) for bundle in (LOWER, UPPER) for moment in ("begin", "end")
+    }
+
+
+def test_no_secret_reaches_the_disk(cluster: FakeCluster, root: Root) -> None:
+    capture(cluster.options(), root, Silence())
+    content = everything_in(root)
+    assert b'"msgRateIn":4.5' in content
+    assert SECRET.encode() not in content
+
+
+def test_nothing_but_get_is_sent(cluster: FakeCluster, root: Root) -> None:
+    capture(cluster.options(), root, Silence())
+    assert {method for broker in (cluster.first, cluster.second) for method, _ in broker.requests} == {"GET"}
+
+
+def test_namespaces_are_shared_out_and_no_broker_is_asked_two_things_at_a_time(
+    cluster: FakeCluster, root: Root
+) -> None:
+    namespaces = [f"retail/n{number}" for number in range(12)]
+    asked: dict[str, int] = {cluster.first.id: 0, cluster.second.id: 0}
+    overlaps = []
+
+    def answer_slowly(broker: str, busy: threading.Lock) -> Callable[[Request], Response]:
+        def answer(_request: Request) -> Response:
+            asked[broker] += 1
+            if not busy.acquire(blocking=False):
+                overlaps.append(broker)
+                return Response("{}")
+            time.sleep(0.01)
+            busy.release()
+            return Response("{}")
+
+        return answer
+
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/namespaces/retail", namespaces)
+        answer = answer_slowly(broker.id, threading.Lock())
+        for namespace in namespaces:
+            broker.answers_by(f"/namespaces/{namespace}", answer)
+            broker.answers(f"/namespaces/{namespace}/antiAffinity", "", status=204)
+    capture(cluster.options(), root, Silence())
+    assert asked == {cluster.first.id: 6, cluster.second.id: 6}
+    assert overlaps == []
+
+
+def test_a_broker_that_is_down_costs_its_part_only(cluster: FakeCluster, root: Root) -> None:
+    cluster.second.stop()
+    snapshot = capture(cluster.options(), root, Silence())
+    manifest = manifest_of(root, snapshot)
+    lost = {
+        (name, cluster.second.id) for name in ("owned_bundles", "settings", "brokers", "load_reports", "topic_stats")
+    }
+    assert missing(manifest) == lost | ONLY_IN_ZOOKEEPER
+    assert manifest["incomplete_brokers"] == [cluster.second.id]
+    reasons = {entry["reason"] for entry in manifest["missing"] if entry["broker"]}
+    assert [reason for reason in reasons if "connection refused" not in reason] == []
+    assert len(lines_of(root, snapshot, "namespaces")) == 1
+    assert len(lines_of(root, snapshot, "load_reports")) == 1
+
+
+def test_a_document_that_cannot_be_decoded_costs_its_broker_only(cluster: FakeCluster, root: Root) -> None:
+    cluster.first.answers("/broker-stats/topics", {"retail/orders": {"0x0_0x1": {"persistent": {TOPIC: SECRET}}}})
+    snapshot = capture(cluster.options(), root, Silence())
+    manifest = manifest_of(root, snapshot)
+    (failure,) = manifest["failures"]
+    assert (failure["surface"], failure["broker"]) == ("topic_stats", cluster.first.id)
+    assert "Expected `object`, got `str`" in failure["error"]
+    assert manifest["incomplete_brokers"] == [cluster.first.id]
+    assert [path.name for path in files_under(root) if path.parent.name == "topic_stats"] == ["1.jsonl.zst"]
+    assert SECRET.encode() not in everything_in(root)
+
+
+def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Root) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/persistent/retail/orders", {"reason": "no permission"}, status=403)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
+    assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
+    assert "403, forbidden (no permission)" in entry["reason"]
+    assert "topic_names.jsonl.zst" not in {file["path"] for file in manifest["files"]}
+
+
+def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, root: Root) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/namespaces/retail/orders", {"reason": "Namespace does not exist"}, status=404)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert missing(manifest) == ONLY_IN_ZOOKEEPER
+
+
+def test_a_bundle_that_moves_while_we_read_is_marked(cluster: FakeCluster, root: Root) -> None:
+    path = f"/brokers/fake/{cluster.first.id}/ownedNamespaces"
+    answers: Iterator[dict[str, Any]] = iter([{LOWER: {"is_active": True}}, {}])
+    cluster.first.answers_by(path, lambda _: Response(json.dumps(next(answers))))
+    assert manifest_of(root, capture(cluster.options(), root, Silence()))["moved_bundles"] == [LOWER]
+
+
+def test_the_extensible_manager_is_not_asked_for_load_reports(cluster: FakeCluster, root: Root) -> None:
+    name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+    for broker in (cluster.first, cluster.second):
+        cluster.configure(broker, loadManagerClassName=name)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert manifest["load_manager"] == "extensible"
+    assert ("load_reports", None) in missing(manifest)
+    assert manifest["incomplete_brokers"] == []
+    assert ("GET", "/admin/v2/broker-stats/load-report") not in cluster.first.requests
+
+
+def test_brokers_that_disagree_about_the_manager_are_told(cluster: FakeCluster, root: Root) -> None:
+    cluster.first.answers("/broker-stats/load-report", load_report(loadReportType="LoadReport"))
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert manifest["load_managers"] == {cluster.first.id: "simple", cluster.second.id: "modular"}
+    assert manifest["load_manager"] == "modular"
+
+
+def broken(cluster: FakeCluster, fault: str) -> None:
+    for broker in (cluster.first, cluster.second):
+        if fault == "down":
+            broker.stop()
+        elif fault == "bad token":
+            broker.answers("/brokers/configuration/runtime", "<html>401</html>", status=401)
+        elif fault == "another service":
+            broker.answers("/brokers/configuration/runtime", "<html>welcome</html>")
+        elif fault == "addresses out of reach":
+            broker.answers("/brokers/fake", ["127.0.0.1:1", "127.0.0.2:1"])
+        elif fault == "no load manager":
+            cluster.configure(broker, loadManagerClassName="org.apache.pulsar.broker.loadbalance.NoopLoadManager")
+            broker.answers("/broker-stats/load-report", {})
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        ("down", ClusterUnreachable, "connection refused"),
+        ("bad token", ClusterUnreachable, "401, the cluster wants credentials"),
+        ("another service", ClusterUnreachable, "is this the admin URL of a Pulsar broker"),
+        ("addresses out of reach", ClusterUnreachable, "none of the 2 brokers answers at its own address"),
+        ("no load manager", DataNotFit, "NoopLoadManager"),
+    ],
+)
+def test_without_a_cluster_there_is_one_clear_line_and_nothing_on_disk(
+    cluster: FakeCluster, root: Root, fault: str, error: type[AdvisorError], message: str
+) -> None:
+    broken(cluster, fault)
+    with pytest.raises(error, match=message) as failure:
+        capture(cluster.options(), root, Silence())
+    assert "\n" not in str(failure.value)
+    assert files_under(root) == []
+
+
+class StopAt(Silence):
+    """Interrupts the capture when a step begins, as Ctrl-C would."""
+
+    def __init__(self, step: str) -> None:
+        self._step = step
+
+    def begin(self, step: str, total: int) -> None:
+        if step == self._step:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_capture_leaves_nothing(cluster: FakeCluster, root: Root) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        capture(cluster.options(), root, StopAt("topic names"))
+    assert root.snapshots() == []
+    assert files_under(root) == []
+
+
+def test_a_full_disk_leaves_nothing(cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_bytes = Path.write_bytes
+
+    def write_until_full(path: Path, content: bytes) -> int:
+        if path.name == ".leader.jsonl.zst.partial":
+            raise OSError(28, "No space left on device")
+        return write_bytes(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", write_until_full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        capture(cluster.options(), root, Silence())
+    assert files_under(root) == []
+
+
+def test_a_root_that_cannot_be_written_is_named(cluster: FakeCluster, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=f"{tmp_path}/file"):
+        capture(cluster.options(), Root(str(tmp_path / "file"), "test"), Silence())
+
+
+def test_remains_of_an_earlier_run_are_removed(cluster: FakeCluster, root: Root) -> None:
+    remains = root.folder("raw", "20260101T000000Z")
+    (remains / "topic_stats").mkdir(parents=True)
+    (remains / "topic_stats" / "0.jsonl.zst").write_bytes(b"half")
+    snapshot = capture(cluster.options(), root, Silence())
+    assert root.snapshots() == [snapshot]
+    assert not remains.exists()
+
+
+def test_a_capture_never_touches_an_existing_snapshot(cluster: FakeCluster, root: Root) -> None:
+    first = capture(cluster.options(), root, Silence())
+    before = (root.folder("raw", first) / MANIFEST).read_bytes()
+    second = capture(cluster.options(), root, Silence())
+    assert first < second
+    assert (root.folder("raw", first) / MANIFEST).read_bytes() == before
+    assert second >= datetime.now(UTC).strftime("%Y%m%d")

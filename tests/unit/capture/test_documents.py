@@ -1,0 +1,127 @@
+"""What is kept of a document is what its type names; nothing else survives, and nothing is invented."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from pulsar_advisor.admin.read_client import Document, UnreadableAnswer, decode
+from pulsar_advisor.capture.documents import (
+    BUNDLE_DATA,
+    ISOLATION_POLICIES,
+    LEADER_NODE,
+    LOAD_REPORT,
+    OWNERSHIP_NODE,
+    paused_garbage_collection,
+    topic_lines,
+)
+from unit.capture.fake_cluster import SECRET, TOPIC, TOPIC_STATS, load_report
+
+
+def document(content: Any) -> Document:
+    return Document("http://broker:8080/x", json.dumps(content).encode())
+
+
+def kept(content: Any, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """A document as it would stand in a snapshot."""
+    return json.loads(msgspec.json.encode(decode(document(content), decoder)))
+
+
+def test_a_load_report_keeps_figures_and_drops_the_rest() -> None:
+    report = load_report()
+    assert kept(report, LOAD_REPORT) == {
+        name: value for name, value in report.items() if name not in ("protocols", "advertisedListeners")
+    }
+
+
+def test_a_number_that_is_not_finite_stays_what_pulsar_wrote() -> None:
+    assert kept({"maxResourceUsage": "NaN", "msgRateIn": "Infinity"}, LOAD_REPORT) == {
+        "maxResourceUsage": "NaN",
+        "msgRateIn": "Infinity",
+    }
+
+
+def test_any_other_text_for_a_number_is_unreadable_and_not_repeated() -> None:
+    with pytest.raises(UnreadableAnswer) as error:
+        decode(document({"maxResourceUsage": SECRET}), LOAD_REPORT)
+    assert "$.maxResourceUsage" in error.value.error
+    assert SECRET not in str(error.value)
+
+
+def test_isolation_policies_keep_pulsars_order() -> None:
+    policies = {"z": {"namespaces": ["t/.*"], "primary": ["b1"]}, "a": {"namespaces": ["t/n"]}}
+    assert list(kept(policies, ISOLATION_POLICIES)) == ["z", "a"]
+
+
+def test_averages_keep_their_number_of_samples() -> None:
+    data = {"shortTermData": {"maxSamples": 10, "numSamples": 3, "msgRateIn": 1.5}, "topics": 2}
+    assert kept(data, BUNDLE_DATA) == data
+
+
+@pytest.mark.parametrize(
+    ("node", "owner"),
+    [
+        ({"httpUrl": "http://b1:8080", "httpUrlTls": "https://b1:8443"}, "b1:8080"),
+        ({"httpUrlTls": "https://b1:8443"}, "b1:8443"),
+        ({"brokerId": "b1:9090", "httpUrl": "http://b1:8080"}, "b1:9090"),
+        ({"disabled": False}, None),
+    ],
+)
+def test_an_owner_is_told_by_id_or_by_url(node: dict[str, Any], owner: str | None) -> None:
+    assert decode(document(node), OWNERSHIP_NODE).owner == owner
+
+
+def test_a_leader_is_told_by_url_before_release_3_2() -> None:
+    assert decode(document({"serviceUrl": "http://b1:8080"}), LEADER_NODE).leader == "b1:8080"
+
+
+def test_topics_become_one_line_each_without_who_produces_and_consumes() -> None:
+    topics = {
+        "retail/orders": {"0x00000000_0x80000000": {"persistent": {TOPIC: TOPIC_STATS}, "non-persistent": {"n": {}}}},
+        "retail/refunds": {"0x00000000_0xffffffff": {"persistent": {"p": {"msgRateIn": 1}}}},
+    }
+    lines = [line for lines in topic_lines("b1:8080", document(topics)) for line in lines]
+    assert [(line.namespace, line.range, line.domain, line.topic) for line in lines] == [
+        ("retail/orders", "0x00000000_0x80000000", "persistent", TOPIC),
+        ("retail/orders", "0x00000000_0x80000000", "non-persistent", "n"),
+        ("retail/refunds", "0x00000000_0xffffffff", "persistent", "p"),
+    ]
+    assert json.loads(msgspec.json.encode(lines[0].stats)) == {
+        "publishers": [{"msgRateIn": 4.5}],
+        "subscriptions": {"billing": {"consumers": [{"msgRateOut": 4.5}], "msgBacklog": 7}},
+        "replication": {"eu": {"connected": True}},
+        "msgRateIn": 4.5,
+        "msgThroughputIn": 450.25,
+    }
+
+
+def test_a_document_cut_short_is_unreadable_with_size_and_hash() -> None:
+    cut = Document("http://broker:8080/x", b'{"retail/orders": {"0x0')
+    with pytest.raises(UnreadableAnswer) as error:
+        list(topic_lines("b1:8080", cut))
+    assert (error.value.size, len(error.value.sha256)) == (23, 64)
+
+
+def test_garbage_collection_pauses_while_any_thread_decodes() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def decode_elsewhere() -> None:
+        with paused_garbage_collection():
+            entered.set()
+            leave.wait(10)
+
+    elsewhere = threading.Thread(target=decode_elsewhere)
+    elsewhere.start()
+    entered.wait(10)
+    with paused_garbage_collection():
+        pass
+    paused_by_the_other = not gc.isenabled()
+    leave.set()
+    elsewhere.join()
+    assert paused_by_the_other
+    assert gc.isenabled()

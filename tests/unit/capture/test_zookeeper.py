@@ -1,0 +1,135 @@
+"""Reads of the metadata store find what Pulsar keeps there, whatever vanishes meanwhile; and they only read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+
+from pulsar_advisor.capture.zookeeper import CALLS_IN_FLIGHT, ZooKeeperConnection, ZooKeeperReader, connected
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
+CONNECTION = ZooKeeperConnection(hosts="zk1:2181/pulsar", timeout_s=0.2)
+
+
+@dataclass(frozen=True)
+class Stat:
+    mtime: int = 1_700_000_000_000
+    version: int = 3
+
+
+@dataclass(frozen=True)
+class Call:
+    """An asynchronous read that has an answer already."""
+
+    client: FakeKazoo
+    answer: Any
+
+    def get(self, timeout: float) -> Any:
+        self.client.in_flight -= 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@dataclass
+class FakeKazoo:
+    """The two reads of a kazoo client over a dictionary from path to content; it has no others."""
+
+    nodes: dict[str, bytes]
+    vanished: set[str] = field(default_factory=set)
+    lost: bool = False
+    in_flight: int = 0
+    most_in_flight: int = 0
+
+    def get_children_async(self, path: str) -> Call:
+        prefix = f"{path}/"
+        names = {node.removeprefix(prefix).partition("/")[0] for node in self.nodes if node.startswith(prefix)}
+        exists = bool(names) or path in self.nodes
+        return self._call(list(names) if exists else NoNodeError())
+
+    def get_async(self, path: str) -> Call:
+        gone = path not in self.nodes or path in self.vanished
+        return self._call(NoNodeError() if gone else (self.nodes[path], Stat()))
+
+    def _call(self, answer: Any) -> Call:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        return Call(self, ConnectionLoss() if self.lost else answer)
+
+
+def reader(client: FakeKazoo) -> ZooKeeperReader:
+    return ZooKeeperReader(client, CONNECTION)
+
+
+def test_bundles_are_found_below_namespaces_of_two_and_of_three_parts() -> None:
+    client = FakeKazoo(
+        {
+            f"/namespace/retail/orders/{UPPER}": b"{}",
+            f"/namespace/retail/orders/{LOWER}": b"{}",
+            f"/namespace/pulsar/live/b1:8080/{UPPER}": b"{}",
+            "/namespace/retail/empty": b"",
+        }
+    )
+    bundles = [bundle for bundle, _ in reader(client).ownerships()]
+    assert bundles == [f"retail/orders/{LOWER}", f"retail/orders/{UPPER}", f"pulsar/live/b1:8080/{UPPER}"]
+
+
+def test_a_node_brings_its_version_and_when_it_was_written() -> None:
+    client = FakeKazoo({"/admin/local-policies/retail/orders": b'{"bundles":{}}'})
+    ((namespace, node),) = reader(client).local_policies()
+    assert (namespace, node.version, node.modified_at_ms) == ("retail/orders", 3, 1_700_000_000_000)
+
+
+def test_a_node_that_vanishes_while_we_read_is_left_out() -> None:
+    path = f"/loadbalance/bundle-data/retail/orders/{LOWER}"
+    client = FakeKazoo({path: b"{}", f"/loadbalance/bundle-data/retail/orders/{UPPER}": b"{}"}, vanished={path})
+    assert [bundle for bundle, _ in reader(client).bundle_data()] == [f"retail/orders/{UPPER}"]
+
+
+def test_what_a_cluster_does_not_keep_is_empty() -> None:
+    empty = reader(FakeKazoo({}))
+    assert [*empty.ownerships(), *empty.bundle_data(), *empty.resource_quotas(), *empty.leaders()] == []
+
+
+def test_names_of_topics_are_decoded_as_java_encoded_them() -> None:
+    ledgers = "/managed-ledgers/retail/orders/persistent"
+    client = FakeKazoo({f"{ledgers}/a%2Fb+c": b"", f"{ledgers}/plain": b"", "/managed-ledgers/retail/none": b""})
+    assert dict(reader(client).persistent_topics()) == {
+        "retail/orders": ["persistent://retail/orders/a/b c", "persistent://retail/orders/plain"],
+    }
+
+
+def test_quotas_of_old_releases_lie_one_level_deeper() -> None:
+    quotas = "/loadbalance/resource-quota"
+    client = FakeKazoo({f"{quotas}/default": b"{}", f"{quotas}/namespace/retail/orders/{LOWER}": b"{}"})
+    assert {name for name, _ in reader(client).resource_quotas()} == {"default", f"retail/orders/{LOWER}"}
+
+
+def test_the_extensible_managers_leader_comes_first() -> None:
+    client = FakeKazoo({"/loadbalance/leader": b"old", "/loadbalance/extension/leader": b"new"})
+    assert [node.data for node in reader(client).leaders()] == [b"new", b"old"]
+
+
+def test_the_number_of_reads_in_flight_is_bounded() -> None:
+    brokers = {f"/loadbalance/brokers/b{number}:8080": b"{}" for number in range(3 * CALLS_IN_FLIGHT)}
+    client = FakeKazoo(brokers)
+    assert len(list(reader(client).broker_nodes())) == 3 * CALLS_IN_FLIGHT
+    assert client.most_in_flight == CALLS_IN_FLIGHT
+
+
+def test_a_lost_session_is_told_in_one_line() -> None:
+    with pytest.raises(ClusterUnreachable, match=r"^ZooKeeper zk1:2181/pulsar: reading /x failed \(ConnectionLoss\)"):
+        reader(FakeKazoo({}, lost=True)).children("/x")
+
+
+def test_no_server_is_told_in_one_line() -> None:
+    connection = ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.2)
+    with (
+        pytest.raises(ClusterUnreachable, match=r"^ZooKeeper 127\.0\.0\.1:1: no session within 0\.2 s: check hosts"),
+        connected(connection),
+    ):
+        pass
