@@ -1,0 +1,42 @@
+"""What every Spark job does around its one call: arguments in, a session, one line for a failure, an exit code out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage import Root
+from pulsar_advisor.tables.session import spark_session
+
+Stage = Callable[[SparkSession, Root, str], Any]
+
+
+def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> int:
+    """Run one stage for `--root --cluster --snapshot`; returns the exit code.
+
+    0 once the result file is written, whatever it says: who reads it decides. The master is `spark-submit`'s, or
+    `--master`.
+    """
+    parser = argparse.ArgumentParser(prog=name, description=stage.__doc__ and stage.__doc__.splitlines()[0])
+    parser.add_argument("--root", required=True, help="a path or an object-store URL")
+    parser.add_argument("--cluster", required=True, help="the cluster's name in paths")
+    parser.add_argument("--snapshot", required=True, help="snapshot id")
+    parser.add_argument("--master", help="Spark master; default: the one spark-submit was given")
+    options = parser.parse_args(arguments)
+    try:
+        root = Root(options.root, options.cluster)
+        snapshot = root.resolve(options.snapshot)
+        spark = spark_session(options.master, f"pulsar-advisor {name}")
+        try:
+            stage(spark, root, snapshot)
+        finally:
+            spark.stop()
+    except AdvisorError as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        return error.exit_code
+    return 0

@@ -1,0 +1,14 @@
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.tables.session import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One real session for the whole run."""
+    session = spark_session("local[2]", "pulsar-advisor tests")
+    yield session
+    session.stop()

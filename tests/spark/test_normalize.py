@@ -1,0 +1,344 @@
+"""Raw snapshots through Spark into tables and cluster states: a clean one, a damaged one, and one of real brokers."""
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.model.bundle_range import contains, topic_hash
+from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NOBODY, ClusterState
+from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.storage import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.schemas import TABLES
+from pulsar_advisor.tables.state import cluster_state, read_table, settings_inputs
+from snapshots import RATES, RawSnapshot, equal_boundaries, skewed_modular_cluster
+
+pytestmark = pytest.mark.spark
+
+REAL_SNAPSHOT = Path(__file__).parent / "data" / "modular-4.0.8.tar"
+"""Three real brokers with a skewed load, captured by the product itself."""
+
+
+class Normalized:
+    """A raw snapshot with its tables."""
+
+    def __init__(self, spark: SparkSession, folder: Path, raw: RawSnapshot) -> None:
+        self.raw = raw
+        self.root = Root(str(folder), "test")
+        self.snapshot = raw.write(self.root)
+        self.result = normalize(spark, self.root, self.snapshot)
+
+    def rows(self, table: str, **wanted: Any) -> list[dict[str, Any]]:
+        rows = read_table(self.root, self.snapshot, table)
+        for column, value in wanted.items():
+            rows = rows.filter(pc.field(column) == value)
+        found: list[dict[str, Any]] = rows.to_pylist()
+        return found
+
+    def bundle(self, bundle: str, view: str = "fresh") -> dict[str, Any]:
+        (row,) = self.rows("bundles", bundle=bundle, view=view)
+        return row
+
+
+@pytest.fixture(scope="module")
+def clean(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Normalized:
+    return Normalized(spark, tmp_path_factory.mktemp("clean"), skewed_modular_cluster())
+
+
+@pytest.fixture(scope="module")
+def state(clean: Normalized) -> ClusterState:
+    return cluster_state(clean.root, clean.snapshot)
+
+
+def bundle_index(state: ClusterState, name: str) -> int:
+    return next(index for index in range(len(state.bundles)) if state.bundle_name(index) == name)
+
+
+def test_every_column_that_is_declared_as_never_null_has_no_nulls(clean: Normalized) -> None:
+    nulls = {
+        f"{table.name}.{column.name}"
+        for table in TABLES
+        for column in table.columns
+        if not column.nullable and read_table(clean.root, clean.snapshot, table.name)[column.name].null_count
+    }
+    assert nulls == set()
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES if table.key], ids=lambda table: table.name)
+def test_keys_are_unique(clean: Normalized, table: Any) -> None:
+    keys = [tuple(row[column] for column in table.key) for row in clean.rows(table.name)]
+    assert len(keys) == len(set(keys))
+
+
+def test_comments_are_in_the_files(clean: Normalized) -> None:
+    schema = read_table(clean.root, clean.snapshot, "bundles").schema
+    spark_schema = json.loads(schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
+    comments = {field["name"]: field["metadata"].get("comment") for field in spark_schema["fields"]}
+    assert comments["cache_size_bytes"] == "report `cacheSize`"
+
+
+def test_the_state_says_what_the_reports_say(clean: Normalized, state: ClusterState) -> None:
+    for index, broker in enumerate(state.brokers.ids):
+        report = clean.raw.broker_report(broker)
+        assert state.brokers.usage[index, 0] == report["cpu"]["usage"]
+        assert state.brokers.traffic[index].tolist() == [report[figure] for figure in FIGURES]
+        assert state.brokers.bundles[index] == len(report["bundles"])
+        for bundle, stats in report["lastStats"].items():
+            row = bundle_index(state, bundle)
+            assert state.bundles.owner[row] == index
+            assert state.bundles.traffic[row].tolist() == [stats[figure] for figure in FIGURES]
+
+
+def test_the_published_view_has_zookeepers_figures(clean: Normalized) -> None:
+    published = cluster_state(clean.root, clean.snapshot, "published")
+    report = clean.raw.broker_report(published.brokers.ids[0], "zookeeper")
+    assert published.brokers.traffic[0].tolist() == [report[figure] for figure in FIGURES]
+    assert published.brokers.report_updated_at_ms[0] == report["lastUpdate"]
+
+
+def test_rows_are_sorted_and_topics_lie_where_their_hash_says(state: ClusterState) -> None:
+    bundles = state.bundles
+    names = [(state.namespaces.names[n], int(low)) for n, low in zip(bundles.namespace, bundles.lower, strict=True)]
+    assert names == sorted(names)
+    assert list(state.brokers.ids) == sorted(state.brokers.ids)
+    for row, topic in enumerate(state.topics.names):
+        assert state.topics.hash[row] == topic_hash(topic)
+        bundle = state.topics.bundle[row]
+        assert bundles.namespace[bundle] == state.topics.namespace[row]
+        assert contains(int(bundles.lower[bundle]), int(bundles.upper[bundle]), int(state.topics.hash[row]))
+
+
+def test_all_topics_are_there_loaded_or_not(clean: Normalized, state: ClusterState) -> None:
+    named = {line["topic"] for line in clean.raw.lines["topic_names"]}
+    assert set(state.topics.names) == named
+    idle = {topic for topic, loaded in zip(state.topics.names, state.topics.loaded, strict=True) if not loaded}
+    assert idle == {topic for topic in named if topic.endswith("-idle")}
+    assert state.topic_listing_complete
+
+
+def test_unowned_bundles_are_normal_and_carry_pulsars_defaults(state: ClusterState) -> None:
+    row = bundle_index(state, "public/default/0x00000000_0x10000000")
+    assert state.bundles.owner[row] == NOBODY
+    assert not state.bundles.reported[row]
+    assert state.bundles.long_term[row].tolist() == [50.0, 50.0, 50_000.0, 50_000.0]
+    assert AVERAGES_ORIGINS[state.bundles.averages_origin[row]] == "default"
+
+
+def test_a_heartbeat_namespace_has_one_bundle_with_the_full_range(clean: Normalized) -> None:
+    row = clean.bundle("pulsar/broker-1.pulsar.test:8080/0x00000000_0xffffffff")
+    assert (row["kind"], row["in_boundaries"], row["owner"]) == ("heartbeat", True, "broker-1.pulsar.test:8080")
+
+
+def test_settings_come_from_the_leader(clean: Normalized) -> None:
+    version, runtime, dynamic = settings_inputs(clean.root, clean.snapshot)
+    assert (version, dynamic) == ("4.0.8", {})
+    assert runtime["loadBalancerBrokerOverloadedThresholdPercentage"] == "85"
+
+
+def test_a_second_run_leaves_the_tables_as_they_are(spark: SparkSession, clean: Normalized) -> None:
+    path = clean.root.folder("tables/result", clean.snapshot) / RESULT
+    before = path.stat().st_mtime_ns
+    assert normalize(spark, clean.root, clean.snapshot) == clean.result
+    assert path.stat().st_mtime_ns == before
+
+
+def test_tables_of_another_manifest_are_not_taken_for_these(spark: SparkSession, tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "test")
+    snapshot = skewed_modular_cluster().write(root)
+    result = root.folder("tables/result", snapshot) / RESULT
+    result.parent.mkdir(parents=True)
+    result.write_text(json.dumps({"schema": "pulsar-advisor/tables-result/1", "manifest_sha256": "0" * 64}))
+    with pytest.raises(StorageError, match="made from another manifest"):
+        normalize(spark, root, snapshot)
+
+
+def test_a_manifest_that_counts_other_lines_than_there_are_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "test")
+    snapshot = skewed_modular_cluster().write(root)
+    path = root.folder("raw", snapshot) / MANIFEST
+    manifest = json.loads(path.read_text())
+    next(file for file in manifest["files"] if file["path"] == "topic_names.jsonl.zst")["rows"] += 1
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(DataNotFit, match=r"topic_names.jsonl.zst has \d+ lines, its manifest says"):
+        normalize(spark, root, snapshot)
+    assert not (root.folder("tables/result", snapshot) / RESULT).exists()
+
+
+MOVED = "shop/orders/0x00000000_0x20000000"
+SPLIT_CHILD = "shop/payments/0x00000000_0x20000000"
+SPLIT_PARENT = "shop/payments/0x00000000_0x40000000"
+
+
+@pytest.fixture(scope="module")
+def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Normalized:
+    """One snapshot with everything that goes wrong in a real cluster, each in a place of its own."""
+    raw = skewed_modular_cluster()
+    lines, first, second = raw.lines, "broker-1.pulsar.test:8080", "broker-2.pulsar.test:8080"
+    # moved from the first to the second broker since the last statistics pass; both reports have it
+    for line in lines["owned_bundles"]:
+        if line["bundle"] == MOVED and line["pass"] == "end":
+            line["broker"] = second
+    raw.broker_report(second)["lastStats"][MOVED] = {**raw.broker_report(first)["lastStats"][MOVED], "topics": 99}
+    raw.broker_report(first)["lastBundleLosses"] = [MOVED]
+    # a split that the reports don't know of yet
+    edges = sorted({*equal_boundaries(4), 0x20000000})
+    for surface in ("namespaces", "local_policies"):
+        for line in lines[surface]:
+            if line["namespace"] == "shop/payments":
+                line["document"]["bundles"] = {"boundaries": [f"0x{edge:08x}" for edge in edges], "numBundles": 5}
+    # averages: written long ago, and of a range that is gone
+    for line in lines["bundle_data"]:
+        if line["bundle"] == "shop/orders/0x20000000_0x40000000":
+            line["modifiedAt"] -= 3_600_000
+    # a namespace on its way out
+    lines["namespaces"].append({"namespace": "shop/gone", "antiAffinityGroup": None, "document": {"deleted": True}})
+    # unreadable: half a line, a number that is a word, a name that is none
+    text = b"".join(json.dumps(line).encode() + b"\n" for line in lines["topic_stats/2"])
+    raw.raw_text["topic_stats/2"] = text[: len(text) - 40]
+    lines["failure_domains"] = [{"domain": "rack-1", "brokers": [first]}, {"domain": "rack-2", "brokers": "all"}]
+    lines["owned_bundles"].append({**lines["owned_bundles"][0], "bundle": "shop/orders/0xnonsense", "pass": "end"})
+    # a figure that is not a number, as Jackson writes it
+    raw.broker_report("broker-3.pulsar.test:8080")["cpu"]["usage"] = "NaN"
+    lines["isolation_policies"] = [
+        {
+            "name": name,
+            "document": {
+                "namespaces": ["shop/.*"],
+                "primary": ["broker-1.*"],
+                "auto_failover_policy": {
+                    "policy_type": "min_available",
+                    "parameters": {"min_limit": "1", "usage_threshold": "80"},
+                },
+            },
+        }
+        for name in ("zebra", "aardvark")
+    ]
+    raw.head["missing"] = [{"surface": "topic_names", "broker": None, "reason": "403 from the admin API"}]
+    raw.head["incomplete_brokers"] = [second]
+    return Normalized(spark, tmp_path_factory.mktemp("damaged"), raw)
+
+
+def test_a_bundle_that_moved_stands_once_with_its_owners_figures(damaged: Normalized) -> None:
+    row = damaged.bundle(MOVED)
+    assert row["owner"] == row["figures_broker"] == "broker-2.pulsar.test:8080"
+    assert row["topics"] == 99
+    assert row["reported_by"] == ["broker-1.pulsar.test:8080", "broker-2.pulsar.test:8080"]
+
+
+def test_losses_in_a_report_are_recent_unloads_at_the_reports_time(damaged: Normalized) -> None:
+    row = damaged.bundle(MOVED)
+    report = damaged.raw.broker_report("broker-1.pulsar.test:8080")
+    assert (row["last_unloaded_at_ms"], row["last_unloaded_origin"]) == (report["lastUpdate"], "report_losses")
+
+
+def test_figures_without_a_range_are_kept_beside_the_ranges(damaged: Normalized) -> None:
+    parent, child = damaged.bundle(SPLIT_PARENT), damaged.bundle(SPLIT_CHILD)
+    assert (parent["in_boundaries"], parent["reported"]) == (False, True)
+    assert (child["in_boundaries"], child["reported"]) == (True, False)
+    state = cluster_state(damaged.root, damaged.snapshot)
+    ranges = {state.bundle_name(bundle) for bundle in state.topics.bundle if bundle != NOBODY}
+    assert SPLIT_CHILD in ranges
+    assert SPLIT_PARENT not in ranges
+
+
+def test_stored_averages_are_used_only_while_fresh_and_of_a_range_that_exists(damaged: Normalized) -> None:
+    stale, gone, kept = (
+        damaged.bundle(bundle)
+        for bundle in ("shop/orders/0x20000000_0x40000000", SPLIT_PARENT, "shop/orders/0x40000000_0x60000000")
+    )
+    assert [row["averages_origin"] for row in (stale, gone, kept)] == ["one_sample", "one_sample", "bundle_data"]
+    assert (stale["short_term_samples"], stale["short_term_msg_rate_in_per_s"]) == (1, stale["msg_rate_in_per_s"])
+
+
+def test_a_namespace_being_deleted_has_no_bundles(damaged: Normalized) -> None:
+    assert damaged.rows("namespaces", namespace="shop/gone")[0]["deleted"]
+    assert damaged.rows("bundles", namespace="shop/gone") == []
+    assert "shop/gone" not in cluster_state(damaged.root, damaged.snapshot).namespaces.names
+
+
+def test_what_cannot_be_read_is_a_problem_and_costs_nothing_else(damaged: Normalized) -> None:
+    problems = {(row["problem"], row["surface"], row["broker"]) for row in damaged.rows("problems")}
+    assert problems == {
+        ("unreadable_line", "topic_stats", "broker-3.pulsar.test:8080"),
+        ("unreadable_line", "failure_domains", None),
+        ("bad_name", "owned_bundles", damaged.raw.lines["owned_bundles"][0]["broker"]),
+        ("missing", "topic_names", None),
+    }
+    read = {row["path"]: (row["rows"], row["unreadable_rows"]) for row in damaged.rows("documents")}
+    assert read["topic_stats/2.jsonl.zst"] == (len(damaged.raw.lines["topic_stats/2"]), 1)
+    loaded = sum(len(lines) for name, lines in damaged.raw.lines.items() if name.startswith("topic_stats/"))
+    assert len(damaged.rows("topics", loaded=True)) == loaded - 1
+
+
+def test_a_number_that_is_none_arrives_as_such(damaged: Normalized) -> None:
+    state = cluster_state(damaged.root, damaged.snapshot)
+    assert np.isnan(state.brokers.usage[2, 0])
+
+
+def test_the_manifest_decides_who_is_complete_and_whether_topics_are_known(damaged: Normalized) -> None:
+    state = cluster_state(damaged.root, damaged.snapshot)
+    assert state.brokers.complete.tolist() == [True, False, True]
+    assert not state.topic_listing_complete
+
+
+def test_policies_keep_the_order_in_which_pulsar_gave_them(damaged: Normalized) -> None:
+    state = cluster_state(damaged.root, damaged.snapshot)
+    assert [(policy.name, policy.min_limit, policy.usage_threshold) for policy in state.isolation_policies] == [
+        ("zebra", 1, 80),
+        ("aardvark", 1, 80),
+    ]
+    assert state.failure_domains == ("rack-1", None, None)
+
+
+@pytest.fixture(scope="module")
+def admin_api_only(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Normalized:
+    raw = skewed_modular_cluster(zookeeper=False, brokers=2)
+    return Normalized(spark, tmp_path_factory.mktemp("rest"), raw)
+
+
+def test_without_zookeeper_there_is_the_fresh_view_only(admin_api_only: Normalized) -> None:
+    state = cluster_state(admin_api_only.root, admin_api_only.snapshot)
+    owned = state.bundles.owner != NOBODY
+    assert owned.sum() == sum(len(admin_api_only.raw.broker_report(broker)["bundles"]) for broker in state.brokers.ids)
+    assert {AVERAGES_ORIGINS[origin] for origin in state.bundles.averages_origin[owned]} == {"one_sample"}
+    with pytest.raises(DataNotFit, match=r"no view 'published'.*use the fresh view"):
+        cluster_state(admin_api_only.root, admin_api_only.snapshot, "published")
+
+
+@pytest.fixture(scope="module")
+def real(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterState]:
+    root = Root(str(tmp_path_factory.mktemp("real")), "sample")
+    folder = Path(str(root.folder("raw", "20261121T110437Z")))
+    with tarfile.open(REAL_SNAPSHOT) as archive:
+        archive.extractall(folder, filter="data")
+    result = normalize(spark, root, "20261121T110437Z")
+    assert result["problems"] == 0
+    yield cluster_state(root, "20261121T110437Z")
+
+
+def test_real_brokers_bundles_are_the_sums_of_their_topics_but_for_cut_decimals(real: ClusterState) -> None:
+    sums = np.zeros_like(real.bundles.traffic)
+    loaded = real.topics.loaded
+    np.add.at(sums, real.topics.bundle[loaded], real.topics.traffic[loaded])
+    cut = 0.001 * np.maximum(real.bundles.topics, 1)[:, None]
+    assert (np.abs(real.bundles.traffic - sums) <= cut + 1e-9)[real.bundles.reported].all()
+
+
+def test_real_brokers_totals_are_the_sums_of_their_bundles(real: ClusterState) -> None:
+    owned = real.bundles.owner != NOBODY
+    sums = np.zeros_like(real.brokers.traffic)
+    np.add.at(sums, real.bundles.owner[owned], real.bundles.traffic[owned])
+    np.testing.assert_allclose(sums, real.brokers.traffic, rtol=1e-9)
+
+
+def test_every_real_topic_lies_in_a_bundle(real: ClusterState) -> None:
+    assert len(real.topics) > 0
+    assert (real.topics.bundle != NOBODY).all()
+    assert len(RATES) == real.topics.traffic.shape[1]
