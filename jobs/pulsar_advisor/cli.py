@@ -1,8 +1,560 @@
-"""The command line: one verb per stage."""
+"""`pulsar-advisor`: one verb a stage. Results go to stdout, progress and logs to stderr; exit codes say how it ended.
+
+0 done · 1 unexpected failure · 2 usage · 3 data not fit for use · 4 refused · 5 applied in part, or deviates.
+"""
 
 from __future__ import annotations
+
+import json as json_text
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
+from pulsar_advisor.storage import LATEST, Root
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsar_advisor.capture.options import CaptureOptions
+    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.reporting.page import ReportPage
+    from pulsar_advisor.stages.recommend import Request
+
+# Stages import Spark, Great Expectations, kazoo, SQLAlchemy: each verb imports only what it needs, when it runs.
+
+app = App(
+    name="pulsar-advisor",
+    help="Previews, explains and carries out load balancing of Apache Pulsar clusters.",
+    default_parameter=Parameter(negative_iterable=(), show_default=True),
+)
+snapshots = App(name="snapshots", help="List snapshots; carry one to another machine.")
+app.command(snapshots)
+
+INTERRUPTED: Final = 130
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON.")]
+Master = Annotated[str, Parameter(help="Spark master.")]
+Flag = Parameter(negative="")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a cluster's files are."""
+
+    root: str
+    """Where everything is kept: a path or an object-store URL."""
+    cluster: str
+    """Your name for the cluster; part of every path."""
+
+    def open(self) -> Root:
+        """The root."""
+        return Root(self.root, self.cluster)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LedgerPlace:
+    """Where the ledger is."""
+
+    ledger: str | None = None
+    """Ledger database (SQLAlchemy URL); by default SQLite beside a local root."""
+
+    def open(self, root: Root) -> Ledger:
+        """The ledger, made if it isn't there."""
+        from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+
+        return open_ledger(self.ledger or default_ledger_url(root))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """How to reach a cluster: by flags, or by a profile of the config file, or both."""
+
+    admin_url: tuple[str, ...] = ()
+    """Admin REST address of a broker or of a proxy before them; repeatable, tried in turn."""
+    zookeeper: str | None = None
+    """ZooKeeper hosts: host:port,host:port[/chroot]."""
+    profile: str | None = None
+    """Take the connection from this profile of the config file."""
+    config: Path | None = None
+    """Config file (TOML)."""
+    token_file: Path | None = None
+    """File that holds the token."""
+    token_env: str | None = None
+    """Name of the environment variable that holds the token."""
+    tls_ca_file: Path | None = None
+    """Certificates to trust instead of the system's."""
+    tls_cert_file: Path | None = None
+    """Our client certificate."""
+    tls_key_file: Path | None = None
+    """The key of our client certificate."""
+
+    def options(self) -> CaptureOptions:
+        """The connection, checked."""
+        from pulsar_advisor.capture.options import capture_options
+
+        admin = asdict(self)
+        admin["admin_urls"] = admin.pop("admin_url")
+        places = {name: admin.pop(name) for name in ("zookeeper", "profile", "config")}
+        return capture_options(admin=admin, **places)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What to recommend, and within which limits."""
+
+    shedder: str = "all"
+    """A shedder by Pulsar's class name, or 'all'."""
+    placement: str = "all"
+    """A placement strategy by Pulsar's class name, or 'all'."""
+    splits: bool = True
+    """Whether to recommend bundle splits."""
+    set: tuple[str, ...] = ()
+    """What if this setting were so: KEY=VALUE, by Pulsar's key; repeatable."""
+    view: Literal["fresh", "published"] = "fresh"
+    """Figures as the brokers have them now, or as the leader sees them in ZooKeeper."""
+    history: int = 0
+    """How many earlier snapshots the strategies learn from."""
+    max_unloads: int | None = None
+    """Plan at most so many unloads."""
+    max_splits: int = 10
+    """Plan at most so many splits."""
+    seed: int = 0
+    """Where Pulsar draws at random, draw by this."""
+    as_: Annotated[str | None, Parameter(name="--as")] = None
+    """Your name: it stands in the ledger as the proposer's."""
+
+    def request(self) -> Request:
+        """The wishes, checked."""
+        from pulsar_advisor.planning.build_plan import Limits
+        from pulsar_advisor.stages.recommend import Request
+
+        what_if = {}
+        for pair in self.set:
+            key, separator, value = pair.partition("=")
+            if not separator:
+                raise UsageError(f"--set {pair}: expected KEY=VALUE, for example loadBalancerSheddingEnabled=true")
+            what_if[key.strip()] = value
+        return Request(
+            shedder=self.shedder,
+            placement=self.placement,
+            splits=self.splits,
+            what_if=what_if,
+            view=self.view,
+            history=self.history,
+            limits=Limits(self.max_unloads, self.max_splits),
+            seed=self.seed,
+            proposer=self.as_ or _os_user(),
+        )
+
+
+@app.command
+def capture(*, place: Place, connection: Connection = Connection(), json: Json = False) -> None:
+    """Read a cluster into a raw snapshot, without changing anything on it; prints the snapshot's id."""
+    snapshot = _capture(place.open(), connection)
+    _print({"cluster": place.cluster, "snapshot": snapshot}) if json else _say(snapshot)
+
+
+def _capture(root: Root, connection: Connection) -> str:
+    from pulsar_advisor.capture.capture import capture as take_snapshot
+    from pulsar_advisor.capture.progress import shown_progress
+
+    options = connection.options()
+    with shown_progress() as progress:
+        return take_snapshot(options, root, progress)
+
+
+@app.command
+def normalize(*, place: Place, snapshot: str = LATEST, master: Master = "local[*]", json: Json = False) -> None:
+    """Make tables of a raw snapshot."""
+    from pulsar_advisor.tables.normalize import normalize as make_tables
+
+    root = place.open()
+    snapshot = root.resolve(snapshot)
+    result = make_tables(_spark(master, "normalize"), root, snapshot)
+    if json:
+        _print(result)
+        return
+    for table, rows in sorted(result["tables"].items()):
+        _say(f"{table:<12} {rows:>10,} rows")
+
+
+@app.command
+def validate(
+    *,
+    place: Place,
+    snapshot: str = LATEST,
+    master: Master = "local[*]",
+    fail_on: Literal["critical", "warning"] = "critical",
+    json: Json = False,
+) -> None:
+    """Decide whether a snapshot can be trusted; ends with exit code 3 when it must not be used.
+
+    Parameters
+    ----------
+    fail_on
+        The least severity that ends with exit code 3.
+    """
+    from pulsar_advisor.quality.validate import validate as judge
+
+    root = place.open()
+    snapshot = root.resolve(snapshot)
+    result = judge(_spark(master, "validate"), root, snapshot)
+    failed = [check for check in result["results"] if not check["success"]]
+    if json:
+        _print(result)
+    else:
+        for check in failed:
+            _say(f"{check['severity']:<9} {check['check']}: {check['title']} ({check['failed_rows']} rows)")
+        _say(f"{len(result['results']) - len(failed)} of {len(result['results'])} checks passed")
+    _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
+
+
+def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critical",)) -> None:
+    grave = [c["check"] for c in result["results"] if not c["success"] and c["severity"] in severities]
+    if grave:
+        raise DataNotFit(
+            f"snapshot {result['snapshot']} must not be used: {', '.join(grave)}; "
+            "`validate --json` says why and what to do, then capture again"
+        )
+
+
+@app.command
+def recommend(
+    *,
+    place: Place,
+    snapshot: str = LATEST,
+    wishes: Wishes = Wishes(),
+    ledger: LedgerPlace = LedgerPlace(),
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Compute what Pulsar's strategies would do, and write a plan for each combination."""
+    root = place.open()
+    request = wishes.request()
+    snapshot = root.resolve(snapshot)
+    document = _recommend(lambda: _spark(master, "recommend"), root, snapshot, request, ledger)
+    _print(document) if json else _show_recommendation(document)
+
+
+def _recommend(
+    spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request, ledger: LedgerPlace
+) -> dict[str, Any]:
+    from pulsar_advisor.execution.approval import person_on_command_line
+    from pulsar_advisor.stages.recommend import check, propose_plans
+    from pulsar_advisor.stages.recommend import recommend as compute
+
+    check(root, snapshot, request)
+    document = compute(spark(), root, snapshot, request)
+    if ledger.ledger is None and root.path.protocol not in ("", "file"):
+        _log("no ledger beside an object store: nobody is recorded as proposer, no plan can be approved (--ledger URL)")
+        return document
+    with closing(ledger.open(root)) as book:
+        propose_plans(root, document, book, person_on_command_line(document["proposer"]))
+    return document
+
+
+def _os_user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"uid {os.getuid()}"
+
+
+def _show_recommendation(document: dict[str, Any]) -> None:
+    for finding in document["findings"][:3]:
+        _say(f"- {finding['sentence']}")
+    if document["advice"]["digest"]:
+        _say(f"plan:   {document['advice']['plan']}")
+        _say(f"digest: {document['advice']['digest']}")
+
+
+@app.command
+def report(
+    *,
+    place: Place,
+    snapshot: str = LATEST,
+    output: str | None = None,
+    format: Literal["html", "json", "md", "csv"] = "html",
+    json: Json = False,
+) -> None:
+    """Write the report of a snapshot's last recommendation, and show its verdict.
+
+    Parameters
+    ----------
+    output
+        File to write; by default beside the other reports.
+    format
+        Form of the report.
+    """
+    from pulsar_advisor.stages.report import report_page, write_report
+
+    root = place.open()
+    snapshot = root.resolve(snapshot)
+    page = report_page(root, snapshot)
+    path = write_report(page, root, format, output)
+    if json:
+        _print({"cluster": place.cluster, "snapshot": snapshot, "report": path})
+        return
+    _show_verdict(page)
+    _say(f"report: {path}")
+
+
+def _show_verdict(page: ReportPage) -> None:
+    from rich.console import Console
+
+    from pulsar_advisor.reporting.terminal import render_terminal
+
+    render_terminal(page, Console())
+
+
+@app.command
+def run(
+    *,
+    place: Place,
+    from_archive: Path | None = None,
+    connection: Connection = Connection(),
+    wishes: Wishes = Wishes(),
+    ledger: LedgerPlace = LedgerPlace(),
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Capture to report in one go, in one Spark session; says how long each stage took.
+
+    Parameters
+    ----------
+    from_archive
+        Take the snapshot from an exported archive instead of a cluster.
+    """
+    from pulsar_advisor.capture.archive import import_snapshot
+
+    root = place.open()
+    request = wishes.request()
+    with _timed("capture"):
+        snapshot = _capture(root, connection) if from_archive is None else import_snapshot(from_archive, root)
+    with _timed("start of Spark"):
+        spark = _spark(master, "run")
+    with _timed("normalize"):
+        from pulsar_advisor.tables.normalize import normalize as make_tables
+
+        make_tables(spark, root, snapshot)
+    with _timed("validate"):
+        from pulsar_advisor.quality.validate import validate as judge
+
+        _stop_if_unfit(judge(spark, root, snapshot))
+    with _timed("recommend"):
+        document = _recommend(lambda: spark, root, snapshot, request, ledger)
+    with _timed("report"):
+        from pulsar_advisor.stages.report import report_page, write_report
+
+        page = report_page(root, snapshot)
+        path = write_report(page, root, "html", None)
+    if json:
+        _print({"cluster": place.cluster, "snapshot": snapshot, "report": path, "advice": document["advice"]})
+        return
+    _show_verdict(page)
+    _say("\nThe three findings that matter:")
+    _show_recommendation(document)
+    _say(f"report: {path}")
+
+
+@app.command
+def approve(
+    plan: str,
+    /,
+    *,
+    digest: str,
+    as_: Annotated[str, Parameter(name="--as")],
+    place: Place,
+    splits: Annotated[bool, Flag] = False,
+    accept_worse: Annotated[bool, Flag] = False,
+    expires: str = "4h",
+    comment: str = "",
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Approve exactly one plan, by its digest.
+
+    Parameters
+    ----------
+    plan
+        Path or URL of the plan file.
+    digest
+        The plan's digest, as you read it in the report.
+    as_
+        Your name, for the ledger.
+    splits
+        Approve its splits too: they can't be undone.
+    accept_worse
+        Approve it although it is predicted to make things worse.
+    expires
+        How long the approval holds: 90s, 30m, 4h, 1d.
+    comment
+        Why.
+    """
+    from pulsar_advisor.execution.approval import ApprovalPolicy, person_on_command_line
+    from pulsar_advisor.execution.approval import approve as record
+    from pulsar_advisor.stages.plans import read_plan
+
+    document = read_plan(plan)
+    with closing(ledger.open(place.open())) as book:
+        approval = record(
+            book,
+            document,
+            digest=digest,
+            approver=person_on_command_line(as_),
+            policy=ApprovalPolicy(),
+            allows_splits=splits,
+            accepts_worse=accept_worse,
+            valid_for_s=_seconds(expires),
+            comment=comment,
+        )
+    if json:
+        _print({"digest": digest, "approver": approval.approver, "expires_at_ms": approval.expires_at_ms})
+    else:
+        _say(f"approved by {approval.approver} for {expires}: {digest}")
+
+
+@app.command
+def withdraw(
+    plan: str,
+    /,
+    *,
+    as_: Annotated[str, Parameter(name="--as")],
+    place: Place,
+    comment: str = "",
+    ledger: LedgerPlace = LedgerPlace(),
+) -> None:
+    """Take the approval of a plan back; a run that is under way stops before its next call.
+
+    Parameters
+    ----------
+    plan
+        Path or URL of the plan file.
+    as_
+        Your name, for the ledger.
+    comment
+        Why.
+    """
+    from pulsar_advisor.execution.approval import person_on_command_line
+    from pulsar_advisor.execution.approval import withdraw as take_back
+    from pulsar_advisor.model.plan import digest_of
+    from pulsar_advisor.stages.plans import read_plan
+
+    digest = digest_of(read_plan(plan))
+    with closing(ledger.open(place.open())) as book:
+        number = take_back(book, digest, person_on_command_line(as_), comment)
+    _say(f"withdrawn: {number} approval(s) of {digest}")
+
+
+@snapshots.command(name="list")
+def list_snapshots(*, place: Place, json: Json = False) -> None:
+    """The snapshots of a cluster, oldest first."""
+    ids = place.open().snapshots()
+    _print(ids) if json else _say("\n".join(ids) or "no snapshots")
+
+
+@snapshots.command(name="export")
+def export(file: Path, /, *, place: Place, snapshot: str = LATEST) -> None:
+    """Write a raw snapshot into one archive.
+
+    Parameters
+    ----------
+    file
+        Archive to write.
+    """
+    from pulsar_advisor.capture.archive import export_snapshot
+
+    root = place.open()
+    export_snapshot(root, root.resolve(snapshot), file)
+    _say(str(file))
+
+
+@snapshots.command(name="import")
+def import_(file: Path, /, *, place: Place) -> None:
+    """Take a raw snapshot out of an archive; prints its id.
+
+    Parameters
+    ----------
+    file
+        Archive written by `snapshots export`.
+    """
+    from pulsar_advisor.capture.archive import import_snapshot
+
+    _say(import_snapshot(file, place.open()))
+
+
+def _seconds(duration: str) -> int:
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+    number, unit = duration[:-1], duration[-1:]
+    if unit not in units or not number.isdecimal():
+        raise UsageError(f"'{duration}' is not a duration; expected a number with s, m, h or d, for example 4h")
+    return int(number) * units[unit]
+
+
+def _spark(master: str, stage: str) -> SparkSession:
+    from pulsar_advisor.tables.session import spark_session
+
+    return spark_session(master, f"pulsar-advisor {stage}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+def _print(document: Any) -> None:
+    _say(json_text.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
+
+
+@contextmanager
+def _timed(stage: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    _log(f"{stage}: {time.monotonic() - started:.1f} s")
+
+
+def exit_code(arguments: Sequence[str]) -> int:
+    """Run one call and say how it ended. With `--debug` anywhere, a failure shows its stack trace."""
+    debug = "--debug" in arguments
+    words = [argument for argument in arguments if argument != "--debug"]
+    try:
+        app(words, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _log(f"error: {error}\nSee `pulsar-advisor {' '.join(words[:1])} --help`.")
+        return UsageError.exit_code
+    except AdvisorError as error:
+        if debug:
+            raise
+        _log(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _log("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            raise
+        _log(f"error: unexpected failure: {type(error).__name__}: {error}. Run again with --debug and report it.")
+        return AdvisorError.exit_code
+    return 0
 
 
 def main() -> None:
     """Entry point of `pulsar-advisor`."""
-    raise SystemExit(2)
+    sys.exit(exit_code(sys.argv[1:]))

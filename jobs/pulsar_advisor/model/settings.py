@@ -289,8 +289,11 @@ def _parse(key: str, text: str) -> Scalar:
         if not _WHOLE_NUMBER.fullmatch(text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
             raise _Unparsable(f"a whole number of {bits} bits")
         return int(text)
-    if annotation is not float and text.lower() in ("", "null", "none"):
-        return None
+    if annotation is not float:
+        # The runtime configuration spells an unset optional value `Optional.empty`, a set one `Optional[1.0]`.
+        if text.lower() in ("", "null", "none", "optional.empty"):
+            return None
+        text = text.removeprefix("Optional[").removesuffix("]")
     try:
         return float(text)
     except ValueError:

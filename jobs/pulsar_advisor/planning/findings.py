@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 class Finding:
     """One sentence for an operator."""
 
-    severity: str
-    """`act` (something should be done), `know` (worth knowing) or `fine`."""
+    severity: Literal["warning", "info"]
+    """`warning` where something should be done or is wrong."""
     sentence: str
 
 
@@ -59,16 +60,16 @@ def findings(
     state: ClusterState, settings: LoadBalancerSettings, advice: str, advised: Plan | None, plans: Sequence[Plan]
 ) -> tuple[Finding, ...]:
     """What matters most, most important first; at least three where the cluster has an available broker."""
-    found = [Finding("act" if advised else "fine", advice)]
+    found = [Finding("warning" if advised else "info", advice)]
     busiest = _busiest_broker(state, settings)
     if busiest is not None:
         found.append(busiest)
     found.append(_splits(advised or (plans[0] if plans else None)))
     if advised is not None:
-        found.append(Finding("know", advised.decision.would_pulsar_act + "."))
+        found.append(Finding("info", advised.decision.would_pulsar_act + "."))
     judged = coverage(state)
     if judged.judged_ratio < 1.0:
-        found.append(Finding("know", f"{1.0 - judged.judged_ratio:.0%} of the load could not be judged."))
+        found.append(Finding("warning", f"{1.0 - judged.judged_ratio:.0%} of the load could not be judged."))
     return tuple(found)
 
 
@@ -86,13 +87,13 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Find
         top = int(np.argmax(throughput))
         share = throughput[top] / throughput.sum()
         sentence += f" {state.bundle_name(int(mine[top]))} causes {share:.0%} of its throughput."
-    return Finding("know", sentence)
+    return Finding("info", sentence)
 
 
 def _splits(plan: Plan | None) -> Finding:
     splits = [step for step in plan.steps if step.action == "split"] if plan else []
     if not splits:
-        return Finding("fine", "No bundle is over a split limit.")
+        return Finding("info", "No bundle is over a split limit.")
     first = splits[0]
     more = f" and {len(splits) - 1} more" if len(splits) > 1 else ""
-    return Finding("act", f"{first.namespace}/{first.bundle}{more} should be split: {first.reason}.")
+    return Finding("warning", f"{first.namespace}/{first.bundle}{more} should be split: {first.reason}.")

@@ -1,0 +1,190 @@
+"""What one shedder with one placement strategy, and the cluster's split decider, would do with a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.outcomes import Outcomes
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.placement import registry as placements
+from pulsar_advisor.placement.filters import PlacementFacts, placement_facts, unload_obstacle
+from pulsar_advisor.planning.history import replay
+from pulsar_advisor.planning.proposal import Answers, Move, Proposal
+from pulsar_advisor.planning.select_broker import BrokerSelection
+from pulsar_advisor.shedding import registry as shedders
+from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings, carry_out, steady_state
+from pulsar_advisor.splitting.decision import SplitMemory
+from pulsar_advisor.splitting.registry import SPLIT_DECIDERS
+from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
+
+MANAGERS = {
+    "modular": "ModularLoadManagerImpl",
+    "simple": "SimpleLoadManagerImpl",
+    "extensible": "ExtensibleLoadManagerImpl",
+}
+"""Pulsar's class that wraps the shedder, by load manager."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a cluster: one shedder, and the placement strategies to combine it with."""
+
+    shedder: str
+    placements: tuple[str, ...]
+    splits: bool
+    seed: int
+
+
+def propose(
+    question: Question, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState] = ()
+) -> Iterator[tuple[str, Proposal | AdvisorError]]:
+    """One proposal per placement strategy; an `AdvisorError` in its place where the combination can't be judged.
+
+    `history` are earlier states, oldest first, for the shedder's memory.
+    """
+    shedder = shedders.load(question.shedder)
+    view = shedder.observe(state, settings, state.captured_at_ms)
+    steady = steady_state(shedder, view, settings, replay(shedder, history, state, settings))
+    splits = steady_splits(state, settings, SplitMemory()) if question.splits else None
+    facts = placement_facts(state, settings)
+    for name in question.placements:
+        try:
+            yield name, _combine(question, name, state, settings, steady, splits, facts, view)
+        except AdvisorError as error:
+            yield name, error
+
+
+def _combine(
+    question: Question,
+    placement: str,
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    steady: SteadyState,
+    splits: SteadySplits | None,
+    facts: PlacementFacts,
+    view: object,
+) -> Proposal:
+    strategy = placements.load(placement)
+    observes_the_same = strategy.observe is shedders.load(question.shedder).observe
+    selection = BrokerSelection(
+        state=state,
+        settings=settings,
+        facts=facts,
+        name=placement,
+        strategy=strategy,
+        view=view if observes_the_same else strategy.observe(state, settings, state.captured_at_ms),
+        # One AvgShedder serves as both: the placement knows what the shedder had in mind.
+        memory=steady.memory.destinations if question.shedder == placement == "AvgShedder" else strategy.Memory(),
+        seed=question.seed,
+    )
+    chosen = steady.decision
+    left, wrapper = carry_out(chosen, _surroundings(question, state, settings, facts, selection, chosen))
+    moves = _moves(state, chosen, left)
+    answers = [
+        Answers(question.shedder, chosen.brokers),
+        Answers(question.shedder, chosen.bundles),
+        Answers(MANAGERS[state.load_manager], wrapper),
+        *(Answers(placement, outcomes, state.bundle_name(bundle)) for bundle, outcomes in selection.explained),
+    ]
+    if splits is not None:
+        decider = next(entry.name for entry in SPLIT_DECIDERS if state.load_manager in entry.load_managers)
+        answers.append(Answers(decider, splits.decision.bundles))
+    return Proposal(
+        moves=moves,
+        splits=splits.decision.splits if splits is not None else (),
+        answers=tuple(answers),
+        acts_in_cycle=steady.acts_in_cycle,
+        why_nothing=None if moves else _why_nothing(question.shedder, state, chosen, wrapper),
+    )
+
+
+def _surroundings(
+    question: Question,
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    facts: PlacementFacts,
+    selection: BrokerSelection,
+    chosen: SheddingDecision,
+) -> Surroundings:
+    """What the load manager asks about each chosen bundle. TransferShedder names destinations itself."""
+    named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
+    names_destinations = "extensible" in _load_managers(question.shedder)
+
+    def obstacle(bundle: int, source: int) -> str | None:
+        namespace = int(state.bundles.namespace[bundle])
+        return unload_obstacle(facts, selection.allowed(namespace), namespace, source)
+
+    def destination(bundle: int, source: int) -> int:
+        if names_destinations and named[bundle] != NOBODY:
+            return int(named[bundle])
+        return selection.select(bundle, source)
+
+    return Surroundings(
+        available_brokers=int(state.brokers.available.sum()),
+        excluded_namespace=_excluded(state, settings),
+        policies_allow=lambda bundle, source: obstacle(bundle, source) != "isolation",
+        anti_affinity_allows=lambda bundle, source: obstacle(bundle, source) != "anti_affinity",
+        destination=destination,
+    )
+
+
+def _load_managers(shedder: str) -> tuple[str, ...]:
+    return next(entry.load_managers for entry in shedders.SHEDDERS if entry.name == shedder)
+
+
+def _excluded(state: ClusterState, settings: LoadBalancerSettings) -> Booleans:
+    excluded = settings.load_balancer_shedding_excluded_namespaces
+    return np.array([name in excluded for name in state.namespaces.names], dtype=np.bool_)[state.bundles.namespace]
+
+
+def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision) -> tuple[Move, ...]:
+    broker_row = {int(broker): row for row, broker in enumerate(chosen.brokers.index)}
+    is_chosen = np.flatnonzero(_chosen(chosen.bundles))
+    bundle_row = {int(chosen.bundles.index[row]): int(row) for row in is_chosen}
+    near_tie = chosen.bundles.near_tie()
+    moves = []
+    for source, bundle, destination in zip(
+        left.source.tolist(), left.bundle.tolist(), left.destination.tolist(), strict=True
+    ):
+        reasons = [f"{state.brokers.ids[source]}: {chosen.brokers.explain(broker_row[source])}"] * (
+            source in broker_row
+        )
+        row = bundle_row.get(bundle)
+        reasons += [f"the bundle: {chosen.bundles.explain(row)}"] if row is not None else []
+        moves.append(
+            Move(
+                bundle=bundle,
+                source=source,
+                # Every broker of a Simple cluster places look-ups by itself: a destination would not be held.
+                destination=NOBODY if state.load_manager == "simple" else destination,
+                reason="; ".join(reasons),
+                near_tie=bool(row is not None and near_tie[row]),
+            )
+        )
+    return tuple(moves)
+
+
+def _chosen(outcomes: Outcomes) -> Booleans:
+    return np.array([outcome.chosen for outcome in outcomes.vocabulary], dtype=np.bool_)[outcomes.code]
+
+
+def _why_nothing(shedder: str, state: ClusterState, chosen: SheddingDecision, wrapper: Outcomes) -> str:
+    """The sentence that settles it: about the first refused bundle, else about the broker nearest to acting."""
+    if len(wrapper):
+        return f"{state.bundle_name(int(wrapper.index[0]))} {wrapper.explain(0)}."
+    brokers = chosen.brokers
+    if not len(brokers):
+        return f"{shedder} looked at no broker: none reported any load."
+    with np.errstate(invalid="ignore", divide="ignore"):
+        nearness = np.where(brokers.right != 0, brokers.left / brokers.right, brokers.left)
+    nearest = int(np.argmax(np.nan_to_num(nearness, nan=-np.inf)))
+    return (
+        f"{shedder} does not act within {MAX_CYCLES} cycles: "
+        f"{state.brokers.ids[int(brokers.index[nearest])]}: {brokers.explain(nearest)}."
+    )

@@ -1,0 +1,90 @@
+"""The outcomes table: every strategy's answer about every broker and bundle, with both sides of the inequality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.planning.proposal import Answers, Proposal
+from pulsar_advisor.storage import Root
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("strategy", pa.string(), metadata={"comment": "Pulsar's class that answers"}),
+        pa.field(
+            "placement", pa.string(), metadata={"comment": "placement strategy of the combination, if it matters"}
+        ),
+        pa.field("subject", pa.string(), metadata={"comment": "broker or bundle"}),
+        pa.field("object", pa.string(), metadata={"comment": "broker id or full bundle name"}),
+        pa.field("about", pa.string(), metadata={"comment": "for placement: the bundle the broker is a candidate for"}),
+        pa.field("code", pa.string(), metadata={"comment": "the answer"}),
+        pa.field("chosen", pa.bool_()),
+        pa.field("left", pa.float64(), metadata={"comment": "left side of the deciding inequality"}),
+        pa.field("relation", pa.string(), metadata={"comment": "the relation that held; empty: nothing was compared"}),
+        pa.field("right", pa.float64(), metadata={"comment": "right side of the deciding inequality"}),
+        pa.field("sentence", pa.string(), metadata={"comment": "the answer in words, with both numbers"}),
+        pa.field("near_tie", pa.bool_(), metadata={"comment": "settled by the last digits"}),
+    ]
+)
+
+
+def write_outcomes(
+    root: Root, state: ClusterState, shedder: str, proposals: Sequence[tuple[str, Proposal | AdvisorError]]
+) -> None:
+    """Write one shedder's answers, and those of each placement strategy it was combined with, as one Parquet file.
+
+    What does not depend on the placement strategy is written once.
+    """
+    tables = []
+    seen: set[int] = set()
+    for placement, proposal in proposals:
+        if isinstance(proposal, AdvisorError):
+            continue
+        for answers in proposal.answers:
+            if id(answers.outcomes) not in seen:
+                seen.add(id(answers.outcomes))
+                depends = answers.about or answers.strategy.endswith("ManagerImpl")
+                tables.append(outcomes_table(state, answers, placement if depends else None))
+    folder = root.folder("outcomes", state.snapshot)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{shedder}.parquet").open("wb") as file:
+            pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), file, compression="zstd")
+    except OSError as error:
+        raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
+
+
+def outcomes_table(state: ClusterState, answers: Answers, placement: str | None) -> pa.Table:
+    """One strategy's answers as rows of the table."""
+    outcomes = answers.outcomes
+    rows = len(outcomes)
+    names = state.brokers.ids if outcomes.subject == "broker" else None
+    objects = [names[row] if names else state.bundle_name(row) for row in outcomes.index.tolist()]
+    vocabulary = outcomes.vocabulary
+
+    def spelt(column: str) -> pa.Array:
+        return pa.array([getattr(outcome, column) for outcome in vocabulary]).take(pa.array(outcomes.code))
+
+    return pa.table(
+        {
+            "strategy": pa.array([answers.strategy] * rows, pa.string()),
+            "placement": pa.array([placement] * rows, pa.string()),
+            "subject": pa.array([outcomes.subject] * rows, pa.string()),
+            "object": pa.array(objects, pa.string()),
+            "about": pa.array([answers.about] * rows, pa.string()),
+            "code": spelt("code"),
+            "chosen": spelt("chosen"),
+            "left": pa.array(np.asarray(outcomes.left, dtype=np.float64)),
+            "relation": spelt("relation"),
+            "right": pa.array(np.asarray(outcomes.right, dtype=np.float64)),
+            "sentence": pa.array([outcomes.explain(row) for row in range(rows)], pa.string()),
+            "near_tie": pa.array(outcomes.near_tie()),
+        },
+        schema=SCHEMA,
+    )

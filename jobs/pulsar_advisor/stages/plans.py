@@ -1,0 +1,29 @@
+"""Plan files: written once, read with their digest checked."""
+
+from __future__ import annotations
+
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.plan import Plan, dump_plan, load_plan
+from pulsar_advisor.storage import Root, read_file, write_file
+
+
+def write_plan(root: Root, plan: Plan) -> str:
+    """Write a plan beside the others of its snapshot; its file name, which holds its digest.
+
+    A plan that is already there is left as it is. Raises `StorageError` where another content stands under its name.
+    """
+    path = root.folder("plans", plan.snapshot) / plan.file_name
+    content = dump_plan(plan)
+    if path.exists():
+        if read_file(path, "recommend") != content:
+            raise StorageError(f"{path} holds something else than the plan of that digest: it was changed; remove it")
+        return plan.file_name
+    write_file(path, content)
+    return plan.file_name
+
+
+def read_plan(path: str) -> Plan:
+    """The plan in a file (path or URL). Raises `UsageError`, `StorageError` or, for a changed plan, `Refused`."""
+    return load_plan(read_file(UPath(path), "recommend"))

@@ -1,0 +1,229 @@
+"""`recommend`: on Spark, one task a shedder, each with every placement strategy; plans, outcomes, and the advice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsar_advisor.execution.approval import propose
+from pulsar_advisor.execution.ledger import Ledger, Person
+from pulsar_advisor.model.cluster_state import ClusterState, View
+from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
+from pulsar_advisor.model.plan import Plan, PlanInputs
+from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.placement import filters
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
+from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
+from pulsar_advisor.planning.findings import coverage, findings
+from pulsar_advisor.planning.propose import Question
+from pulsar_advisor.planning.propose import propose as propose_combinations
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
+from pulsar_advisor.stages.outcomes import write_outcomes
+from pulsar_advisor.stages.plans import read_plan, write_plan
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsar_advisor.model.strategy import Strategy
+
+RECOMMENDATION: Final = "recommendation.json"
+RECOMMENDATION_SCHEMA: Final = "pulsar-advisor/recommendation/1"
+VALIDATION_SCHEMA: Final = "pulsar-advisor/validation-result/1"
+ALL: Final = "all"
+
+ALWAYS_IN_A_PLAN: Final = frozenset(
+    {
+        "loadBalancerEnabled",
+        "loadBalancerSheddingEnabled",
+        "loadBalancerAutoBundleSplitEnabled",
+        "loadBalancerAutoUnloadSplitBundlesEnabled",
+        "loadBalancerLoadSheddingStrategy",
+        "loadBalancerLoadPlacementStrategy",
+        "loadBalancerSheddingIntervalMinutes",
+        "loadBalancerSheddingGracePeriodMinutes",
+        "loadBalancerSheddingExcludedNamespaces",
+        "loadBalancerBrokerOverloadedThresholdPercentage",
+        "defaultNamespaceBundleSplitAlgorithm",
+    }
+)
+"""Switches, the cluster's own choice of strategies, and what every combination is measured against."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to recommend; names as in the registries, or `all`."""
+
+    shedder: str = ALL
+    placement: str = ALL
+    splits: bool = True
+    what_if: Mapping[str, str] = field(default_factory=dict)
+    view: View = "fresh"
+    history: int = 0
+    """How many earlier snapshots the strategies learn from."""
+    limits: Limits = field(default_factory=Limits)
+    seed: int = 0
+    proposer: str | None = None
+    """Who asks; in the recommendation, never in a plan."""
+
+
+def check(root: Root, snapshot: str, request: Request) -> None:
+    """Raise at once what would otherwise be raised after Spark has started: unknown names and settings, unfit data."""
+    _names(SHEDDERS, request.shedder, "shedder")
+    _names(PLACEMENTS, request.placement, "placement strategy")
+    _settings(root, snapshot, request.what_if)
+    _inputs(root, snapshot)
+
+
+def recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
+    """Make and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
+
+    Raises `DataNotFit` without a passed validation of the same manifest, `UsageError` for unknown names and settings.
+    """
+    from pulsar_advisor.tables.fan_out import fan_out
+    from pulsar_advisor.tables.state import cluster_state
+
+    check(root, snapshot, request)
+    placements = _names(PLACEMENTS, request.placement, "placement strategy")
+    tasks = {
+        shedder: {
+            "root": root.url,
+            "cluster": root.cluster,
+            "snapshot": snapshot,
+            "request": asdict(request),
+            "shedder": shedder,
+            "placements": placements,
+        }
+        for shedder in _names(SHEDDERS, request.shedder, "shedder")
+    }
+    answers = fan_out(spark, tasks, recommend_shedder)
+    scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
+    state = cluster_state(root, snapshot, request.view)
+    settings = _settings(root, snapshot, request.what_if)
+    document = {**_document(root, state, settings, scores), "proposer": request.proposer}
+    write_json(root.folder("plans", snapshot) / RECOMMENDATION, document)
+    return document
+
+
+def recommend_shedder(task: Mapping[str, Any]) -> str:
+    """One shedder with its placement strategies, on an executor: writes plans and outcomes, returns scores as JSON."""
+    from pulsar_advisor.tables.state import cluster_state
+
+    root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
+    request = Request(**{**task["request"], "limits": Limits(**task["request"]["limits"])})
+    shedder, placements = task["shedder"], tuple(task["placements"])
+    settings = _settings(root, snapshot, request.what_if)
+    inputs = _inputs(root, snapshot)
+    question = Question(shedder, placements, request.splits, request.seed)
+    scores = []
+    try:
+        state = cluster_state(root, snapshot, request.view)
+        earlier = _earlier(root, snapshot, request)
+        proposals = list(propose_combinations(question, state, settings.values, earlier))
+    except AdvisorError as error:
+        return json.dumps([no_score(shedder, placement, str(error)).document() for placement in placements])
+    memory = {"snapshots": [moment.snapshot for moment in earlier]}
+    for placement, proposal in proposals:
+        if isinstance(proposal, AdvisorError):
+            scores.append(no_score(shedder, placement, str(proposal)))
+            continue
+        combination = Combination(shedder, placement, request.seed, memory)
+        plan = build_plan(
+            state, settings, proposal, combination, inputs, request.limits, _setting_keys(shedder, placement)
+        )
+        write_plan(root, plan)
+        scores.append(score(plan))
+    write_outcomes(root, state, shedder, proposals)
+    return json.dumps([row.document() for row in scores])
+
+
+def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
+    """Record in the ledger who proposes the plans of a recommendation that have something to carry out."""
+    folder = root.folder("plans", document["snapshot"])
+    for row in document["combinations"]:
+        if row["plan"] is not None and row["steps"]:
+            propose(ledger, read_plan(str(folder / row["plan"])), proposer)
+
+
+def _names(strategies: Sequence[Strategy], wanted: str, kind: str) -> list[str]:
+    from pulsar_advisor.model.strategy import find
+
+    return [entry.name for entry in strategies] if wanted == ALL else [find(strategies, wanted, kind).name]
+
+
+def _settings(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:
+    from pulsar_advisor.tables.state import settings_inputs
+
+    version, runtime, dynamic = settings_inputs(root, snapshot)
+    return resolve_settings(version, runtime, dynamic, what_if)
+
+
+def _inputs(root: Root, snapshot: str) -> PlanInputs:
+    """What a plan rests on. Raises `DataNotFit` unless the same manifest was validated and passed."""
+    manifest = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
+    path = root.folder("validation", snapshot) / RESULT
+    try:
+        result = read_json(path, "validate", [VALIDATION_SCHEMA])
+    except UsageError as error:
+        raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
+    if result["manifest_sha256"] != manifest:
+        raise DataNotFit(f"the validation of snapshot {snapshot} is of another manifest: run `validate` again")
+    if not result["success"]:
+        raise DataNotFit(f"snapshot {snapshot} did not pass validation: see `validate`, then capture again")
+    return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))
+
+
+def _earlier(root: Root, snapshot: str, request: Request) -> list[ClusterState]:
+    """The states of the snapshots before this one that have tables, oldest first, at most as many as asked for."""
+    from pulsar_advisor.tables.state import cluster_state
+
+    before = [identifier for identifier in root.snapshots() if identifier < snapshot]
+    usable = [i for i in before if (root.folder("tables/result", i) / RESULT).exists()]
+    return [cluster_state(root, i, request.view) for i in usable[len(usable) - request.history :]]
+
+
+def _setting_keys(shedder: str, placement: str) -> frozenset[str]:
+    from pulsar_advisor.model.strategy import find
+
+    used = (
+        find(SHEDDERS, shedder, "shedder"),
+        find(PLACEMENTS, placement, "placement strategy"),
+        *SPLIT_DECIDERS,
+        *SPLIT_ALGORITHMS,
+    )
+    return ALWAYS_IN_A_PLAN.union(filters.SETTING_KEYS, *(entry.setting_keys for entry in used))
+
+
+def _document(root: Root, state: ClusterState, settings: ResolvedSettings, scores: Sequence[Score]) -> dict[str, Any]:
+    configured = (
+        settings.values.load_balancer_load_shedding_strategy.rpartition(".")[2],
+        settings.values.load_balancer_load_placement_strategy.rpartition(".")[2],
+    )
+    folder = root.folder("plans", state.snapshot)
+    plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
+    advised = advise(scores, configured)
+    advised_plan = plans[advised.plan] if advised is not None and advised.plan is not None else None
+    own = [plans[row.plan] for row in scores if row.plan and (row.shedder, row.placement) == configured]
+    sentence = advice_sentence(advised, scores, plans)
+    found = findings(state, settings.values, sentence, advised_plan, own or list(plans.values()))
+    judged = coverage(state)
+    return {
+        "schema": RECOMMENDATION_SCHEMA,
+        "cluster": root.cluster,
+        "snapshot": state.snapshot,
+        "manifest_sha256": _inputs(root, state.snapshot).manifest_sha256,
+        "view": state.view,
+        "combinations": [row.document() for row in scores],
+        "advice": {
+            "plan": advised.plan if advised else None,
+            "digest": advised.digest if advised else None,
+            "sentence": sentence,
+        },
+        "findings": [asdict(finding) for finding in found],
+        "coverage": asdict(judged),
+        "notes": list(settings.notes),
+    }

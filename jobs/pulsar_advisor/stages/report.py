@@ -1,0 +1,66 @@
+"""`report`: reads what the stages before it wrote, and writes what people read."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import Final, Literal
+
+import pyarrow.dataset as ds
+from upath import UPath
+
+from pulsar_advisor.model.plan import PlannedSetting
+from pulsar_advisor.model.settings import WHAT_IF_KEYS, resolve_settings
+from pulsar_advisor.planning.build_plan import planned_settings
+from pulsar_advisor.reporting.answers import read_outcomes
+from pulsar_advisor.reporting.csv import render_csv
+from pulsar_advisor.reporting.html import render_html
+from pulsar_advisor.reporting.json import report_json
+from pulsar_advisor.reporting.markdown import render_markdown
+from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.stages.plans import read_plan
+from pulsar_advisor.stages.recommend import RECOMMENDATION, RECOMMENDATION_SCHEMA, VALIDATION_SCHEMA
+from pulsar_advisor.storage import RESULT, Root, read_json, write_file
+from pulsar_advisor.tables.state import cluster_state, settings_inputs
+
+Format = Literal["html", "json", "md", "csv"]
+
+DISTRIBUTION: Final = "pulsar-rebalance-advisor"
+
+
+def report_page(root: Root, snapshot: str) -> ReportPage:
+    """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none."""
+    folder = root.folder("plans", snapshot)
+    recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
+    validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_SCHEMA])
+    plans = [read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"]]
+    outcomes = root.folder("outcomes", snapshot)
+    table = ds.dataset(outcomes.path, filesystem=outcomes.fs, format="parquet", partitioning=None).to_table()
+    settings: dict[str, PlannedSetting] = planned_settings(
+        resolve_settings(*settings_inputs(root, snapshot)), WHAT_IF_KEYS
+    )
+    for plan in plans:
+        settings.update(plan.settings)
+    return build_page(
+        cluster_state(root, snapshot, recommendation["view"]),
+        recommendation,
+        plans,
+        validation,
+        read_outcomes(table),
+        settings,
+        root_url=root.url,
+        tool_version=version(DISTRIBUTION),
+    )
+
+
+def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
+    """Write a page in one form; where it lies. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
+    content = {
+        "html": render_html,
+        "md": render_markdown,
+        "csv": render_csv,
+        "json": lambda page: json.dumps(report_json(page), indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+    }[form](page)
+    path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
+    write_file(path, content.encode())
+    return str(path)
