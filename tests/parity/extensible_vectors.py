@@ -206,18 +206,21 @@ def _stats(entry: Json) -> NamespaceBundleStats:
 
 def top_k(case: Json, release: str) -> list[Answer]:
     """The top bundles of a broker."""
+    if "algorithm or task" in case:
+        in_shape = {"config": {}, "topk": case["config"]["topk"], "bundleStats": case["input"], "expected": None}
+        top = top_k(in_shape, release)[0]["top"]
+        return [{"published_order": [name.split("/")[1] for name in top]}]
     answers = []
     for moment in moments(case):
         settings = settings_of(moment["config"], release)
         names = list(moment["bundleStats"])
-        in_order = names
         policies = moment.get("policies", {})
         forbidden = (
             ()
             if settings.load_balancer_shedding_bundles_with_policies_enabled
             else (*policies.get("isolationPolicyNamespaces", ()), *policies.get("antiAffinityNamespaces", ()))
         )
-        namespaces = [bundle_namespace(name, settings) for name in in_order]
+        namespaces = [bundle_namespace(name, settings) for name in names]
         shown = [
             namespace != "pulsar/system"
             and not is_service_namespace(namespace, settings)
@@ -225,9 +228,9 @@ def top_k(case: Json, release: str) -> list[Answer]:
             and namespace not in settings.load_balancer_shedding_excluded_namespaces
             for namespace in namespaces
         ]
-        stats = [_stats(moment["bundleStats"][name]) for name in in_order]
+        stats = [_stats(moment["bundleStats"][name]) for name in names]
         top = top_bundles(stats, shown, moment["topk"], settings)
-        answers.append({"top": [in_order[position] for position in top]})
+        answers.append({"top": [names[position] for position in top]})
     return answers
 
 

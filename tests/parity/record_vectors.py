@@ -14,8 +14,6 @@ from pulsar_advisor.model.cluster_state import RESOURCES
 from pulsar_advisor.model.java_maps import concurrent_map_order, hash_map_order, string_hashes
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT, with_recently_unloaded
 from pulsar_advisor.model.resource_usage import maximum, percent, weighted_maximum
-from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
-from pulsar_advisor.placement.isolation_policies import may_shed_with_policies, needs_secondaries
 from pulsar_advisor.shedding import overload_shedder
 
 
@@ -120,59 +118,3 @@ def do_load_shedding(case: Json, release: str) -> list[Answer]:
         unloaded.update(chosen)
         answers.append({"unloaded": chosen, "unloadedCount": len(chosen)})
     return answers
-
-
-def even_spread(case: Json, release: str) -> list[list[str]]:
-    """Candidates that have the fewest ranges of the bundle's namespace."""
-    answers = []
-    for step in case["steps"]:
-        counts = np.array([step["ownedRanges"].get(broker, 0) for broker in step["candidates"]], dtype=np.int64)
-        fewest = counts == (counts.min() if len(counts) else 0)
-        answers.append([broker for broker, kept in zip(step["candidates"], fewest, strict=True) if kept])
-    return answers
-
-
-def anti_affinity_filter(case: Json, release: str) -> list[list[str]]:
-    """Candidates left by an anti-affinity group with failure domains."""
-    settings = settings_of(case["config"], release)
-    answers = []
-    for step in case["steps"]:
-        brokers = step["candidates"]
-        counts = np.array([step["counts"].get(broker, 0) for broker in brokers], dtype=np.int64)
-        domain = domains([case["brokerToDomain"].get(broker) for broker in brokers])
-        spread = least_occupied(
-            np.ones(len(brokers), dtype=bool), counts, domain if settings.failure_domains_enabled else None
-        )
-        answers.append([broker for broker, kept in zip(brokers, spread.kept, strict=True) if kept])
-    return answers
-
-
-def anti_affinity_unload(case: Json, release: str) -> list[bool]:
-    """Whether a bundle of an anti-affinity group may leave its broker."""
-    brokers = case["candidates"]
-    everyone = np.ones(len(brokers), dtype=bool)
-    return [
-        may_unload(
-            everyone,
-            np.array([step["counts"].get(broker, 0) for broker in brokers], dtype=np.int64),
-            brokers.index(case["currentBroker"]),
-        )
-        for step in case["steps"]
-    ]
-
-
-def shedding_with_policies(case: Json, release: str) -> list[bool]:
-    """Whether the Extensible manager sheds a bundle of a namespace with policies."""
-    return [
-        may_shed_with_policies(
-            step["hasIsolationPolicy"],
-            step["hasAntiAffinityGroup"],
-            step["loadBalancerSheddingBundlesWithPoliciesEnabled"],
-        )
-        for step in case["steps"]
-    ]
-
-
-def failover_to_secondary(case: Json, release: str) -> list[bool]:
-    """Whether an isolation policy falls back on its secondaries."""
-    return [needs_secondaries(step["primaryCandidates"], case["minLimit"]) for step in case["steps"]]

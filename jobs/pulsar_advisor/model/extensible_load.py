@@ -24,15 +24,9 @@ from pulsar_advisor.model.cluster_state import (
     IsolationPolicy,
 )
 from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
-from pulsar_advisor.model.load_data import (
-    RATE_IN,
-    RATE_OUT,
-    THROUGHPUT_IN,
-    THROUGHPUT_OUT,
-    is_service_namespace,
-)
+from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT, is_service_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.top_bundles import NamespaceBundleStats, top_bundles
+from pulsar_advisor.model.top_bundles import stats_of, top_bundles
 
 _SYSTEM_NAMESPACE: Final = "pulsar/system"
 
@@ -124,7 +118,7 @@ def _top_of_brokers(
     for broker in np.flatnonzero(np.diff(starts)).tolist():
         own = by_owner[starts[broker] : starts[broker + 1]]
         rows = reported[own[hash_map_order(hashes[own])]]
-        stats = [_stats(state, row) for row in rows.tolist()]
+        stats = [stats_of(state.bundles, row) for row in rows.tolist()]
         count = settings.load_balancer_max_number_of_bundles_in_bundle_load_report
         visible = shown[bundles.namespace[rows]]
         positions = top_bundles(stats, visible.tolist(), count, settings)
@@ -149,18 +143,3 @@ def _is_isolated(namespace: str, policies: tuple[IsolationPolicy, ...]) -> bool:
                 if re.fullmatch(expression, namespace, re.ASCII):
                     return True
     return False
-
-
-def _stats(state: ClusterState, row: int) -> NamespaceBundleStats:
-    bundles = state.bundles
-    traffic = bundles.traffic[row]
-    return NamespaceBundleStats(
-        msg_rate_in=float(traffic[RATE_IN]),
-        msg_rate_out=float(traffic[RATE_OUT]),
-        msg_throughput_in=float(traffic[THROUGHPUT_IN]),
-        msg_throughput_out=float(traffic[THROUGHPUT_OUT]),
-        topics=int(bundles.topics[row]),
-        consumers=int(bundles.consumers[row]),
-        producers=int(bundles.producers[row]),
-        cache_size_bytes=int(bundles.cache_size_bytes[row]),
-    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Final
 
+from pulsar_advisor.model.cluster_state import Bundles
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 BANDWIDTH_STEP: Final = 100_000
@@ -39,6 +40,21 @@ class NamespaceBundleStats:
     def throughput_bytes_per_s(self) -> float:
         """In and out together."""
         return self.msg_throughput_in + self.msg_throughput_out
+
+
+def stats_of(bundles: Bundles, row: int) -> NamespaceBundleStats:
+    """The figures of a row of a cluster state."""
+    rate_in, rate_out, throughput_in, throughput_out = bundles.traffic[row].tolist()
+    return NamespaceBundleStats(
+        msg_rate_in=rate_in,
+        msg_rate_out=rate_out,
+        msg_throughput_in=throughput_in,
+        msg_throughput_out=throughput_out,
+        topics=int(bundles.topics[row]),
+        consumers=int(bundles.consumers[row]),
+        producers=int(bundles.producers[row]),
+        cache_size_bytes=int(bundles.cache_size_bytes[row]),
+    )
 
 
 Comparison = Callable[[NamespaceBundleStats, NamespaceBundleStats], int]

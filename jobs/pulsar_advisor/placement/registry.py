@@ -49,6 +49,13 @@ PLACEMENTS: Final = (
         ("modular",),
         "3.3",
     ),
+    Strategy(
+        "SimpleLoadManagerImpl",
+        "pulsar_advisor.placement.simple_load_manager_impl",
+        "The Simple manager's: brokers ranked by what their bundles are reckoned to need.",
+        ("simple",),
+        "1.18",
+    ),
 )
 
 

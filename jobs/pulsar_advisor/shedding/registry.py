@@ -49,6 +49,13 @@ SHEDDERS: Final = (
         ("extensible",),
         "3.0",
     ),
+    Strategy(
+        "SimpleLoadManagerImpl",
+        "pulsar_advisor.shedding.simple_load_manager_impl",
+        "The Simple manager's: one bundle off every overloaded broker if another broker is comfortable.",
+        ("simple",),
+        "1.18",
+    ),
 )
 
 

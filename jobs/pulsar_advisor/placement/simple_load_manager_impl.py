@@ -1,0 +1,178 @@
+"""`SimpleLoadManagerImpl`'s own placement: brokers ranked by what their bundles are reckoned to need.
+
+What Pulsar does: each candidate's load is the greatest percentage of its resources, where the sum of its bundles' quotas
+counts if it is more than what is used. By `loadBalancerPlacementStrategy` brokers rank by load (leastLoadedServer), by
+messages (leastMsgPerSecond) or by room, capacity × (free share)² (weightedRandomSelection). The last draws with the
+ranks as weights. The others prefer the best busy broker, but take one without bundles when even the best is above
+`loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back on the greatest room above
+`loadBalancerBrokerOverloadedThresholdPercentage`, and on a rotating broker at 100 %.
+
+Here quotas are settled ones (see `model.simple_load`), and bundles on their way count for nothing.
+Source: `SimpleLoadManagerImpl.findBrokerForPlacement`, `ResourceUnitRanking` (read, not executed), 2.11.0 to 5.0.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floats, Indices
+from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.simple_load import DEFAULT_QUOTA, SimpleLoad, simple_load
+
+SETTING_KEYS: Final = (
+    "loadBalancerPlacementStrategy",
+    "loadBalancerBrokerUnderloadedThresholdPercentage",
+    "loadBalancerBrokerOverloadedThresholdPercentage",
+)
+
+observe: Final = simple_load
+"""How the input of `choose` is made from a cluster state."""
+
+LEAST_LOADED_SERVER: Final = "leastLoadedServer"
+LEAST_MSG_PER_SECOND: Final = "leastMsgPerSecond"
+KBIT_IN_BYTES: Final = 128
+"""1024 / 8, although NIC figures are decimal kbit/s; as in Pulsar."""
+CLOSE_PERCENT: Final = 5
+_TIE_BREAKERS: Final = tuple(map(RESOURCES.index, ("memory", "cpu", "bandwidthIn", "bandwidthOut")))
+_ROTATION: Final = 1_000_000
+
+OUTCOMES: Final = (
+    Outcome("not_best", False, "", "load {left:.1f} %, capacity {right:,.0f} bundles: another broker is preferred"),
+    Outcome("best_busy", True, "", "load {left:.1f} %: the best of the brokers that have bundles"),
+    Outcome(
+        "idle", True, "", "has no bundles, and the best busy broker is above the underload threshold {right:.0f} %"
+    ),
+    Outcome("most_room", True, ">", "has most room; the best broker's load {left:.1f} % is above {right:.0f} %"),
+    Outcome("rotating", True, ">=", "its turn: the best broker's load {left:.1f} % has reached {right:.0f} %"),
+    Outcome("weighted", True, ">", "is drawn with weight {left:,.0f}"),
+    Outcome("no_weight", False, "<=", "is not drawn: its weight is {left:,.0f}"),
+    Outcome("all_without_weight", True, "<=", "weight {left:,.0f}, as every candidate's, so all are drawn among"),
+)
+NOT_BEST, BEST_BUSY, IDLE, MOST_ROOM, ROTATING, WEIGHTED, NO_WEIGHT, ALL_WITHOUT_WEIGHT = range(8)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where the rotation among hopelessly loaded brokers stands."""
+
+    cursor: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Candidates as the Simple manager sees them; a row per candidate."""
+
+    percent: Floats
+    """(c, 5), order of RESOURCES, at most 100."""
+    load_percent: Floats
+    rate_per_s: Floats
+    capacity: Floats
+    """How many bundles of the default quota the broker could hold."""
+    loaded: Booleans
+    """Whether it has bundles."""
+
+
+def choose(
+    load: SimpleLoad, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: Memory
+) -> tuple[PlacementDecision, Memory]:
+    """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows)."""
+    ranking = rank(load, candidates, bundle)
+    strategy = settings.load_balancer_placement_strategy
+    if strategy not in (LEAST_LOADED_SERVER, LEAST_MSG_PER_SECOND):
+        weights = np.trunc(ranking.capacity * ((100 - ranking.load_percent) / 100) ** 2)
+        code = np.where(weights > 0, WEIGHTED, NO_WEIGHT if (weights > 0).any() else ALL_WITHOUT_WEIGHT)
+        return _answer(candidates, code, weights, np.zeros(len(candidates))), memory
+    by_messages = strategy == LEAST_MSG_PER_SECOND
+    value = np.trunc(ranking.rate_per_s if by_messages else ranking.load_percent)
+    walk = sorted(range(len(candidates)), key=lambda place: (value[place], load.broker_ids[candidates[place]]))
+    code = np.full(len(candidates), NOT_BEST)
+    left, right = ranking.load_percent.copy(), ranking.capacity.copy()
+    if walk:
+        place, reason, held_against = _walk(ranking, walk, by_messages, settings, memory)
+        code[place], right[place] = reason, held_against
+        if reason in (MOST_ROOM, ROTATING):
+            left[place] = ranking.load_percent[_best_busy(ranking, walk, by_messages)]
+    return _answer(candidates, code, left, right), Memory((memory.cursor + 1) % _ROTATION)
+
+
+def rank(load: SimpleLoad, candidates: Indices, bundle: int) -> Ranking:
+    """The candidates without the bundle itself, which the walk takes off the broker that still reports it."""
+    used, limit = load.usage[candidates], load.limit[candidates]
+    counts = load.offsets[candidates + 1] - load.offsets[candidates]
+    quota = np.array([load.quota[load.of_broker(broker)].sum(axis=0) for broker in candidates.tolist()]).reshape(-1, 4)
+    holds = (candidates == load.bundles.owner[bundle]) & bool(load.bundles.reported[bundle])
+    quota, counts = quota - holds[:, np.newaxis] * load.quota[bundle], counts - holds
+    cpu, memory, _, bandwidth_in, bandwidth_out = range(len(RESOURCES))
+    needed = used.copy()
+    needed[:, cpu] = np.maximum(used[:, cpu], load.cpu_factor * quota[:, 0])
+    needed[:, memory] = np.maximum(used[:, memory], quota[:, 3])
+    needed[:, bandwidth_in] = np.maximum(used[:, bandwidth_in], quota[:, 1] / KBIT_IN_BYTES)
+    needed[:, bandwidth_out] = np.maximum(used[:, bandwidth_out], quota[:, 2] / KBIT_IN_BYTES)
+    with np.errstate(all="ignore"):
+        percent = np.where(limit > 0, np.minimum(100, 100 * needed / limit), 0.0)
+    rate, default_in, default_out, default_memory = DEFAULT_QUOTA
+    room = np.stack(
+        (
+            limit[:, cpu] / load.cpu_factor / rate,
+            limit[:, memory] / default_memory,
+            limit[:, bandwidth_in] * KBIT_IN_BYTES / default_in,
+            limit[:, bandwidth_out] * KBIT_IN_BYTES / default_out,
+        )
+    )
+    capacity = np.trunc(np.maximum(0.0, room.min(axis=0)))
+    return Ranking(percent, percent.max(axis=1, initial=0.0), quota[:, 0], capacity, counts > 0)
+
+
+def _walk(
+    ranking: Ranking, walk: list[int], by_messages: bool, settings: LoadBalancerSettings, memory: Memory
+) -> tuple[int, int, float]:
+    """Place of the chosen candidate, why, and what its load was held against."""
+    underload = settings.load_balancer_broker_underloaded_threshold_percentage
+    overload = settings.load_balancer_broker_overloaded_threshold_percentage
+    idle = next((place for place in walk if not ranking.loaded[place]), NOBODY)
+    best = _best_busy(ranking, walk, by_messages)
+    best_percent = 101.0 if best == NOBODY else float(ranking.load_percent[best])
+    if idle != NOBODY and (best == NOBODY or best_percent > underload):
+        return idle, IDLE, underload
+    if best_percent >= 100 and not by_messages:
+        return walk[memory.cursor % len(walk)], ROTATING, 100
+    if best_percent > overload and not by_messages:
+        room = np.trunc(ranking.capacity * np.maximum(0, (100 - ranking.load_percent) / 100))
+        return max(walk, key=lambda place: room[place]), MOST_ROOM, overload
+    return best, BEST_BUSY, overload
+
+
+def _best_busy(ranking: Ranking, walk: list[int], by_messages: bool) -> int:
+    """The best candidate that has bundles, NOBODY without one. Not transitive, so the order of the walk counts."""
+    best = NOBODY
+    for place in walk:
+        if not ranking.loaded[place]:
+            continue
+        if best == NOBODY or (
+            ranking.rate_per_s[place] < ranking.rate_per_s[best] if by_messages else _is_lighter(ranking, place, best)
+        ):
+            best = place
+    return best
+
+
+def _is_lighter(ranking: Ranking, one: int, other: int) -> bool:
+    pairs = [(ranking.load_percent[one], ranking.load_percent[other])]
+    pairs += [(ranking.percent[one, column], ranking.percent[other, column]) for column in _TIE_BREAKERS]
+    for left, right in pairs:
+        if abs(left - right) > CLOSE_PERCENT:
+            return bool(left < right)
+    return bool(pairs[0][0] < pairs[0][1])
+
+
+def _answer(
+    candidates: Indices, code: np.ndarray[tuple[int], np.dtype[np.int64]], left: Floats, right: Floats
+) -> PlacementDecision:
+    chosen = np.array([outcome.chosen for outcome in OUTCOMES])[code]
+    return PlacementDecision(
+        candidates[chosen], Outcomes("broker", OUTCOMES, candidates, code.astype(np.uint8), left, right)
+    )

@@ -1,0 +1,132 @@
+"""`SimpleLoadManagerImpl`'s own shedding: one bundle off every overloaded broker if another broker is comfortable.
+
+What Pulsar does: a broker is overloaded when its percentage of bandwidth out, bandwidth in, CPU or direct memory is
+above `loadBalancerBrokerOverloadedThresholdPercentage`. The greatest of CPU, memory, bandwidth in and out then says what
+its bundles are sorted by (message rate, connections, bandwidth), and the first bundle goes, provided the broker has
+others and some broker it may go to has all four percentages below `loadBalancerBrokerComfortLoadLevelPercentage`.
+Memory can be the bottleneck but never makes a broker overloaded; direct memory the reverse.
+
+Releases: how bundles compare changed in 4.0 (see `model.top_bundles`).
+Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadShedding` (read, not executed), 2.11.0 to
+5.0.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import percent
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.simple_load import SimpleLoad, simple_load
+from pulsar_advisor.model.top_bundles import Comparison, comparisons, stats_of
+
+SETTING_KEYS: Final = (
+    "loadBalancerBrokerOverloadedThresholdPercentage",
+    "loadBalancerBrokerComfortLoadLevelPercentage",
+    "loadBalancerSheddingGracePeriodMinutes",
+)
+
+observe: Final = simple_load
+"""How the input of `decide` is made from a cluster state."""
+
+WATCHED: Final = tuple(map(RESOURCES.index, ("bandwidthOut", "bandwidthIn", "cpu", "directMemory")))
+BOTTLENECKS: Final = tuple(map(RESOURCES.index, ("cpu", "memory", "bandwidthIn", "bandwidthOut")))
+SORTED_BY: Final = ("byMsgRate", "byTopicConnections", "byBandwidthIn", "byBandwidthOut")
+"""Criterion of the bundles for each of BOTTLENECKS."""
+
+BROKER_OUTCOMES: Final = (
+    Outcome(
+        "not_overloaded", False, "<=", "busiest resource {left:.1f} % is not above the overload threshold {right:.0f} %"
+    ),
+    Outcome("one_bundle", False, "<=", "is overloaded, but reports {left:.0f} bundle(s): a broker keeps its last one"),
+    Outcome(
+        "nobody_comfortable",
+        False,
+        ">=",
+        "is overloaded; the idlest other one has {left:.1f} %, comfort is {right:.0f} %",
+    ),
+    Outcome("recently_unloaded", False, "", "is overloaded, but its first bundle was unloaded within the grace period"),
+    Outcome("overloaded", True, ">", "busiest resource {left:.1f} % is above the overload threshold {right:.0f} %"),
+)
+NOT_OVERLOADED, ONE_BUNDLE, NOBODY_COMFORTABLE, RECENTLY_UNLOADED, OVERLOADED = range(5)
+
+BUNDLE_OUTCOMES: Final = (
+    Outcome("first", True, "", "is the first by the resource that is its broker's bottleneck"),
+    Outcome(
+        "nobody_comfortable", False, "", "is the first of its broker, but no broker is comfortable enough to take it"
+    ),
+    Outcome("recently_unloaded", False, "", "is the first of its broker, but was unloaded within the grace period"),
+    Outcome("not_first", False, "", "is not the first of its broker, and only that one is looked at"),
+)
+FIRST, FIRST_NOBODY, FIRST_RECENT, NOT_FIRST = range(4)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Nothing but recent unloads, which are in the input."""
+
+
+def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+    """One cycle: what to unload from whom, and why not from the others."""
+    overload = settings.load_balancer_broker_overloaded_threshold_percentage
+    comfort = settings.load_balancer_broker_comfort_load_level_percentage
+    shares = percent(load.usage, load.limit)
+    busiest = np.fmax.reduce(shares[:, WATCHED], axis=1, initial=np.float32(-np.inf)).astype(np.float64)
+    rows = load.reporting
+    code = np.where(busiest > overload, OVERLOADED, NOT_OVERLOADED).astype(np.uint8)
+    left, right = busiest.copy(), np.full(len(busiest), float(overload))
+
+    answers: list[tuple[int, int]] = []
+    moves: list[tuple[int, int]] = []
+    for broker in rows[code[rows] == OVERLOADED].tolist():
+        reported = load.of_broker(broker)
+        if len(reported) <= 1:
+            code[broker], left[broker], right[broker] = ONE_BUNDLE, len(reported), 1
+            continue
+        bottleneck = int(np.argmax(shares[broker, BOTTLENECKS]))
+        first = _first(load, broker, comparisons(settings)[SORTED_BY[bottleneck]])
+        idlest = _idlest(load, load.allowed(first), busiest)
+        answer = FIRST if idlest < comfort else FIRST_NOBODY
+        if answer == FIRST_NOBODY:
+            code[broker], left[broker], right[broker] = NOBODY_COMFORTABLE, idlest, comfort
+        elif load.recently_unloaded[first]:
+            code[broker], answer = RECENTLY_UNLOADED, FIRST_RECENT
+        else:
+            moves.append((broker, first))
+        answers += [(row, answer if row == first else NOT_FIRST) for row in reported.tolist()]
+
+    moved = np.array(moves, dtype=np.int32).reshape(-1, 2)
+    judged = np.array(answers, dtype=np.int32).reshape(-1, 2)
+    nothing = np.full(len(judged), np.nan)
+    decision = SheddingDecision(
+        source=moved[:, 0],
+        bundle=moved[:, 1],
+        destination=np.full(len(moved), NOBODY, dtype=np.int32),
+        brokers=Outcomes("broker", BROKER_OUTCOMES, rows, code[rows], left[rows], right[rows]),
+        bundles=Outcomes("bundle", BUNDLE_OUTCOMES, judged[:, 0], judged[:, 1].astype(np.uint8), nothing, nothing),
+        figures={"overload_percent": overload, "comfort_percent": comfort},
+    )
+    return decision, memory
+
+
+def _first(load: SimpleLoad, broker: int, compare: Comparison) -> int:
+    """The broker's greatest bundle; the first of equals in order of rows."""
+    stats = {row: stats_of(load.bundles, row) for row in load.of_broker(broker).tolist()}
+
+    def descending(one: int, other: int) -> int:
+        return compare(stats[other], stats[one])
+
+    return min(stats, key=cmp_to_key(descending))
+
+
+def _idlest(load: SimpleLoad, allowed: Booleans, busiest: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """The lowest busiest resource (percent) of the brokers a bundle may go to, its own included, as in Pulsar."""
+    candidates = load.reporting[allowed[load.reporting]]
+    return float(np.min(busiest[candidates], initial=np.inf))
