@@ -107,6 +107,17 @@ def test_a_position_parts_topics_strictly_inside_the_bundle_and_no_other_does_it
     assert heavier(position) <= min(map(heavier, others)) + 1e-8
 
 
+@given(
+    st.dictionaries(st.integers(10, 999), st.integers(0, 100), max_size=20),
+    st.lists(st.integers(10, 999), min_size=2, max_size=2, unique=True),
+)
+def test_two_topics_heavier_than_all_others_come_apart(others, hot):
+    most = sum(rate for place, rate in others.items() if place not in hot) + 1
+    rates = {**{place: float(rate) for place, rate in others.items()}, hot[0]: float(most), hot[1]: 2.0 * most}
+    position = balancing_position(10, 1000, topics(rates))
+    assert min(hot) < position <= max(hot)
+
+
 @given(st.dictionaries(st.integers(10, 999), st.integers(0, 1000), min_size=2, max_size=20), st.randoms())
 def test_the_order_of_topics_does_not_matter(rates, random):
     shuffled = list(rates.items())
