@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.executor import Clock
@@ -172,7 +172,7 @@ class FakeCluster:
         self.effects.append(bundle)
         self.bounds[split.namespace] = sorted({*self.bounds[split.namespace], *split.positions})
         cuts = [lower, *sorted(split.positions), upper]
-        for pair in itertools.pairwise(cuts):
+        for pair in pairwise(cuts):
             self.owners[f"{split.namespace}/{format_range(*pair)}"] = owner
 
 
@@ -201,13 +201,14 @@ def unload_step(
     ).model_copy(update=changes)
 
 
-def split_step(number: int = 2, **changes: object) -> Step:
+def split_step(number: int = 2, *, at: tuple[str, ...] = ("0xbfffffff",), **changes: object) -> Step:
+    cuts = [0x80000000, *(int(position, 16) for position in at), 0xFFFFFFFF]
     step = unload_step(number, UPPER, destination=None).model_copy(
         update={
             "action": "split",
             "algorithm": "range_equally_divide",
-            "boundaries": ("0xbfffffff",),
-            "children": ("0x80000000_0xbfffffff", "0xbfffffff_0xffffffff"),
+            "boundaries": at,
+            "children": tuple(format_range(*pair) for pair in pairwise(cuts)),
         }
     )
     return step.model_copy(update=changes)

@@ -1,47 +1,545 @@
 from __future__ import annotations
 
-from pulsar_advisor.execution.apply import ApplyResult, apply_plan
-from pulsar_advisor.execution.approval import ApprovalPolicy, approve, propose
-from pulsar_advisor.execution.cluster_port import Split, Unload
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.execution.apply import abort, apply_plan
+from pulsar_advisor.execution.approval import approve, propose, withdraw
+from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.executor import ApplyOptions
-from pulsar_advisor.execution.ledger import Ledger, Person
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.model.cluster_state import IsolationPolicy
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
+from pulsar_advisor.model.plan import Plan, digest_of, load_plan
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, run
 from unit.execution.doubles import (
+    B1,
     B2,
+    B3,
     LOWER,
     NAMESPACE,
+    UPPER,
     FakeCluster,
     make_plan,
     split_step,
     unload_step,
 )
 
-ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
+MOVE, CUT = unload_step(1), split_step(2)
+LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 
 
-def approved(ledger: Ledger, plan: Plan) -> Plan:
-    propose(ledger, plan, ALICE)
-    approve(
-        ledger,
-        plan,
-        digest=digest_of(plan),
-        approver=BOB,
-        policy=ApprovalPolicy(),
-        allows_splits=True,
-        accepts_worse=True,
-    )
-    return plan
+def states(ledger: Ledger, plan: Plan) -> list[str]:
+    (last,) = ledger.runs(digest_of(plan))[-1:]
+    return [step.state for step in ledger.steps(last.id).values()]
 
 
-def run(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: object) -> ApplyResult:
-    return apply_plan(plan, ledger, cluster, ApplyOptions(**options), lambda _line: None, cluster.time.clock)  # type: ignore[arg-type]
+def kinds(ledger: Ledger, plan: Plan) -> list[str]:
+    return [event.kind for event in ledger.events(digest_of(plan))]
 
 
 def test_an_unload_and_a_split_are_carried_out_and_confirmed(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([unload_step(), split_step()]))
+    plan = approved(ledger, make_plan([MOVE, CUT]))
     result = run(plan, ledger, cluster)
     assert (result.outcome, result.exit_code) == ("done", 0)
     assert [step.state for step in result.steps] == ["confirmed", "confirmed"]
-    assert cluster.writes == [Unload(NAMESPACE, LOWER, B2), Split(NAMESPACE, "0x80000000_0xffffffff", (0xBFFFFFFF,))]
-    assert cluster.owners[f"{NAMESPACE}/{LOWER}"] == B2
+    assert cluster.writes == [Unload(NAMESPACE, LOWER, B2), Split(NAMESPACE, UPPER, (0xBFFFFFFF,))]
+    assert cluster.owners[LOWER_BUNDLE] == B2
     assert cluster.boundaries(NAMESPACE) == ("0x00000000", "0x80000000", "0xbfffffff", "0xffffffff")
+
+
+def test_a_child_can_be_moved_after_its_parent_was_split(ledger: Ledger, cluster: FakeCluster) -> None:
+    child = CUT.children[0]
+    plan = approved(ledger, make_plan([CUT, unload_step(3, child, after=(CUT.id,))]))
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert cluster.owners[f"{NAMESPACE}/{child}"] == B2
+
+
+def test_a_second_apply_does_nothing_and_says_so_even_when_the_approval_has_expired(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster)
+    cluster.time.pass_s(24 * 3600)
+    again = run(plan, ledger, cluster)
+    assert (again.outcome, again.exit_code) == ("nothing_to_do", 0)
+    assert "already carried out, in run 1" in again.sentence
+    assert len(cluster.writes) == 1
+
+
+def test_a_step_is_in_the_ledger_before_its_call_and_so_is_the_undo_plan(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    seen: list[tuple[list[str], str]] = []
+
+    def look(what: str) -> None:
+        if what == "before the call":
+            (active,) = ledger.runs(digest_of(plan))
+            seen.append((states(ledger, plan), active.undo_plan))
+
+    cluster.on_event = look
+    run(plan, ledger, cluster)
+    ((before_the_call, undo),) = seen
+    assert before_the_call == ["sent"]
+    assert load_plan(undo.encode()).steps[0].destination == B1
+
+
+def test_every_moment_of_a_run_stands_in_the_events(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster)
+    assert kinds(ledger, plan) == [
+        "proposed",
+        "approved",
+        "run started",
+        "step sent",
+        "reply",
+        "step confirmed",
+        "run done",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (
+            lambda c: setattr(c, "name", "staging"),
+            "the plan is for cluster 'live', but the brokers reached say 'staging'",
+        ),
+        (lambda c: setattr(c, "brokers", {B1, "10.9.9.8:8080"}), "only 1 are active here"),
+        (lambda c: setattr(c, "manager", "extensible"), "made for the modular load manager"),
+        (lambda c: c.owners.update({LOWER_BUNDLE: B3}), f"the bundle is on {B3}, not on {B1} any more"),
+        (lambda c: c.owners.pop(LOWER_BUNDLE), "nobody owns the bundle"),
+        (lambda c: c.bounds[NAMESPACE].insert(1, 0x40000000), "have changed at 0x40000000"),
+        (lambda c: c.bounds.clear(), "does not exist or is being deleted"),
+        (lambda c: c.brokers.remove(B2), f"the destination {B2} is not an active broker"),
+        (lambda c: c.all_topics.clear(), "no topic of the bundle is loaded"),
+        (lambda c: c.usage.update({B2: 0.7}), "would be at 100.0%"),
+        (
+            lambda c: setattr(c, "policies", (IsolationPolicy("vip", ("shop/.*",), (r"10\.0\.0\.1",), (), 1, 100),)),
+            "isolation policy 'vip' keeps shop/orders off",
+        ),
+        (
+            lambda c: (setattr(c, "peers", frozenset({"shop/b"})), c.owners.update({f"shop/b/{UPPER}": B2})),
+            "same anti-affinity group",
+        ),
+    ],
+)
+def test_a_world_that_has_changed_is_refused_and_nothing_is_sent(
+    ledger: Ledger, cluster: FakeCluster, spoil: Callable[[FakeCluster], object], reason: str
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]), accepts_worse=False)
+    spoil(cluster)
+    with pytest.raises(Refused, match=reason.replace("(", r"\(")):
+        run(plan, ledger, cluster)
+    assert cluster.writes == []
+    assert cluster.lookups == []
+
+
+@pytest.mark.parametrize(
+    ("step", "changes", "reason"),
+    [
+        (MOVE, {"load_manager": "simple"}, "Simple load manager does not honour a destination"),
+        (MOVE, {"pulsar_version": "2.11.0"}, "knows no destination"),
+        (unload_step(namespace="pulsar/system"), {}, "Pulsar's own"),
+        (unload_step(namespace="sla-monitor/live/b:8080"), {}, "Pulsar's own"),
+        (unload_step(bundle="0x0_0x80000000"), {}, "is not a bundle range"),
+        (unload_step(destination=B1), {}, "is the source"),
+        (unload_step(after=("step-007",)), {}, "comes after step-007"),
+        (split_step(at=("0xbfffffff", "0xbfffffff")), {}, "distinct and ascending"),
+        (split_step(at=()), {}, "distinct and ascending"),
+        (split_step(at=("0x80000000",)), {}, "must lie inside"),
+        (split_step(children=(UPPER,)), {}, "not what the boundaries give"),
+        (split_step(at=("0x90000000", "0xa0000000")), {"load_manager": "extensible"}, "splits in two only"),
+        (split_step(at=("0x90000000",)), {"pulsar_version": "2.10.5"}, "equal halves"),
+        (unload_step(executable=False, not_executable_because="unowned"), {}, "no step"),
+    ],
+)
+def test_a_plan_that_no_cluster_should_see_is_refused(
+    ledger: Ledger, cluster: FakeCluster, step: object, changes: dict[str, object], reason: str
+) -> None:
+    plan = make_plan([step], **changes)  # type: ignore[list-item]
+    cluster.manager = plan.load_manager
+    with pytest.raises(Refused, match=reason):
+        run(plan, ledger, cluster)
+    assert cluster.writes == []
+
+
+def test_without_an_approval_nothing_is_sent_and_that_is_remembered(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([MOVE])
+    with pytest.raises(Refused, match="nobody has approved sha256:") as refusal:
+        run(plan, ledger, cluster)
+    assert refusal.value.exit_code == 4
+    assert cluster.writes == []
+    assert kinds(ledger, plan) == ["refused"]
+
+
+def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    with pytest.raises(Refused, match=r"0\.2 h old and --max-age is 0\.1 h"):
+        run(plan, ledger, cluster, max_age_s=360)
+    assert cluster.writes == []
+
+
+def test_a_step_whose_world_changed_can_be_skipped(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.owners[LOWER_BUNDLE] = B3
+    result = run(plan, ledger, cluster, on_drift="skip")
+    assert (result.outcome, result.exit_code) == ("partial", 5)
+    assert [step.state for step in result.steps] == ["skipped", "confirmed"]
+
+
+def test_steps_that_rest_on_a_skipped_one_are_skipped_too(ledger: Ledger, cluster: FakeCluster) -> None:
+    other = unload_step(3, UPPER, after=(MOVE.id,))
+    plan = approved(ledger, make_plan([MOVE, other]))
+    cluster.owners[LOWER_BUNDLE] = B3
+    with pytest.raises(Refused, match="step-003: it comes after step-001"):
+        run(plan, ledger, cluster, on_drift="skip")
+    assert cluster.writes == []
+
+
+def test_a_run_that_stopped_goes_on_once_the_world_is_right_again(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.owners[UPPER_BUNDLE] = B3
+    stopped = run(plan, ledger, cluster)
+    assert (stopped.exit_code, [step.state for step in stopped.steps]) == (5, ["confirmed", "pending"])
+    with pytest.raises(Refused, match="go on with --resume, or end it with --abort"):
+        run(plan, ledger, cluster)
+    cluster.owners[UPPER_BUNDLE] = B1
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert cluster.effects == [LOWER_BUNDLE, UPPER_BUNDLE]
+
+
+def test_a_destination_that_was_missed_is_tried_again(ledger: Ledger, cluster: FakeCluster) -> None:
+    landings = iter([B3, None, B2])
+    cluster.lands_on = lambda _unload: next(landings)
+    plan = approved(ledger, make_plan([MOVE]))
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert cluster.writes == [Unload(NAMESPACE, LOWER, B2)] * 3
+
+
+def test_a_destination_that_is_never_reached_is_reported_after_three_attempts(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.lands_on = lambda _unload: B3
+    plan = approved(ledger, make_plan([MOVE]))
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, len(cluster.writes)) == (5, 3)
+    assert (result.steps[0].state, result.steps[0].detail) == ("failed", f"the bundle is on {B3}, after 3 attempts")
+
+
+def test_no_other_attempt_is_made_once_the_destination_has_gone(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.lands_on = lambda _unload: B3
+    cluster.on_event = lambda what: cluster.brokers.discard(B2) if what == "after the call" else None
+    plan = approved(ledger, make_plan([MOVE]))
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, len(cluster.writes)) == (5, 1)
+    assert "is not an active broker" in result.steps[0].detail
+
+
+def test_a_bundle_that_no_client_brings_back_is_looked_up(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.clients_reconnect = False
+    plan = approved(ledger, make_plan([MOVE]))
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert cluster.lookups == [cluster.topics(NAMESPACE, LOWER)[0]]
+
+
+def test_no_lookup_happens_while_clients_do_it(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster)
+    assert cluster.lookups == []
+
+
+def test_an_unresolved_transfer_stops_the_run_names_the_range_and_blocks_it_everywhere(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.clients_reconnect = False
+    cluster.look_up = lambda _topic: Reply(503, "no broker")  # type: ignore[method-assign]
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["unresolved", "pending"])
+    assert f"do not unload any bundle of range {LOWER} in any namespace" in result.sentence
+
+    cluster.bounds["shop/b"] = cluster.bounds[NAMESPACE]
+    cluster.owners[f"shop/b/{LOWER}"] = B1
+    cluster.all_topics = [topic.replace(NAMESPACE, "shop/b") for topic in cluster.all_topics]
+    other = approved(ledger, make_plan([unload_step(1, namespace="shop/b")]))
+    with pytest.raises(Refused, match=f"an unload of {LOWER_BUNDLE} is unresolved in run 1"):
+        run(other, ledger, cluster)
+
+
+def test_a_lost_answer_is_no_reason_to_unload_again(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.replies = [Reply(None, "no answer within 75 s")]
+    plan = approved(ledger, make_plan([MOVE]))
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert len(cluster.writes) == 1
+
+
+def test_a_call_that_never_took_effect_and_never_was_answered_leaves_its_range_unresolved(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.replies, cluster.fails = [Reply(500, "unloading")] * 3, True
+    plan = approved(ledger, make_plan([MOVE]))
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, result.steps[0].state, len(cluster.writes)) == (5, "unresolved", 3)
+
+
+def test_a_clean_rejection_is_a_failure_and_not_repeated(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.replies, cluster.fails = [Reply(409, "inactive destination broker")], True
+    plan = approved(ledger, make_plan([MOVE]))
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, result.steps[0].state, len(cluster.writes)) == (5, "failed", 1)
+    assert "409 inactive destination broker" in result.steps[0].detail
+
+
+def test_a_split_that_was_answered_but_changed_nothing_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster._split = lambda _split: None  # type: ignore[method-assign]
+    plan = approved(ledger, make_plan([CUT]))
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, result.steps[0].detail) == (5, "the boundaries have not changed; answer 204")
+
+
+def test_a_split_of_fewer_than_two_topics_is_never_sent(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.all_topics = list(cluster.topics(NAMESPACE, UPPER)[:1])
+    plan = approved(ledger, make_plan([CUT]))
+    with pytest.raises(Refused, match=r"1 topic\(s\), and fewer than two can't be parted"):
+        run(plan, ledger, cluster)
+    assert cluster.writes == []
+
+
+def test_an_unload_without_destination_is_not_repeated_when_the_bundle_comes_back(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([unload_step(destination=None)]))
+    result = run(plan, ledger, cluster)
+    assert (result.steps[0].state, len(cluster.writes)) == ("failed", 1)
+    assert "usual without a destination" in result.steps[0].detail
+
+
+def test_an_unload_without_destination_may_land_anywhere_else(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.manager, cluster.lands_on = "simple", lambda _unload: B3
+    plan = approved(ledger, make_plan([unload_step(destination=None)], load_manager="simple"))
+    assert run(plan, ledger, cluster).outcome == "done"
+
+
+def test_the_first_step_must_hold_before_the_second_is_sent(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    fled_at_ms = cluster.time.ms + 30_000
+    asked = cluster.owned_bundles
+
+    def flees(broker: str) -> frozenset[str]:
+        if cluster.time.ms > fled_at_ms:
+            cluster.owners[LOWER_BUNDLE] = B3
+        return asked(broker)
+
+    cluster.owned_bundles = flees  # type: ignore[method-assign]
+    result = run(plan, ledger, cluster, canary_hold_s=60.0)
+    assert [step.state for step in result.steps] == ["failed", "pending"]
+    assert "the first step, step-001, failed" in result.sentence
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(0, ["failed", "pending"]), (1, ["failed", "confirmed"])])
+def test_a_run_ends_when_its_error_budget_is_spent(
+    ledger: Ledger, cluster: FakeCluster, budget: int, expected: list[str]
+) -> None:
+    third = split_step(3)
+    second = unload_step(2, UPPER)
+    cluster.bounds["shop/b"], cluster.owners[f"shop/b/{LOWER}"] = [0, 0x80000000, 0xFFFFFFFF], B1
+    cluster.all_topics += [topic.replace(NAMESPACE, "shop/b") for topic in cluster.all_topics]
+    first = unload_step(1, namespace="shop/b")
+    cluster.lands_on = lambda unload: unload.destination if unload.namespace == "shop/b" else None
+    plan = approved(ledger, make_plan([first, second, third]))
+    result = run(plan, ledger, cluster, error_budget=budget)
+    assert [step.state for step in result.steps[1:]] == expected
+
+
+def test_a_broker_that_goes_away_ends_the_run(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.on_event = lambda what: cluster.brokers.discard(B3) if what == "after the call" else None
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    result = run(plan, ledger, cluster)
+    assert result.exit_code == 5
+    assert f"{B3} went away" in result.sentence
+
+
+def test_a_withdrawn_approval_stops_a_run_before_its_next_call(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.on_event = lambda what: withdraw(ledger, digest_of(plan), BOB) if what == "after the call" else None
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, len(cluster.writes)) == (5, 1)
+    assert "the approval of bob was withdrawn" in result.sentence
+
+
+def test_an_abort_from_elsewhere_stops_a_run_before_its_next_call(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.on_event = lambda what: abort(ledger, plan, ALICE) if what == "after the call" else None
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, len(cluster.writes)) == (5, 1)
+    assert "was aborted" in result.sentence
+    with pytest.raises(Refused, match="was aborted: capture again"):
+        run(plan, ledger, cluster)
+
+
+def test_a_cluster_that_stops_answering_ends_the_run_and_leaves_the_step_to_be_looked_at(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.on_event = lambda what: setattr(cluster, "unreadable", True) if what == "after the call" else None
+    plan = approved(ledger, make_plan([MOVE]))
+    assert run(plan, ledger, cluster).exit_code == 5
+    cluster.unreadable, cluster.on_event = False, lambda _what: None
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert cluster.effects == [LOWER_BUNDLE]
+
+
+def test_a_cluster_that_can_not_be_read_at_all_is_no_refusal(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.unreadable = True
+    with pytest.raises(ClusterUnreachable):
+        run(plan, ledger, cluster)
+    assert ledger.runs(digest_of(plan)) == []
+
+
+def test_a_second_run_on_the_same_cluster_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan, other = approved(ledger, make_plan([MOVE])), approved(ledger, make_plan([CUT]))
+    refusals: list[str] = []
+
+    def try_the_other(what: str) -> None:
+        if what == "before the call" and not refusals:
+            with pytest.raises(Refused) as refusal:
+                run(other, ledger, cluster)
+            refusals.append(str(refusal.value))
+
+    cluster.on_event = try_the_other
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert f"run 1 of plan {digest_of(plan)} is active on cluster 'live'" in refusals[0]
+    assert cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
+
+
+def test_a_live_run_can_not_be_resumed_by_another_process(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    refusals: list[str] = []
+
+    def try_to_resume(what: str) -> None:
+        if what == "before the call":
+            with pytest.raises(Refused) as refusal:
+                run(plan, ledger, cluster, resume=True)
+            refusals.append(str(refusal.value))
+
+    cluster.on_event = try_to_resume
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert "is still held by process" in refusals[0]
+
+
+def test_there_must_be_something_to_resume(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    with pytest.raises(Refused, match="there is nothing to resume"):
+        run(plan, ledger, cluster, resume=True)
+
+
+def test_there_must_be_something_to_abort(ledger: Ledger) -> None:
+    with pytest.raises(Refused, match="there is nothing to abort"):
+        abort(ledger, make_plan([MOVE]), ALICE)
+
+
+def test_a_dry_run_shows_the_calls_and_leaves_cluster_and_ledger_alone(ledger: Ledger, cluster: FakeCluster) -> None:
+    child = unload_step(3, CUT.children[0], after=(CUT.id,))
+    plan = approved(ledger, make_plan([MOVE, CUT, child]))
+    events = kinds(ledger, plan)
+    result = run(plan, ledger, cluster, dry_run=True)
+    assert (result.outcome, result.exit_code, result.refusals) == ("dry_run", 0, ())
+    assert [str(step.request) for step in result.steps] == [
+        f"PUT /admin/v2/namespaces/{LOWER_BUNDLE}/unload?destinationBroker={B2}",
+        f"PUT /admin/v2/namespaces/{UPPER_BUNDLE}/split?unload=false&splitAlgorithmName=specified_positions_divide"
+        " [3221225471]",
+        f"PUT /admin/v2/namespaces/{NAMESPACE}/{CUT.children[0]}/unload?destinationBroker={B2}",
+    ]
+    assert (cluster.writes, kinds(ledger, plan), ledger.runs(digest_of(plan))) == ([], events, [])
+
+
+def test_a_dry_run_tells_everything_that_speaks_against_the_plan(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.owners[LOWER_BUNDLE] = B3
+    result = run(make_plan([MOVE, CUT]), ledger, cluster, dry_run=True, max_age_s=60)
+    assert result.exit_code == 4
+    assert [reason.split(" ")[0] for reason in result.refusals] == ["nobody", "the", "step-001,"]
+    assert [step.state for step in result.steps] == ["skipped", "pending"]
+
+
+def test_before_2_11_a_split_in_halves_goes_without_positions(ledger: Ledger, cluster: FakeCluster) -> None:
+    result = run(make_plan([CUT], pulsar_version="2.10.5"), ledger, cluster, dry_run=True)
+    assert str(result.steps[0].request).endswith("/split?unload=false&splitAlgorithmName=range_equally_divide")
+
+
+def test_a_plan_that_lifts_a_broker_over_the_threshold_goes_on_if_that_was_accepted(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.usage[B2] = 0.7
+    plan = approved(ledger, make_plan([MOVE]), accepts_worse=True)
+    assert run(plan, ledger, cluster).outcome == "done"
+
+
+def test_the_undo_plan_moves_the_bundle_back(ledger: Ledger, cluster: FakeCluster) -> None:
+    result = run(approved(ledger, make_plan([MOVE, CUT])), ledger, cluster)
+    undone = run(approved(ledger, result.undo), ledger, cluster)
+    assert undone.outcome == "done"
+    assert cluster.owners[LOWER_BUNDLE] == B1
+
+
+def test_a_run_whose_process_may_be_alive_is_resumed_only_after_its_lease(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+
+    def die(_what: str) -> None:
+        raise KeyboardInterrupt
+
+    cluster.on_event = die
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, ledger, cluster)
+    cluster.on_event = lambda _what: None
+    with pytest.raises(Refused, match="it can be resumed 180 s after the last sign of life"):
+        run(plan, ledger, cluster, resume=True)
+    cluster.time.pass_s(181)
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_an_approval_of_one_plan_is_none_of_another(ledger: Ledger, cluster: FakeCluster) -> None:
+    approved(ledger, make_plan([MOVE]))
+    with pytest.raises(Refused, match="nobody has approved"):
+        run(make_plan([MOVE], seed=1), ledger, cluster)
+    assert cluster.writes == []
+
+
+def test_progress_tells_what_is_sent_and_what_is_seen(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    lines: list[str] = []
+    apply_plan(plan, ledger, cluster, ApplyOptions(), lines.append, cluster.time.clock)
+    assert lines == [
+        f"step-001: PUT /admin/v2/namespaces/{LOWER_BUNDLE}/unload?destinationBroker={B2}",
+        f"step-001: confirmed, {B2} owns the bundle",
+    ]
+
+
+def test_the_policy_is_asked_again_when_the_plan_is_applied(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    propose(ledger, plan, BOB)
+    with pytest.raises(Refused, match="bob proposed"):
+        run(plan, ledger, cluster)
+    relaxed = replace(FOUR_EYES, separate_approver=False)
+    assert run(plan, ledger, cluster, policy=relaxed).outcome == "done"
+
+
+def test_a_result_can_be_written_as_json(ledger: Ledger, cluster: FakeCluster) -> None:
+    document = run(approved(ledger, make_plan([MOVE])), ledger, cluster).as_document()
+    assert (document["schema"], document["outcome"]) == ("pulsar-advisor/apply-result/1", "done")
+    assert document["steps"][0]["request"] == {
+        "method": "PUT",
+        "path": f"/admin/v2/namespaces/{LOWER_BUNDLE}/unload",
+        "query": {"destinationBroker": B2},
+        "body": None,
+    }
+
+
+def test_splits_need_an_approval_that_allows_them(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([CUT])
+    propose(ledger, plan, ALICE)
+    with pytest.raises(Refused, match="approve with --splits"):
+        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
+    with pytest.raises(Refused, match="nobody has approved"):
+        run(plan, ledger, cluster)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+from pulsar_advisor.execution.approval import ApprovalPolicy, propose, standing_approval
+from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger_tables import Base
+from pulsar_advisor.execution.undo import undo_plan
+from pulsar_advisor.model.errors import Refused, StorageError, UsageError
+from pulsar_advisor.model.plan import Plan, digest_of, load_plan
+from pulsar_advisor.storage import Root
+from unit.execution.actors import ALICE, approved
+from unit.execution.doubles import B1, LOWER, NAMESPACE, FakeTime, make_plan, unload_step
+
+PLAN = make_plan([unload_step()])
+DIGEST = digest_of(PLAN)
+
+
+def start(ledger: Ledger, plan: Plan = PLAN) -> HeldRun:
+    approved(ledger, plan)
+    return ledger.start_run(plan, standing_approval(ledger, plan, ApprovalPolicy()), undo_plan(plan))
+
+
+def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    open_ledger(url).close()
+    with create_engine(url).connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+
+
+def test_a_ledger_can_be_opened_again_and_by_many_at_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new/ledger.sqlite"
+    threads = [threading.Thread(target=lambda: propose(open_ledger(url), PLAN, ALICE)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(open_ledger(url).proposals(DIGEST)) == 4
+
+
+def test_a_plan_can_be_read_from_the_ledger_alone(ledger: Ledger, tmp_path: Path) -> None:
+    propose(ledger, PLAN, ALICE)
+    with create_engine(f"sqlite:///{tmp_path}/ledger.sqlite").connect() as connection:
+        document = connection.scalar(text("SELECT document FROM plans"))
+    assert load_plan(str(document).encode()) == PLAN
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM events", "UPDATE events SET detail = 'nothing'"])
+def test_events_are_only_ever_added(ledger: Ledger, tmp_path: Path, change: str) -> None:
+    propose(ledger, PLAN, ALICE)
+    engine = create_engine(f"sqlite:///{tmp_path}/ledger.sqlite")
+    with engine.connect() as connection, pytest.raises(Exception, match="events are only ever added"):
+        connection.execute(text(change))
+    assert [event.kind for event in ledger.events(DIGEST)] == ["proposed"]
+
+
+def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
+    start(ledger)
+    other = approved(ledger, make_plan([unload_step()], seed=1))
+    with pytest.raises(Refused, match=r"run 1 of plan sha256:.* is active on cluster 'live': process"):
+        start(ledger, other)
+
+
+def test_another_cluster_may_have_its_own_run(ledger: Ledger) -> None:
+    start(ledger)
+    elsewhere = PLAN.identity.model_copy(update={"cluster_name": "elsewhere"})
+    assert start(ledger, make_plan([unload_step()], identity=elsewhere)).id == 2
+
+
+def test_a_step_can_not_be_confirmed_before_it_is_sent(ledger: Ledger) -> None:
+    run = start(ledger)
+    with pytest.raises(StorageError, match="does not let step step-001 of run 1 become 'confirmed'"):
+        run.conclude("step-001", "confirmed", "")
+    assert run.steps()["step-001"].state == "pending"
+
+
+def test_a_confirmed_step_is_never_sent_again(ledger: Ledger) -> None:
+    run = start(ledger)
+    run.sent("step-001", "PUT …", None)
+    run.conclude("step-001", "confirmed", "")
+    with pytest.raises(StorageError, match="become 'sent'"):
+        run.sent("step-001", "PUT …", None)
+
+
+def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) -> None:
+    old = start(ledger)
+    time.pass_s(181)
+    new = ledger.take_over(ledger.runs(DIGEST)[0])
+    with pytest.raises(LeaseLost, match="aborted or taken over"):
+        old.sent("step-001", "PUT …", None)
+    new.sent("step-001", "PUT …", None)
+    assert new.steps()["step-001"].attempts == 1
+
+
+def test_only_one_of_two_takes_a_run_over(ledger: Ledger, time: FakeTime) -> None:
+    start(ledger)
+    time.pass_s(181)
+    (abandoned,) = ledger.runs(DIGEST)
+    ledger.take_over(abandoned)
+    with pytest.raises(Refused, match="by somebody else just now"):
+        ledger.take_over(abandoned)
+
+
+def test_a_heartbeat_keeps_the_lease(ledger: Ledger, time: FakeTime) -> None:
+    run = start(ledger)
+    time.pass_s(170)
+    run.renew()
+    time.pass_s(170)
+    with pytest.raises(Refused, match="last heard of 170 s ago"):
+        ledger.take_over(ledger.runs(DIGEST)[0])
+
+
+def test_a_stopped_run_can_not_go_on_while_another_is_active(ledger: Ledger) -> None:
+    start(ledger).end("stopped", "drifted")
+    start(ledger, make_plan([unload_step()], seed=1))
+    with pytest.raises(Refused, match="run 2 of plan"):
+        ledger.take_over(ledger.runs(DIGEST)[0])
+
+
+def test_unresolved_bundles_are_known_until_their_run_is_aborted(ledger: Ledger) -> None:
+    run = start(ledger)
+    run.sent("step-001", "PUT …", None)
+    run.conclude("step-001", "unresolved", "")
+    run.end("stopped", "")
+    assert ledger.unresolved_bundles("live", except_of="") == {f"{NAMESPACE}/{LOWER}": 1}
+    ledger.abort(DIGEST, ALICE)
+    assert ledger.unresolved_bundles("live", except_of="") == {}
+
+
+def test_the_default_ledger_lies_beside_a_local_root(tmp_path: Path) -> None:
+    assert default_ledger_url(Root(str(tmp_path), "demo")) == f"sqlite:///{tmp_path}/ledger.sqlite"
+
+
+def test_an_object_store_has_no_default_ledger() -> None:
+    with pytest.raises(UsageError, match="name one with --ledger URL"):
+        default_ledger_url(Root("memory://bucket/advisor", "demo"))
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "nosuchdatabase://x"])
+def test_a_ledger_url_must_be_one(url: str) -> None:
+    with pytest.raises(UsageError, match="is not a ledger URL"):
+        open_ledger(url)
+
+
+def test_a_file_that_is_no_ledger_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_text("not a database, but long enough to be taken for one" * 100)
+    with pytest.raises(StorageError, match=r"ledger sqlite:///.*ledger\.sqlite can't be used: file is not a database"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
+
+
+def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    open_ledger(url).close()
+    with create_engine(url).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StorageError, match="was written by a newer release"):
+        open_ledger(url)
+
+
+def test_the_undo_plan_is_kept_with_the_run(ledger: Ledger) -> None:
+    start(ledger)
+    (run,) = ledger.runs(DIGEST)
+    assert load_plan(run.undo_plan.encode()).steps[0].destination == B1
