@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
+from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Deviates, UsageError
 from pulsar_advisor.storage import LATEST, Root
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ snapshots = App(name="snapshots", help="List snapshots; carry one to another mac
 app.command(snapshots)
 
 INTERRUPTED: Final = 130
+
+
+class Ended(Exception):
+    """A call that said all there is to say, and ends with this exit code."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON.")]
 Master = Annotated[str, Parameter(help="Spark master.")]
@@ -138,19 +147,13 @@ class Wishes:
     def request(self) -> Request:
         """The wishes, checked."""
         from pulsar_advisor.planning.build_plan import Limits
-        from pulsar_advisor.stages.recommend import Request
+        from pulsar_advisor.stages.recommend import Request, what_if
 
-        what_if = {}
-        for pair in self.set:
-            key, separator, value = pair.partition("=")
-            if not separator:
-                raise UsageError(f"--set {pair}: expected KEY=VALUE, for example loadBalancerSheddingEnabled=true")
-            what_if[key.strip()] = value
         return Request(
             shedder=self.shedder,
             placement=self.placement,
             splits=self.splits,
-            what_if=what_if,
+            what_if=what_if(self.set),
             view=self.view,
             history=self.history,
             limits=Limits(self.max_unloads, self.max_splits),
@@ -460,6 +463,145 @@ def withdraw(
     _say(f"withdrawn: {number} approval(s) of {digest}")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Care:
+    """How carefully a plan is carried out."""
+
+    max_age: str = "6h"
+    """Greatest age of the plan's snapshot: 90s, 30m, 6h, 1d."""
+    pause: str = "10s"
+    """Between two calls."""
+    canary_hold: str = "60s"
+    """How long the first step must hold before the second one is sent."""
+    error_budget: int = 1
+    """Failed steps after which the run stops; the first step may not fail."""
+    on_drift: Literal["stop", "skip"] = "stop"
+    """What to do about a step whose world has changed."""
+
+
+@app.command
+def apply(
+    plan: str,
+    /,
+    *,
+    place: Place,
+    connection: Connection = Connection(),
+    care: Care = Care(),
+    dry_run: Annotated[bool, Flag] = False,
+    resume: Annotated[bool, Flag] = False,
+    abort: Annotated[bool, Flag] = False,
+    as_: Annotated[str | None, Parameter(name="--as")] = None,
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Carry out an approved plan: throttled, verified step by step, resumable.
+
+    Parameters
+    ----------
+    plan
+        Path or URL of the plan file.
+    dry_run
+        Check everything and show what would be sent; send nothing.
+    resume
+        Go on with a run that ended early, from what the cluster shows.
+    abort
+        End a run for good; a process that still holds it stops before its next call.
+    as_
+        Your name, for the ledger (with --abort).
+    """
+    from pulsar_advisor.execution.apply import abort as end_run
+    from pulsar_advisor.execution.approval import person_on_command_line
+    from pulsar_advisor.execution.executor import ApplyOptions
+    from pulsar_advisor.stages.execute import apply_to_cluster
+    from pulsar_advisor.stages.plans import PLANS, read_plan
+
+    document, root = read_plan(plan), place.open()
+    with closing(ledger.open(root)) as book:
+        if abort:
+            ended = end_run(book, document, person_on_command_line(as_ or _os_user()))
+            _say("\n".join(f"run {run.id} of {run.digest} ended" for run in ended))
+            return
+        options = ApplyOptions(
+            max_age_s=_seconds(care.max_age),
+            on_drift=care.on_drift,
+            pause_s=_seconds(care.pause),
+            canary_hold_s=_seconds(care.canary_hold),
+            error_budget=care.error_budget,
+            dry_run=dry_run,
+            resume=resume,
+            undo_folder=root.folder(PLANS, document.snapshot),
+        )
+        result = apply_to_cluster(document, book, connection.options().admin, options, _log)
+    if json:
+        _print(result.as_document())
+    else:
+        for step in result.steps:
+            _say(f"{step.id} {step.action:<6} {step.bundle} {step.state} {step.detail}".rstrip())
+            if dry_run:
+                _say(f"         {step.request}")
+        for refusal in result.refusals:
+            _say(f"refused: {refusal}")
+        _say(result.sentence)
+    if result.exit_code:
+        raise Ended(result.exit_code)
+
+
+@app.command
+def verify(
+    plan: str,
+    /,
+    *,
+    place: Place,
+    snapshot: str = LATEST,
+    connection: Connection = Connection(),
+    ledger: LedgerPlace = LedgerPlace(),
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Compare a plan that was carried out with the cluster; ends with exit code 5 when it deviates.
+
+    Parameters
+    ----------
+    plan
+        Path or URL of the plan file.
+    snapshot
+        A snapshot taken since; with a connection (--admin-url or --profile) one is taken now instead.
+    """
+    from pulsar_advisor.stages.execute import verify_with_snapshot
+    from pulsar_advisor.stages.plans import read_plan
+    from pulsar_advisor.tables.normalize import normalize as make_tables
+
+    document, root = read_plan(plan), place.open()
+    captures = bool(connection.admin_url or connection.profile)
+    snapshot = _capture(root, connection) if captures else root.resolve(snapshot)
+    make_tables(_spark(master, "verify"), root, snapshot)
+    with closing(ledger.open(root)) as book:
+        result = verify_with_snapshot(document, book, root, snapshot)
+    if json:
+        _print(result.as_document())
+    else:
+        for check in result.bundles:
+            _say(f"{_judgement(check.as_predicted)} {check.bundle} at {check.actual or 'nobody'}")
+        for usage in result.brokers if result.usage_judged else ():
+            _say(
+                f"{_judgement(usage.as_predicted)} {usage.broker} {_percent(usage.actual)}, "
+                f"predicted {_percent(usage.predicted)}"
+            )
+        if not result.usage_judged:
+            _say("usage is not judged: the brokers still report figures from before the run")
+    if result.deviations:
+        raise Deviates(f"the cluster is not as predicted: {'; '.join(result.deviations)}")
+
+
+def _judgement(as_predicted: bool) -> str:
+    return "as predicted" if as_predicted else "DEVIATES    "
+
+
+def _percent(ratio: float | None) -> str:
+    return "unknown" if ratio is None else f"{ratio:.1%}"
+
+
 @snapshots.command(name="list")
 def list_snapshots(*, place: Place, json: Json = False) -> None:
     """The snapshots of a cluster, oldest first."""
@@ -544,6 +686,8 @@ def exit_code(arguments: Sequence[str]) -> int:
             raise
         _log(f"error: {error}")
         return error.exit_code
+    except Ended as ended:
+        return ended.exit_code
     except KeyboardInterrupt:
         _log("interrupted")
         return INTERRUPTED

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import Plan, dump_plan, load_plan
 from pulsar_advisor.storage import Root, read_file, write_file
+
+PLANS: Final = "plans"
 
 
 def write_plan(root: Root, plan: Plan) -> str:
@@ -14,7 +18,7 @@ def write_plan(root: Root, plan: Plan) -> str:
 
     A plan that is already there is left as it is. Raises `StorageError` where another content stands under its name.
     """
-    path = root.folder("plans", plan.snapshot) / plan.file_name
+    path = root.folder(PLANS, plan.snapshot) / plan.file_name
     content = dump_plan(plan)
     if path.exists():
         if read_file(path, "recommend") != content:

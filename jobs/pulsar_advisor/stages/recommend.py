@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +23,7 @@ from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.stages.outcomes import write_outcomes
-from pulsar_advisor.stages.plans import read_plan, write_plan
+from pulsar_advisor.stages.plans import PLANS, read_plan, write_plan
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
 
 if TYPE_CHECKING:
@@ -71,6 +71,17 @@ class Request:
     """Who asks; in the recommendation, never in a plan."""
 
 
+def what_if(pairs: Iterable[str]) -> dict[str, str]:
+    """Settings given as `KEY=VALUE`. Raises `UsageError` for anything else; keys and values are checked later."""
+    settings = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator:
+            raise UsageError(f"'{pair}' is not KEY=VALUE, for example loadBalancerSheddingEnabled=true")
+        settings[key.strip()] = value
+    return settings
+
+
 def check(root: Root, snapshot: str, request: Request) -> None:
     """Raise at once what would otherwise be raised after Spark has started: unknown names and settings, unfit data."""
     _names(SHEDDERS, request.shedder, "shedder")
@@ -105,7 +116,7 @@ def recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) 
     state = cluster_state(root, snapshot, request.view)
     settings = _settings(root, snapshot, request.what_if)
     document = {**_document(root, state, settings, scores), "proposer": request.proposer}
-    write_json(root.folder("plans", snapshot) / RECOMMENDATION, document)
+    write_json(root.folder(PLANS, snapshot) / RECOMMENDATION, document)
     return document
 
 
@@ -143,7 +154,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
 
 def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
     """Record in the ledger who proposes the plans of a recommendation that have something to carry out."""
-    folder = root.folder("plans", document["snapshot"])
+    folder = root.folder(PLANS, document["snapshot"])
     for row in document["combinations"]:
         if row["plan"] is not None and row["steps"]:
             propose(ledger, read_plan(str(folder / row["plan"])), proposer)
@@ -203,7 +214,7 @@ def _document(root: Root, state: ClusterState, settings: ResolvedSettings, score
         settings.values.load_balancer_load_shedding_strategy.rpartition(".")[2],
         settings.values.load_balancer_load_placement_strategy.rpartition(".")[2],
     )
-    folder = root.folder("plans", state.snapshot)
+    folder = root.folder(PLANS, state.snapshot)
     plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
     advised = advise(scores, configured)
     advised_plan = plans[advised.plan] if advised is not None and advised.plan is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Final, Literal
 
@@ -18,7 +19,7 @@ from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.json import report_json
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page
-from pulsar_advisor.stages.plans import read_plan
+from pulsar_advisor.stages.plans import PLANS, read_plan
 from pulsar_advisor.stages.recommend import RECOMMENDATION, RECOMMENDATION_SCHEMA, VALIDATION_SCHEMA
 from pulsar_advisor.storage import RESULT, Root, read_json, write_file
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
@@ -30,7 +31,7 @@ DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 
 def report_page(root: Root, snapshot: str) -> ReportPage:
     """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none."""
-    folder = root.folder("plans", snapshot)
+    folder = root.folder(PLANS, snapshot)
     recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
     validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_SCHEMA])
     plans = [read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"]]
@@ -55,12 +56,13 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
 
 def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
     """Write a page in one form; where it lies. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
-    content = {
+    renderers: dict[Format, Callable[[ReportPage], str]] = {
         "html": render_html,
         "md": render_markdown,
         "csv": render_csv,
         "json": lambda page: json.dumps(report_json(page), indent=1, sort_keys=True, ensure_ascii=False) + "\n",
-    }[form](page)
+    }
+    content = renderers[form](page)
     path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
     write_file(path, content.encode())
     return str(path)

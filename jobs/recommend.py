@@ -1,0 +1,33 @@
+"""spark-submit entry point of `recommend`: tables in, plans and their index out. Names no proposer: the DAG does."""
+
+import argparse
+
+from pulsar_advisor.planning.build_plan import Limits
+from pulsar_advisor.stages.recommend import ALL, Request, recommend, what_if
+from pulsar_advisor.tables.job import run_job
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--shedder", default=ALL, help="a shedder by Pulsar's class name, or 'all'")
+    parser.add_argument("--placement", default=ALL, help="a placement strategy by class name, or 'all'")
+    parser.add_argument("--splits", action=argparse.BooleanOptionalAction, default=True, help="recommend splits too")
+    parser.add_argument("--set", action="append", default=[], help="what if this setting were so: KEY=VALUE")
+    parser.add_argument("--view", choices=("fresh", "published"), default="fresh")
+    parser.add_argument("--history", type=int, default=0, help="how many earlier snapshots to learn from")
+    parser.add_argument("--max-unloads", type=int, help="plan at most so many unloads")
+    parser.add_argument("--max-splits", type=int, default=10, help="plan at most so many splits")
+    parser.add_argument("--seed", type=int, default=0, help="where Pulsar draws at random, draw by this")
+    mine, others = parser.parse_known_args()
+    request = Request(
+        shedder=mine.shedder,
+        placement=mine.placement,
+        splits=mine.splits,
+        what_if=what_if(mine.set),
+        view=mine.view,
+        history=mine.history,
+        limits=Limits(mine.max_unloads, mine.max_splits),
+        seed=mine.seed,
+    )
+    raise SystemExit(
+        run_job("recommend", lambda spark, root, snapshot: recommend(spark, root, snapshot, request), others)
+    )
