@@ -16,10 +16,12 @@ Source: Pulsar `DefaultNamespaceBundleSplitStrategyImpl` (read from the 4.0.8 cl
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -96,22 +98,29 @@ class Cycle:
     """Whether a boundary outside its bundle ended the cycle with an error."""
 
 
+_FAILURES: Final = (
+    Answer.NARROW_RANGE,
+    Answer.BUNDLE_COUNT_UNKNOWN,
+    Answer.ALGORITHM_FAILS,
+    Answer.NO_SINGLE_BOUNDARY,
+)
+
+
 def run_cycle(
     figures: BundleFigures, hits: Integers, limits: SplitLimits, rules: HitRules, surroundings: Surroundings
 ) -> Cycle:
     """One broker looks at its bundles once; `hits` is per row, from the cycles before."""
     verdicts = Verdicts.by_limits(figures, limits)
-    limit = verdicts.code.astype(np.int64) - Answer.SPLIT
     few = figures.topics < LEAST_TOPICS
     foreign = ~few & ~surroundings.owned
     width = figures.upper - figures.lower
     narrow = ~few & ~foreign & (width <= 1)
     considered = ~(few | foreign | narrow)
+    exceeded = considered & (verdicts.code > Answer.SPLIT)
     verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
     verdicts.tell(foreign, Answer.NOT_OWNER)
     verdicts.tell(narrow, Answer.NARROW_RANGE, width[narrow], 1)
 
-    exceeded = considered & (limit > 0)
     hits_now = np.where(considered, np.where(exceeded, hits + 1, 0), hits)
     enough = considered & (hits_now > rules.threshold)
     pending = exceeded & ~enough
@@ -119,53 +128,62 @@ def run_cycle(
     verdicts.tell(enough & ~exceeded, Answer.SPLIT)
 
     splits: list[tuple[int, int]] = []
-    chosen_in: dict[int, int] = {}
-    refused, stopped_at, aborted = 0, len(figures), False
+    chosen_in: Counter[int] = Counter()
+    stopped_at, aborted = len(figures), False
     for row in np.flatnonzero(enough).tolist():
         namespace = int(figures.namespace[row])
-        count = int(surroundings.bundle_count[namespace])
-        would_have = count + chosen_in.get(namespace, 0)
-        if count < 0:
-            refused += 1
-            verdicts.tell(row, Answer.BUNDLE_COUNT_UNKNOWN)
+        boundary = _single_boundary(row, figures, limits, surroundings, chosen_in[namespace])
+        if isinstance(boundary, _Refusal):
+            verdicts.tell(row, *boundary)
             continue
-        if would_have >= limits.namespace_bundles:
-            verdicts.tell(row, Answer.NAMESPACE_FULL, would_have, limits.namespace_bundles)
-            continue
-        if _shares_bound_with_splitting(surroundings.name(row), surroundings.splitting):
-            verdicts.tell(row, Answer.SPLITTING)
-            continue
-        try:
-            boundaries = surroundings.boundaries(row) or ()
-        except UsageError:
-            refused += 1
-            verdicts.tell(row, Answer.ALGORITHM_FAILS)
-            continue
-        if len(boundaries) != 1:
-            refused += 1
-            verdicts.tell(row, Answer.NO_SINGLE_BOUNDARY, len(boundaries), 1)
-            continue
-        lower, upper = int(figures.lower[row]), int(figures.upper[row])
-        if not lower < boundaries[0] < upper:
-            verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, boundaries[0])
-            if not boundaries[0] == upper == FULL_UPPER_BOUND:
+        upper = int(figures.upper[row])
+        if not int(figures.lower[row]) < boundary < upper:
+            verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, boundary)
+            if not boundary == upper == FULL_UPPER_BOUND:
                 stopped_at, aborted = row + 1, True
                 break
-        splits.append((row, boundaries[0]))
-        chosen_in[namespace] = chosen_in.get(namespace, 0) + 1
+        splits.append((row, boundary))
+        chosen_in[namespace] += 1
         hits_now[row] = 0
         if len(splits) == rules.splits_per_cycle:
             stopped_at = row + 1
             break
-    hits_now[stopped_at:] = hits[stopped_at:]
+
+    not_reached = np.arange(stopped_at, len(figures))
+    hits_now[not_reached] = hits[not_reached]
+    verdicts.tell(not_reached, Answer.NOT_REACHED, len(splits), rules.splits_per_cycle)
     if aborted:
+        verdicts.tell(not_reached, Answer.CYCLE_FAILS)
         verdicts.tell(np.array([row for row, _ in splits], dtype=np.intp), Answer.CYCLE_FAILS)
-        verdicts.tell(np.arange(stopped_at, len(figures)), Answer.CYCLE_FAILS)
         splits.clear()
-    else:
-        verdicts.tell(np.arange(stopped_at, len(figures)), Answer.NOT_REACHED, len(splits), rules.splits_per_cycle)
-    failures = refused + int(np.count_nonzero(narrow[:stopped_at]))
+    failures = int(np.isin(verdicts.code, _FAILURES).sum())
     return Cycle(tuple(splits), verdicts, hits_now, failures, aborted)
+
+
+class _Refusal(NamedTuple):
+    """Why a bundle with enough hits is not split, and the comparison behind it."""
+
+    answer: Answer
+    left: float = math.nan
+    right: float = math.nan
+
+
+def _single_boundary(
+    row: int, figures: BundleFigures, limits: SplitLimits, surroundings: Surroundings, chosen_before: int
+) -> int | _Refusal:
+    """Where to cut a bundle with enough hits; `chosen_before` bundles of its namespace were chosen in this cycle."""
+    count = int(surroundings.bundle_count[figures.namespace[row]])
+    if count < 0:
+        return _Refusal(Answer.BUNDLE_COUNT_UNKNOWN)
+    if count + chosen_before >= limits.namespace_bundles:
+        return _Refusal(Answer.NAMESPACE_FULL, count + chosen_before, limits.namespace_bundles)
+    if _shares_bound_with_splitting(surroundings.name(row), surroundings.splitting):
+        return _Refusal(Answer.SPLITTING)
+    try:
+        boundaries = surroundings.boundaries(row) or ()
+    except UsageError:
+        return _Refusal(Answer.ALGORITHM_FAILS)
+    return boundaries[0] if len(boundaries) == 1 else _Refusal(Answer.NO_SINGLE_BOUNDARY, len(boundaries), 1)
 
 
 def _shares_bound_with_splitting(bundle: str, splitting: tuple[str, ...]) -> bool:
