@@ -94,6 +94,11 @@ def _load(moment: Json, records: Records, settings: LoadBalancerSettings) -> Ext
             recently_unloaded=name in moment.get("recentlyUnloaded", {}),
         )
 
+    tops = {
+        row[broker]: tuple(map(top_bundle, top))
+        for broker, top in moment.get("topBundles", {}).items()
+        if broker in row
+    }
     return ExtensibleLoad(
         now_ms=NOW_MS,
         broker_ids=ids,
@@ -103,11 +108,7 @@ def _load(moment: Json, records: Records, settings: LoadBalancerSettings) -> Ext
         throughput_bytes_per_s=column(lambda record, sample: figures([sample])[0, 2:].sum()),
         throughput_ema_bytes_per_s=column(lambda record, sample: record.msg_throughput_ema[0]),
         updated_at_ms=column(lambda record, sample: record.updated_at_ms[0]).astype(np.int64),
-        top={
-            row[broker]: tuple(map(top_bundle, top))
-            for broker, top in moment.get("topBundles", {}).items()
-            if broker in row
-        },
+        top=lambda broker: tops.get(broker, ()),
         bundle_name=bundles.__getitem__,
         transferable=transferable,
     )

@@ -6,9 +6,10 @@ Source: `ExtensibleLoadManagerImpl`, `TopBundlesLoadData`, `LoadDataStore` (3.0.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -60,8 +61,8 @@ class ExtensibleLoad:
     throughput_bytes_per_s: Floats
     throughput_ema_bytes_per_s: Floats
     updated_at_ms: Integers
-    top: Mapping[int, tuple[TopBundle, ...]]
-    """Broker row -> its top bundles as reported, lightest first; a broker without a report is missing."""
+    top: Callable[[int], tuple[TopBundle, ...]]
+    """Top bundles of a broker (row) as reported, lightest first; none without a report."""
     bundle_name: Callable[[int], str]
     transferable: Callable[[int, int, int], bool]
     """(bundle, source, destination): whether policies and filters let the bundle move there."""
@@ -96,7 +97,8 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
 
 def _top_of_brokers(
     state: ClusterState, settings: LoadBalancerSettings, now_ms: int
-) -> dict[int, tuple[TopBundle, ...]]:
+) -> Callable[[int], tuple[TopBundle, ...]]:
+    """Worked out when asked for: a cycle looks at a few brokers only."""
     bundles, names = state.bundles, state.namespaces.names
     excluded = np.array([name in settings.load_balancer_shedding_excluded_namespaces for name in names], dtype=bool)
     shown = ~excluded & ~np.array(
@@ -110,28 +112,32 @@ def _top_of_brokers(
     throughput = bundles.traffic[:, THROUGHPUT_IN] + bundles.traffic[:, THROUGHPUT_OUT]
 
     reported = np.flatnonzero(bundles.reported & (bundles.owner != NOBODY))
-    hashes = bundle_name_hashes(string_hashes(names)[bundles.namespace], bundles.lower, bundles.upper)[reported]
-    owner = bundles.owner[reported]
-    by_owner = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[by_owner], np.arange(len(state.brokers) + 1))
-    top: dict[int, tuple[TopBundle, ...]] = {}
-    for broker in np.flatnonzero(np.diff(starts)).tolist():
-        own = by_owner[starts[broker] : starts[broker + 1]]
-        rows = reported[own[hash_map_order(hashes[own])]]
-        stats = [stats_of(state.bundles, row) for row in rows.tolist()]
-        count = settings.load_balancer_max_number_of_bundles_in_bundle_load_report
-        visible = shown[bundles.namespace[rows]]
-        positions = top_bundles(stats, visible.tolist(), count, settings)
-        top[broker] = tuple(
-            TopBundle(
-                bundle=int(rows[position]),
-                throughput_bytes_per_s=float(throughput[rows[position]]),
-                owned=True,
-                excluded_namespace=bool(excluded[bundles.namespace[rows[position]]]),
-                recently_unloaded=bool(recently[rows[position]]),
-            )
-            for position in positions
+    namespace_hashes = string_hashes(names)
+    by_owner = reported[np.argsort(bundles.owner[reported], kind="stable")]
+    starts = np.searchsorted(bundles.owner[by_owner], np.arange(len(state.brokers) + 1))
+
+    @cache
+    def top(broker: int) -> tuple[TopBundle, ...]:
+        rows = by_owner[starts[broker] : starts[broker + 1]]
+        hashes = bundle_name_hashes(namespace_hashes[bundles.namespace[rows]], bundles.lower[rows], bundles.upper[rows])
+        rows = rows[hash_map_order(hashes)]
+        positions = top_bundles(
+            [stats_of(bundles, row) for row in rows.tolist()],
+            shown[bundles.namespace[rows]].tolist(),
+            settings.load_balancer_max_number_of_bundles_in_bundle_load_report,
+            settings,
         )
+        return tuple(
+            TopBundle(
+                bundle=row,
+                throughput_bytes_per_s=float(throughput[row]),
+                owned=True,
+                excluded_namespace=bool(excluded[bundles.namespace[row]]),
+                recently_unloaded=bool(recently[row]),
+            )
+            for row in rows[positions].tolist()
+        )
+
     return top
 
 

@@ -61,6 +61,8 @@ class SimpleLoad:
     """Per bundle row, whether it was unloaded within the grace period."""
     quota: Floats
     """(m, 4), order of QUOTAS: per bundle row, zero where nobody reports the bundle."""
+    broker_quota: Floats
+    """(n, 4), order of QUOTAS: sums over the bundles each broker reports."""
     cpu_factor: float
     """CPU percent points that a message per second is reckoned to need."""
     allowed: Callable[[int], Booleans]
@@ -88,7 +90,14 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
         offsets=np.searchsorted(bundles.owner[reported], np.arange(len(brokers) + 1)).astype(np.int64),
         reported=reported,
         recently_unloaded=(bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms),
-        quota=_quotas(bundles, reported, memory_factor),
+        quota=(quota := _quotas(bundles, reported, memory_factor)),
+        broker_quota=np.stack(
+            [
+                np.bincount(bundles.owner[reported], weights=quota[reported, column], minlength=len(brokers))
+                for column in range(len(QUOTAS))
+            ],
+            axis=1,
+        ),
         cpu_factor=cpu_factor,
         allowed=lambda _bundle: brokers.available,
     )

@@ -11,13 +11,12 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Indices
+from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
@@ -50,16 +49,29 @@ OUTCOMES: Final = (
 NEAR_MEAN, BELOW_MEAN, NONE_BELOW = range(3)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Memory:
-    """Smoothed usage (ratio) by broker id; advances with every choice, not with time."""
+    """Smoothed usage of each broker; advances with every choice, not with time."""
 
-    history: Mapping[str, float] = field(default_factory=dict)
+    brokers: tuple[str, ...] = ()
+    usage: Floats = field(default_factory=lambda: np.empty(0))
+    """Ratio, beside `brokers`."""
+    known: Booleans = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    """Whether there is any history, beside `brokers`."""
 
+    @property
+    def history(self) -> dict[str, float]:
+        """Smoothed usage by broker id."""
+        rows = np.flatnonzero(self.known)
+        return {self.brokers[row]: float(self.usage[row]) for row in rows}
 
-def forget_departed(memory: Memory, active: Collection[str]) -> Memory:
-    """What the leader does when brokers come or go (since 3.0): only active brokers keep their history."""
-    return Memory({broker: usage for broker, usage in memory.history.items() if broker in active})
+    def beside(self, brokers: tuple[str, ...]) -> Memory:
+        """The same memory, a row for each of `brokers`; others are forgotten, as by the leader since 3.0."""
+        if brokers is self.brokers:
+            return self
+        history = self.history
+        known = np.array([broker in history for broker in brokers], dtype=np.bool_)
+        return Memory(brokers, np.array([history.get(broker, 0.0) for broker in brokers]), known)
 
 
 def choose(
@@ -70,24 +82,23 @@ def choose(
     keep = settings.load_balancer_history_resource_percentage
     required = settings.load_balancer_average_resource_usage_difference_threshold_percentage / 100.0
     usage = weighted_maximum(brokers.usage[candidates], brokers.limit[candidates], settings)
-    history = dict(memory.history)
-    smoothed = usage.copy()
-    for place, row in enumerate(candidates.tolist()):
-        broker = brokers.ids[row]
-        if settings.behaviour >= _IDLE_STARTS_AFRESH and _idle(load, row):
-            history.pop(broker, None)
-        if broker in history:
-            smoothed[place] = history[broker] * keep + (1 - keep) * usage[place]
-        history[broker] = float(smoothed[place])
+    memory = memory.beside(brokers.ids)
+    remembered = memory.known[candidates]
+    if settings.behaviour >= _IDLE_STARTS_AFRESH:
+        remembered = remembered & ~_idle(load, candidates)
     with np.errstate(invalid="ignore"):
+        smoothed = np.where(remembered, memory.usage[candidates] * keep + (1 - keep) * usage, usage)
         mean = np.add.accumulate(smoothed)[-1] / len(smoothed) if len(smoothed) else 0.0
         code = np.where(smoothed + required <= mean, BELOW_MEAN, NEAR_MEAN).astype(np.uint8)
     if not (code == BELOW_MEAN).any():
         code[:] = NONE_BELOW
     outcomes = Outcomes("broker", OUTCOMES, candidates, code, smoothed + required, np.full(len(candidates), mean))
-    return PlacementDecision(candidates[code != NEAR_MEAN], outcomes), Memory(history)
+    advanced, known = memory.usage.copy(), memory.known.copy()
+    advanced[candidates], known[candidates] = smoothed, True
+    return PlacementDecision(candidates[code != NEAR_MEAN], outcomes), Memory(brokers.ids, advanced, known)
 
 
-def _idle(load: LoadData, row: int) -> bool:
-    rate_in, rate_out = load.brokers.traffic[row, RATE_IN], load.brokers.traffic[row, RATE_OUT]
-    return bool(load.brokers.published_bundles[row] == 0 or (rate_in == 0 and rate_out == 0))
+def _idle(load: LoadData, candidates: Indices) -> Booleans:
+    rates = load.brokers.traffic[candidates][:, (RATE_IN, RATE_OUT)]
+    idle: Booleans = (load.brokers.published_bundles[candidates] == 0) | (rates == 0).all(axis=1)
+    return idle

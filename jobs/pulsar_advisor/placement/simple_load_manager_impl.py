@@ -1,10 +1,10 @@
 """`SimpleLoadManagerImpl`'s own placement: brokers ranked by what their bundles are reckoned to need.
 
-What Pulsar does: each candidate's load is the greatest percentage of its resources, where the sum of its bundles' quotas
-counts if it is more than what is used. By `loadBalancerPlacementStrategy` brokers rank by load (leastLoadedServer), by
-messages (leastMsgPerSecond) or by room, capacity × (free share)² (weightedRandomSelection). The last draws with the
-ranks as weights. The others prefer the best busy broker, but take one without bundles when even the best is above
-`loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back on the greatest room above
+What Pulsar does: each candidate's load is the greatest percentage of its resources; what the quotas of its bundles sum
+up to counts if it is more than what is used. By `loadBalancerPlacementStrategy` brokers rank by load
+(leastLoadedServer), by messages (leastMsgPerSecond) or by room, capacity × (free share)² (weightedRandomSelection). The
+last draws with the ranks as weights. The others prefer the best busy broker, but take one without bundles when even the
+best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back on the greatest room above
 `loadBalancerBrokerOverloadedThresholdPercentage`, and on a rotating broker at 100 %.
 
 Here quotas are settled ones (see `model.simple_load`), and bundles on their way count for nothing.
@@ -104,7 +104,7 @@ def rank(load: SimpleLoad, candidates: Indices, bundle: int) -> Ranking:
     """The candidates without the bundle itself, which the walk takes off the broker that still reports it."""
     used, limit = load.usage[candidates], load.limit[candidates]
     counts = load.offsets[candidates + 1] - load.offsets[candidates]
-    quota = np.array([load.quota[load.of_broker(broker)].sum(axis=0) for broker in candidates.tolist()]).reshape(-1, 4)
+    quota = load.broker_quota[candidates]
     holds = (candidates == load.bundles.owner[bundle]) & bool(load.bundles.reported[bundle])
     quota, counts = quota - holds[:, np.newaxis] * load.quota[bundle], counts - holds
     cpu, memory, _, bandwidth_in, bandwidth_out = range(len(RESOURCES))

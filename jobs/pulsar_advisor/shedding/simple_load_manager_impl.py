@@ -1,8 +1,8 @@
 """`SimpleLoadManagerImpl`'s own shedding: one bundle off every overloaded broker if another broker is comfortable.
 
 What Pulsar does: a broker is overloaded when its percentage of bandwidth out, bandwidth in, CPU or direct memory is
-above `loadBalancerBrokerOverloadedThresholdPercentage`. The greatest of CPU, memory, bandwidth in and out then says what
-its bundles are sorted by (message rate, connections, bandwidth), and the first bundle goes, provided the broker has
+above `loadBalancerBrokerOverloadedThresholdPercentage`. The greatest of CPU, memory, bandwidth in and out says what its
+bundles are sorted by (message rate, connections, bandwidth), and the first bundle goes, provided the broker has
 others and some broker it may go to has all four percentages below `loadBalancerBrokerComfortLoadLevelPercentage`.
 Memory can be the bottleneck but never makes a broker overloaded; direct memory the reverse.
 
@@ -123,7 +123,8 @@ def _first(load: SimpleLoad, broker: int, compare: Comparison) -> int:
     def descending(one: int, other: int) -> int:
         return compare(stats[other], stats[one])
 
-    return min(stats, key=cmp_to_key(descending))
+    first: int = min(stats, key=cmp_to_key(descending))
+    return first
 
 
 def _idlest(load: SimpleLoad, allowed: Booleans, busiest: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

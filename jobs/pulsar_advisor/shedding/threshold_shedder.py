@@ -12,7 +12,7 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder`, 2.11.0 to 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -80,11 +80,6 @@ class Memory:
     history: Mapping[str, float] = field(default_factory=dict)
 
 
-def forget_departed(memory: Memory, active: Collection[str]) -> Memory:
-    """What the leader does when brokers come or go: only active brokers keep their history."""
-    return Memory({broker: usage for broker, usage in memory.history.items() if broker in active})
-
-
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     brokers = load.brokers
@@ -129,7 +124,10 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 def _smooth(
     brokers: BrokerLoad, sample: Floats, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[Memory, Floats, float]:
-    """Advance the history by one sample; the smoothed usage by broker row, and its mean, added in Java's order."""
+    """Advance the history by one sample; the smoothed usage by broker row, and its mean, added in Java's order.
+
+    Brokers that left are forgotten, as the leader does when it sees them go.
+    """
     keep = settings.load_balancer_history_resource_percentage
     usage = sample.copy()
     for row in brokers.order.tolist():
@@ -139,7 +137,7 @@ def _smooth(
     in_order = usage[brokers.order]
     mean = float(np.add.accumulate(in_order)[-1] / len(in_order)) if len(in_order) else 0.0
     advanced = {brokers.ids[row]: value for row, value in zip(brokers.order.tolist(), in_order.tolist(), strict=True)}
-    return Memory({**memory.history, **advanced}), usage, mean
+    return Memory(advanced), usage, mean
 
 
 def _busiest_above(brokers: BrokerLoad, usage: Floats, lower: float) -> int:

@@ -275,7 +275,7 @@ def _transfer(
         if reason is None:
             break
         high -= 1
-        top = load.top.get(source, ())
+        top = load.top(source)
         if len(top) <= 1:
             answers.brokers[source] = (ONE_TOP_BUNDLE if top else NO_TOP_BUNDLES, len(top), 1)
             without_data, too_few = without_data + (not top), too_few + len(top)
@@ -302,11 +302,11 @@ def _serve(
     answers: _Answers,
 ) -> tuple[np.float64, np.float64]:
     """Move the source's top bundles until the goal is reached; throughput that leaves and that comes back."""
-    top = load.top[source]
+    top = load.top(source)
     own = load.throughput_bytes_per_s[source]
     goal = own * ((load.load[source] - load.load[destination]) / 2) / load.load[source]
     transfer = settings.load_balancer_transfer_enabled
-    offered = iter(load.top.get(destination, ())) if transfer else iter(())
+    offered = iter(load.top(destination)) if transfer else iter(())
     marked = gained = np.float64(0.0)
     remaining = len(top)
     for place, entry in enumerate(top):
