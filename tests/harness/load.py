@@ -44,7 +44,7 @@ def place(workload: Workload, admin: AdminApi) -> list[str]:
     nothing at all under the Simple one. Where no client is connected yet, the one look-up made here uses the wish;
     reconnecting clients look up in parallel, and one that lost the wish may win the bundle.
     """
-    wanted = {bundle: admin.broker_ids[broker % len(admin.urls)] for bundle, broker in workload.brokers.items()}
+    wanted = {bundle: admin.broker_ids[min(broker, len(admin.urls) - 1)] for bundle, broker in workload.brokers.items()}
     inside = {bundle: workload.topic_inside(bundle) for bundle in wanted}
     for topic in inside.values():
         admin.look_up(topic)
