@@ -61,11 +61,22 @@ def _expected(case: dict[str, Any], release: str) -> list[Any]:
 def _agree(expected: list[Any], actual: list[Any]) -> bool:
     """Every expected figure equals ours to the last bit; an answer may say more than was expected."""
     return len(expected) == len(actual) and all(
-        _same(value, answer.get(key) if isinstance(answer, dict) else answer)
+        _same(_in_order(key, value), _in_order(key, answer.get(key) if isinstance(answer, dict) else answer))
         for wanted, answer in zip(expected, actual, strict=True)
         for key, value in (wanted.items() if isinstance(wanted, dict) else [("", wanted)])
         if key not in DESCRIPTIONS
     )
+
+
+def _in_order(key: str, value: Any) -> Any:
+    """Sets that are written as lists, sorted."""
+    if key in ("eligible", "recentlyUnloadedBrokersAfter") and isinstance(value, list):
+        return sorted(value)
+    if key == "decisions" and isinstance(value, list):
+        return sorted(value, key=lambda move: (move["source"], move["bundle"]))
+    if key == "destinations" and isinstance(value, dict):
+        return {bundle: sorted(place) if isinstance(place, list) else place for bundle, place in value.items()}
+    return value
 
 
 def _same(expected: Any, actual: Any) -> bool:

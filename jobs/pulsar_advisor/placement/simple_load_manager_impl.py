@@ -4,7 +4,7 @@ What Pulsar does: each candidate's load is the greatest percentage of its resour
 up to counts if it is more than what is used. By `loadBalancerPlacementStrategy` brokers rank by load
 (leastLoadedServer), by messages (leastMsgPerSecond) or by room, capacity × (free share)² (weightedRandomSelection). The
 last draws with the ranks as weights. The others prefer the best busy broker, but take one without bundles when even the
-best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back on the greatest room above
+best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back on the most room above
 `loadBalancerBrokerOverloadedThresholdPercentage`, and on a rotating broker at 100 %.
 
 Here quotas are settled ones (see `model.simple_load`), and bundles on their way count for nothing.
@@ -149,24 +149,28 @@ def _walk(
 
 def _best_busy(ranking: Ranking, walk: list[int], by_messages: bool) -> int:
     """The best candidate that has bundles, NOBODY without one. Not transitive, so the order of the walk counts."""
+    if by_messages:
+        figures = ranking.rate_per_s[:, np.newaxis].tolist()
+    else:
+        figures = np.column_stack((ranking.load_percent, ranking.percent[:, _TIE_BREAKERS])).tolist()
+    compare = _has_fewer_messages if by_messages else _is_lighter
     best = NOBODY
     for place in walk:
-        if not ranking.loaded[place]:
-            continue
-        if best == NOBODY or (
-            ranking.rate_per_s[place] < ranking.rate_per_s[best] if by_messages else _is_lighter(ranking, place, best)
-        ):
+        if ranking.loaded[place] and (best == NOBODY or compare(figures[place], figures[best])):
             best = place
     return best
 
 
-def _is_lighter(ranking: Ranking, one: int, other: int) -> bool:
-    pairs = [(ranking.load_percent[one], ranking.load_percent[other])]
-    pairs += [(ranking.percent[one, column], ranking.percent[other, column]) for column in _TIE_BREAKERS]
-    for left, right in pairs:
+def _has_fewer_messages(one: list[float], other: list[float]) -> bool:
+    return one[0] < other[0]
+
+
+def _is_lighter(one: list[float], other: list[float]) -> bool:
+    """By the first percentage that differs clearly, load first; else by load to the last digit."""
+    for left, right in zip(one, other, strict=True):
         if abs(left - right) > CLOSE_PERCENT:
-            return bool(left < right)
-    return bool(pairs[0][0] < pairs[0][1])
+            return left < right
+    return one[0] < other[0]
 
 
 def _answer(
