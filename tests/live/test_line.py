@@ -1,0 +1,150 @@
+"""The whole line through the shell on real brokers: capture → … → report, then approve, apply, verify, and refusals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster import LiveCluster
+from harness.configuration import CLUSTER_NAME
+
+pytestmark = pytest.mark.live
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one call of the command line left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The command line as an operator has it: one root, one cluster, the brokers' addresses."""
+
+    root: Path
+    cluster: LiveCluster
+
+    def __call__(self, *words: str, name: str = "live") -> Answer:
+        command = [str(Path(sys.executable).parent / "pulsar-advisor"), *words]
+        command += ["--root", str(self.root), "--cluster", name]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        return Answer(ended.returncode, ended.stdout, ended.stderr)
+
+    @property
+    def connection(self) -> list[str]:
+        urls = [word for url in self.cluster.admin_urls for word in ("--admin-url", url)]
+        return [*urls, "--zookeeper", self.cluster.zookeeper]
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """A recommendation made from the live cluster, and its advised plan."""
+
+    shell: Shell
+    snapshot: str
+    path: Path
+    plan: dict[str, Any]
+
+    def step(self, action: str) -> dict[str, Any]:
+        return next(step for step in self.plan["steps"] if step["action"] == action and step["executable"])
+
+    def apply(self, *words: str, path: Path | None = None, name: str = "live") -> Answer:
+        quick = ("--pause", "0s", "--canary-hold", "3s")
+        return self.shell("apply", str(path or self.path), *self.shell.connection[:-2], *quick, *words, name=name)
+
+
+@pytest.fixture(scope="module")
+def recommended(skewed_module_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Recommended:
+    shell = Shell(tmp_path_factory.mktemp("root"), skewed_module_cluster)
+    strategies = ("--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate", "--as", "olive")
+    ran = shell("run", *shell.connection, *strategies, "--master", "local[2]", "--json")
+    assert ran.code == 0, ran.err
+    advice = ran.document["advice"]
+    path = shell.root / "plans" / "cluster=live" / f"snapshot={ran.document['snapshot']}" / advice["plan"]
+    return Recommended(shell, ran.document["snapshot"], path, json.loads(path.read_bytes()))
+
+
+@pytest.fixture(scope="module")
+def skewed_module_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
+    if not loaded_cluster.has_cpu_skew:
+        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+    return loaded_cluster
+
+
+def test_the_plan_unloads_from_the_hot_broker_and_splits_the_bundle_over_the_limit(recommended: Recommended) -> None:
+    before = recommended.plan["predicted"]["before"]["brokers"]
+    hottest = max(before, key=lambda broker: before[broker]["usage_ratio"])
+    assert recommended.step("unload")["source"] == hottest
+    assert recommended.step("split")["algorithm"] == "range_equally_divide"
+
+
+def test_the_report_is_one_page_without_a_network(recommended: Recommended) -> None:
+    reports = recommended.shell.root / "reports" / "cluster=live" / f"snapshot={recommended.snapshot}"
+    page = (reports / "report.html").read_text()
+    assert recommended.plan["digest"] in page
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+
+
+def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: Recommended, tmp_path: Path) -> None:
+    cluster, digest = recommended.shell.cluster, recommended.plan["digest"]
+    before = len(cluster.write_requests())
+
+    unapproved = recommended.apply()
+    assert (unapproved.code, "nobody has approved" in unapproved.err) == (4, True)
+
+    other = digest[:-1] + ("0" if digest[-1] != "0" else "1")
+    wrong = recommended.shell("approve", str(recommended.path), "--digest", other, "--as", "bob", "--splits")
+    assert (wrong.code, "is not that of the plan" in wrong.err) == (4, True)
+
+    changed = tmp_path / recommended.path.name
+    changed.write_bytes(recommended.path.read_bytes().replace(b'"seed":0', b'"seed":1'))
+    assert recommended.apply(path=changed).code == 4
+
+    own = recommended.shell("approve", str(recommended.path), "--digest", digest, "--as", "olive", "--splits")
+    assert (own.code, "somebody else" in own.err) == (4, True)
+
+    assert len(cluster.write_requests()) == before
+
+
+def test_an_approved_plan_is_carried_out_once_and_the_brokers_show_it(recommended: Recommended) -> None:
+    shell, cluster, digest = recommended.shell, recommended.shell.cluster, recommended.plan["digest"]
+    unload, split = recommended.step("unload"), recommended.step("split")
+    approved = shell("approve", str(recommended.path), "--digest", digest, "--as", "bob", "--splits")
+    assert approved.code == 0, approved.err
+
+    writes = len(cluster.write_requests())
+    too_old = recommended.apply("--max-age", "0s")
+    assert (too_old.code, "old" in too_old.err) == (4, True)
+    shown = recommended.apply("--dry-run", "--json")
+    assert [step["state"] for step in shown.document["steps"]] == ["pending"] * len(shown.document["steps"])
+    assert len(cluster.write_requests()) == writes
+
+    applied = recommended.apply("--json")
+    assert applied.code == 0, applied.err
+    assert {step["state"] for step in applied.document["steps"]} == {"confirmed"}
+    owners = cluster.admin.owners(CLUSTER_NAME)
+    assert owners[f"{unload['namespace']}/{unload['bundle']}"] == unload["destination"]
+    boundaries = cluster.admin.read(f"/namespaces/{split['namespace']}/bundles")["boundaries"]
+    assert set(split["boundaries"]) <= set(boundaries)
+
+    writes = len(cluster.write_requests())
+    again = recommended.apply("--json")
+    assert (again.code, again.document["outcome"]) == (0, "nothing_to_do")
+    assert len(cluster.write_requests()) == writes
+
+    verified = shell("verify", str(recommended.path), *shell.connection, "--master", "local[2]", "--json")
+    assert verified.code == 0, verified.err
+    assert all(bundle["as_predicted"] for bundle in verified.document["bundles"])

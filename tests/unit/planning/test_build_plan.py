@@ -1,0 +1,126 @@
+"""A plan says what each step must find, what it should bring about, and what can't be carried out and why."""
+
+from dataclasses import replace
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
+from pulsar_advisor.planning.proposal import Move, Proposal
+
+FIRST, SECOND, UNOWNED = 0, 1, 5
+NOWHERE = -1
+
+
+def plan_of(
+    state: ClusterState,
+    settings: ResolvedSettings,
+    moves: tuple[Move, ...] = (),
+    splits: tuple[SplitDecision, ...] = (),
+    limits: Limits | None = None,
+) -> Plan:
+    return build_plan(
+        state,
+        settings,
+        Proposal(moves, splits, (), 1, None),
+        Combination("ThresholdShedder", "LeastLongTermMessageRate", 0, {}),
+        PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
+        limits or Limits(),
+        frozenset({"loadBalancerSheddingEnabled"}),
+    )
+
+
+def move(bundle: int, destination: int = 2, source: int = 0) -> Move:
+    return Move(bundle, source, destination, "because", near_tie=False)
+
+
+def split(bundle: int, *boundaries: int) -> SplitDecision:
+    return SplitDecision(bundle, "range_equally_divide", boundaries, "because")
+
+
+def test_an_unload_expects_its_owner_and_the_namespaces_boundaries(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    [step] = plan_of(state, settings, (move(FIRST),)).steps
+    assert (step.expect.owner, step.destination, step.executable) == ("a:8080", "c:8080", True)
+    assert step.expect.boundaries == ("0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff")
+
+
+def test_the_prediction_after_the_plan_counts_every_executable_unload(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    predicted = plan_of(state, settings, (move(FIRST),)).predicted
+    assert predicted.before.maximum_ratio == 0.9
+    assert predicted.after.brokers["a:8080"].bundles == 2
+    assert round(predicted.after.brokers["a:8080"].usage_ratio or 0, 6) == 0.4
+
+
+def test_the_split_of_a_bundle_that_is_unloaded_first_expects_the_new_owner(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    unload, cut = plan_of(state, settings, (move(FIRST),), (split(FIRST, 0x20000000),)).steps
+    assert cut.after == (unload.id,)
+    assert cut.expect.owner == "c:8080"
+    assert cut.children == ("0x00000000_0x20000000", "0x20000000_0x40000000")
+
+
+def test_the_second_split_of_a_namespace_expects_the_boundaries_of_the_first(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    first, second = plan_of(state, settings, splits=(split(FIRST, 0x20000000), split(SECOND, 0x60000000))).steps
+    assert "0x20000000" not in first.expect.boundaries
+    assert "0x20000000" in second.expect.boundaries
+    assert second.after == (first.id,)
+
+
+def test_what_pulsar_would_do_but_we_must_not_stands_in_the_plan_marked(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    [step] = plan_of(state, settings, (move(UNOWNED, source=0),)).steps
+    assert (step.executable, step.not_executable_because) == (False, "nobody owns the bundle")
+    assert plan_of(state, settings, (move(UNOWNED),)).predicted.after == plan_of(state, settings).predicted.after
+
+
+def test_a_bundle_whose_figures_are_unfit_gets_no_executable_step(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.bundles.usable[FIRST] = False
+    [step] = plan_of(state, settings, (move(FIRST),)).steps
+    assert step.not_executable_because == "validation found the figures of this bundle unfit"
+
+
+def test_a_split_without_a_boundary_can_not_be_carried_out(state: ClusterState, settings: ResolvedSettings) -> None:
+    [step] = plan_of(state, settings, splits=(split(FIRST),)).steps
+    assert step.not_executable_because == "range_equally_divide finds no boundary inside the bundle"
+
+
+def test_limits_leave_out_what_pulsar_ranks_last(state: ClusterState, settings: ResolvedSettings) -> None:
+    limited = plan_of(state, settings, (move(FIRST), move(SECOND)), limits=Limits(max_unloads=1))
+    assert [step.bundle for step in limited.steps] == ["0x00000000_0x40000000"]
+    assert limited.limits == {"max_splits": 10, "max_unloads": 1}
+
+
+def test_an_unload_without_a_destination_moves_no_load_in_the_prediction(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    plan = plan_of(replace(state, load_manager="simple"), settings, (move(FIRST, NOWHERE),))
+    assert plan.steps[0].destination is None
+    assert plan.predicted.after == plan.predicted.before
+
+
+def test_the_same_inputs_give_the_same_digest(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert digest_of(plan_of(state, settings, (move(FIRST),))) == digest_of(plan_of(state, settings, (move(FIRST),)))
+    assert digest_of(plan_of(state, settings, (move(FIRST),))) != digest_of(plan_of(state, settings, (move(SECOND),)))
+
+
+def test_switches_of_the_cluster_are_named_and_never_silence_the_plan(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    from pulsar_advisor.model.settings import resolve_settings
+
+    off = resolve_settings("4.0.8", dynamic={"loadBalancerSheddingEnabled": "false"})
+    plan = plan_of(state, off, (move(FIRST),))
+    assert plan.decision.would_pulsar_act == "Pulsar itself would not act: loadBalancerSheddingEnabled=false"
+    assert plan.settings["loadBalancerSheddingEnabled"].origin == "dynamic"
+    assert plan.steps[0].executable

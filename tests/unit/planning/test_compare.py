@@ -1,0 +1,61 @@
+"""The advice prefers the lowest busiest broker, then calm, then the cluster's own choice."""
+
+from dataclasses import replace
+
+from pulsar_advisor.planning.compare import Score, advice_sentence, advise
+
+OWN = ("ThresholdShedder", "LeastLongTermMessageRate")
+
+
+def row(shedder: str, after: float, unloads: int = 1, splits: int = 0, spread: float = 0.1) -> Score:
+    return Score(
+        shedder=shedder,
+        placement=OWN[1],
+        plan=f"{shedder}.json",
+        digest="sha256:0",
+        steps=unloads + splits,
+        unloads=unloads,
+        splits=splits,
+        not_executable=0,
+        maximum_before=0.9,
+        maximum_after=after,
+        standard_deviation_before=0.3,
+        standard_deviation_after=spread,
+        moved_throughput_bytes_per_s=1.0,
+        acts_in_cycle=1,
+        why_nothing=None,
+        error=None,
+    )
+
+
+def advised(*rows: Score) -> str | None:
+    found = advise(rows, OWN)
+    return found.shedder if found else None
+
+
+def test_the_lowest_predicted_maximum_wins() -> None:
+    assert advised(row("A", 0.7), row("B", 0.6)) == "B"
+
+
+def test_a_difference_below_a_tenth_of_a_percent_is_decided_by_the_spread() -> None:
+    assert advised(row("A", 0.6002, spread=0.1), row("B", 0.6001, spread=0.2)) == "A"
+
+
+def test_between_equals_the_fewer_unloads_win_then_the_clusters_own_shedder() -> None:
+    assert advised(row("A", 0.6, unloads=2), row("B", 0.6, unloads=1)) == "B"
+    assert advised(row("A", 0.6), row("ThresholdShedder", 0.6)) == "ThresholdShedder"
+
+
+def test_a_plan_that_makes_things_no_better_is_never_advised() -> None:
+    assert advised(row("A", 0.9), row("B", 0.95)) is None
+
+
+def test_where_no_move_helps_a_plan_that_only_splits_is_advised() -> None:
+    assert advised(row("A", 0.95, splits=1), row("B", 0.9, unloads=0, splits=1)) == "B"
+
+
+def test_doing_nothing_has_a_sentence_too() -> None:
+    idle = replace(row("A", 0.9, unloads=0), steps=0, why_nothing="All brokers are near the mean.")
+    assert advice_sentence(None, [idle], {}) == (
+        "Do nothing: no strategy would act on these figures. All brokers are near the mean."
+    )

@@ -1,0 +1,48 @@
+"""Moving a bundle moves its share of its broker's load, and nothing gets lost on the way."""
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.planning.forecast import after_move, forecast, loads_of, usage_ratios
+
+HOTTEST, IDLEST = 0, 1
+
+
+def test_cpu_moves_by_the_share_of_the_message_rate(state: ClusterState, settings: ResolvedSettings) -> None:
+    origin = loads_of(state)
+    after = after_move(origin, origin, state.bundles, 0, HOTTEST, IDLEST)
+    # 1,000 of the broker's 1,800 msg/s: 200 of its 360 CPU points.
+    assert after.usage[HOTTEST, 0] == pytest.approx(160.0)
+    assert after.usage[IDLEST, 0] == pytest.approx(240.0)
+    assert usage_ratios(after, settings.values)[[HOTTEST, IDLEST]] == pytest.approx([0.4, 0.6])
+
+
+def test_load_is_conserved_over_any_sequence_of_moves(state: ClusterState) -> None:
+    origin = loads_of(state)
+    once = after_move(origin, origin, state.bundles, 0, HOTTEST, IDLEST)
+    twice = after_move(once, origin, state.bundles, 1, HOTTEST, 2)
+    assert twice.usage.sum() == pytest.approx(origin.usage.sum())
+    assert twice.traffic.sum() == pytest.approx(origin.traffic.sum())
+    assert twice.bundles.sum() == origin.bundles.sum()
+
+
+def test_the_order_of_moves_does_not_matter(state: ClusterState) -> None:
+    origin = loads_of(state)
+    first = after_move(after_move(origin, origin, state.bundles, 0, HOTTEST, 1), origin, state.bundles, 1, HOTTEST, 2)
+    second = after_move(after_move(origin, origin, state.bundles, 1, HOTTEST, 2), origin, state.bundles, 0, HOTTEST, 1)
+    np.testing.assert_allclose(first.usage, second.usage)
+
+
+def test_direct_memory_stays_where_it_is(state: ClusterState) -> None:
+    origin = loads_of(state)
+    after = after_move(origin, origin, state.bundles, 0, HOTTEST, IDLEST)
+    np.testing.assert_array_equal(after.usage[:, 2], origin.usage[:, 2])
+
+
+def test_the_spread_counts_available_brokers_only(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.available[2] = False
+    found = forecast(state, loads_of(state), settings.values)
+    assert found.maximum_ratio == pytest.approx(0.9)
+    assert found.mean_ratio == pytest.approx(0.5)

@@ -1,0 +1,70 @@
+"""One shedder, one placement, the split decider: what they want together, and why they don't."""
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.planning.propose import Question, propose
+from states import BrokerRow, BundleRow, cluster_state
+
+
+def ask(
+    state: ClusterState, settings: ResolvedSettings, shedder: str = "ThresholdShedder", splits: bool = True
+) -> Proposal:
+    question = Question(shedder, ("LeastLongTermMessageRate",), splits, seed=0)
+    [(_, proposal)] = propose(question, state, settings.values)
+    assert isinstance(proposal, Proposal)
+    return proposal
+
+
+def test_the_hot_brokers_largest_bundle_goes_where_the_rate_is_lowest(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    move = ask(state, settings).moves[0]
+    assert state.bundle_name(move.bundle) == "t/hot/0x00000000_0x40000000"
+    # b owns a bundle of the namespace already, so only c is left after the even spread.
+    assert (state.brokers.ids[move.source], state.brokers.ids[move.destination]) == ("a:8080", "c:8080")
+
+
+def test_the_reason_holds_both_sides_of_the_inequality(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert "smoothed usage 90.00% has reached mean plus threshold 50.00%" in ask(state, settings).moves[0].reason
+
+
+def test_a_bundle_over_a_limit_is_to_be_split_in_the_middle(state: ClusterState, settings: ResolvedSettings) -> None:
+    [split] = ask(state, settings).splits
+    assert state.bundle_name(split.bundle) == "t/hot/0x00000000_0x40000000"
+    assert split.boundaries == (0x20000000,)
+
+
+def test_without_splits_there_are_none(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert ask(state, settings, splits=False).splits == ()
+
+
+def test_a_shedder_that_does_nothing_names_the_broker_nearest_to_acting(state: ClusterState) -> None:
+    calm = resolve_settings("4.0.8", what_if={"loadBalancerBrokerOverloadedThresholdPercentage": "95"})
+    proposal = ask(state, calm, "OverloadShedder")
+    assert (proposal.moves, proposal.acts_in_cycle) == ((), None)
+    assert proposal.why_nothing is not None and "a:8080" in proposal.why_nothing
+
+
+def test_with_one_broker_pulsar_unloads_nothing_and_says_so() -> None:
+    alone = cluster_state(
+        [BrokerRow("a:8080", cpu=(95.0, 100.0), traffic=(10.0, 10.0, 1e9, 1e9))],
+        [
+            BundleRow("t/n", "0x00000000_0x80000000", "a:8080", (5.0, 5.0, 5e8, 5e8), topics=1),
+            BundleRow("t/n", "0x80000000_0xffffffff", "a:8080", (5.0, 5.0, 5e8, 5e8), topics=1),
+        ],
+    )
+    proposal = ask(alone, resolve_settings("4.0.8"), "OverloadShedder")
+    assert proposal.moves == ()
+    assert proposal.why_nothing is not None and "nobody could take it" in proposal.why_nothing
+
+
+def test_the_same_question_has_the_same_answer(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert ask(state, settings).moves == ask(state, settings).moves
+
+
+def test_a_simple_cluster_gets_no_destinations(state: ClusterState, settings: ResolvedSettings) -> None:
+    from dataclasses import replace
+
+    simple = replace(state, load_manager="simple")
+    assert {move.destination for move in ask(simple, settings).moves} == {-1}
