@@ -396,9 +396,9 @@ def _extensible_cycles(
                     format_range(cut, int(rows.upper[row])),
                 ],
                 "label": "Success",
-                "reason": _reason(cycle.verdicts.outcomes(rows).vocabulary[cycle.verdicts.code[row]].code),
+                "reason": reason,
             }
-            for row, cut in cycle.splits
+            for row, cut, reason in cycle.splits
         ]
         answers.append(
             {
@@ -409,12 +409,6 @@ def _extensible_cycles(
             }
         )
     return answers
-
-
-def _reason(code: str) -> str:
-    return {"topics": "Topics", "sessions": "Sessions", "msg_rate": "MsgRate", "bandwidth": "Bandwidth"}.get(
-        code.removeprefix("split_"), "Unknown"
-    )
 
 
 def _generated_split_strategy(case: Json, release: str) -> object:

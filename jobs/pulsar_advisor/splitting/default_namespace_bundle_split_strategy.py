@@ -38,7 +38,7 @@ from pulsar_advisor.splitting.cluster_bundles import (
     reported_bundles,
 )
 from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
-from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits
+from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, REASONS, BundleFigures, SplitLimits
 from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
 from pulsar_advisor.splitting.vocabulary import VOCABULARY, Answer, Verdicts, joined
 
@@ -87,8 +87,8 @@ class Surroundings:
 class Cycle:
     """One cycle of one broker."""
 
-    splits: tuple[tuple[int, int], ...]
-    """Row and boundary of each split, in the order of their choice."""
+    splits: tuple[tuple[int, int, str], ...]
+    """Row, boundary and Pulsar's reason (one of `REASONS`) of each split, in the order of their choice."""
     verdicts: Verdicts
     hits: Integers
     """Per row, after the cycle."""
@@ -117,6 +117,7 @@ def run_cycle(
     narrow = ~few & ~foreign & (width <= 1)
     considered = ~(few | foreign | narrow)
     exceeded = considered & (verdicts.code > Answer.SPLIT)
+    limit = np.where(exceeded, verdicts.code - Answer.SPLIT, 0)
     verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
     verdicts.tell(foreign, Answer.NOT_OWNER)
     verdicts.tell(narrow, Answer.NARROW_RANGE, width[narrow], 1)
@@ -127,7 +128,7 @@ def run_cycle(
     verdicts.tell(pending, Answer.HITS_PENDING, hits_now[pending], rules.threshold)
     verdicts.tell(enough & ~exceeded, Answer.SPLIT)
 
-    splits: list[tuple[int, int]] = []
+    splits: list[tuple[int, int, str]] = []
     chosen_in: Counter[int] = Counter()
     stopped_at, aborted = len(figures), False
     for row in np.flatnonzero(enough).tolist():
@@ -142,7 +143,7 @@ def run_cycle(
             if not boundary == upper == FULL_UPPER_BOUND:
                 stopped_at, aborted = row + 1, True
                 break
-        splits.append((row, boundary))
+        splits.append((row, boundary, REASONS[limit[row]]))
         chosen_in[namespace] += 1
         hits_now[row] = 0
         if len(splits) == rules.splits_per_cycle:
@@ -154,7 +155,7 @@ def run_cycle(
     verdicts.tell(not_reached, Answer.NOT_REACHED, len(splits), rules.splits_per_cycle)
     if aborted:
         verdicts.tell(not_reached, Answer.CYCLE_FAILS)
-        verdicts.tell(np.array([row for row, _ in splits], dtype=np.intp), Answer.CYCLE_FAILS)
+        verdicts.tell(np.array([row for row, _, _ in splits], dtype=np.intp), Answer.CYCLE_FAILS)
         splits.clear()
     failures = int(np.isin(verdicts.code, _FAILURES).sum())
     return Cycle(tuple(splits), verdicts, hits_now, failures, aborted)
@@ -223,7 +224,7 @@ def decide(
         outcomes.append(outcome)
         splits += [
             SplitDecision(int(rows[row]), algorithm, (boundary,), outcome.explain(row))
-            for row, boundary in cycle.splits
+            for row, boundary, _ in cycle.splits
             if VOCABULARY[outcome.code[row]].chosen
         ]
         hit = np.flatnonzero(cycle.hits)

@@ -71,7 +71,7 @@ def codes(result: Cycle) -> list[str]:
 def test_a_bundle_is_split_once_it_has_more_hits_than_the_threshold():
     assert codes(cycle([11], hits=[2], threshold=3)) == ["hits_pending"]
     result = cycle([11], hits=[3], threshold=3)
-    assert (codes(result), result.splits, result.hits.tolist()) == (["split_topics"], ((0, 5),), [0])
+    assert (codes(result), result.splits, result.hits.tolist()) == (["split_topics"], ((0, 5, "Topics"),), [0])
 
 
 def test_a_bundle_below_its_limits_loses_its_hits():
@@ -149,13 +149,13 @@ def test_a_boundary_outside_the_bundle_ends_the_cycle_with_nothing_done():
 
 def test_a_boundary_on_the_end_of_the_ring_passes_but_is_not_reported_as_a_split():
     result = cycle([1, 1, 1, 11], boundaries=lambda row: (FULL_UPPER_BOUND,))
-    assert (result.aborted, result.splits) == (False, ((3, FULL_UPPER_BOUND),))
+    assert (result.aborted, result.splits) == (False, ((3, FULL_UPPER_BOUND, "Topics"),))
     assert codes(result)[3] == "boundary_outside"
 
 
 def test_a_threshold_below_zero_splits_everything():
     result = cycle([5], threshold=-1)
-    assert (codes(result), result.splits) == (["split"], ((0, 5),))
+    assert (codes(result), result.splits) == (["split"], ((0, 5, "Unknown"),))
 
 
 HOT = (101.0, 0.0, 0.0, 0.0)
