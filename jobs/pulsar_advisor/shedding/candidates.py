@@ -70,7 +70,7 @@ class Take:
 
     taken: Booleans
     taken_before: Floats
-    """Sum of the values that stood before the bundle; what was held against the minimum."""
+    """Sum of the values taken before the bundle; what was held against the minimum."""
 
 
 def greedy_take(ranked: RankedBundles, minimum: Floats) -> Take:
@@ -84,12 +84,18 @@ def greedy_take(ranked: RankedBundles, minimum: Floats) -> Take:
     for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
         # Sequential within the slice, as Java adds; a difference of global sums would round differently.
         np.add.accumulate(ranked.value[start : start + length - 1], out=before[start + 1 : start + length])
+    if not occupied.any():
+        return Take(np.zeros(0, dtype=np.bool_), before)
     with np.errstate(invalid="ignore"):
         refused = ~(before < np.repeat(minimum, lengths))
     refused[starts[occupied]] = False
     refused_so_far = np.cumsum(refused)
     refused_at_start = np.repeat(refused_so_far[starts[occupied]], lengths[occupied])
-    return Take(refused_so_far == refused_at_start, before)
+    taken = refused_so_far == refused_at_start
+    first_refused = np.repeat(
+        starts[occupied] + np.add.reduceat(taken.astype(np.int64), starts[occupied]), lengths[occupied]
+    )
+    return Take(taken, np.where(taken, before, before[np.minimum(first_refused, len(before) - 1)]))
 
 
 def in_result_order(load: LoadData, ranked: RankedBundles, taken: Booleans) -> tuple[Indices, Indices]:
