@@ -141,12 +141,14 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """First line of what Pulsar says about an error; empty for the HTML pages of its web server."""
+        """First line of what Pulsar says about an error; empty where its web server answered instead of Pulsar."""
         try:
-            reason = json.loads(self.body)["reason"]
-        except (ValueError, KeyError, TypeError):
-            reason = "" if self.body.lstrip()[:1] == b"<" else self.text
-        lines = str(reason).strip().splitlines()
+            document = json.loads(self.body)
+        except ValueError:
+            text = "" if self.body.lstrip()[:1] == b"<" else self.text
+        else:
+            text = str(document.get("reason") or "") if isinstance(document, dict) else ""
+        lines = text.strip().splitlines()
         return lines[0][:200] if lines else ""
 
 
@@ -302,7 +304,8 @@ class AdminTransport:
 
     def _explain(self, answer: Answer) -> str:
         said = f" ({answer.reason})" if answer.reason else ""
-        if answer.status == 401 and answer.body.lstrip()[:1] == b"{":
+        # Without valid credentials the web server answers (a page, or its own JSON); Pulsar itself gives a reason.
+        if answer.status == 401 and said:
             return f"{answer.url}: 401, our role may not do this{said}: use the credentials of a super-user"
         if answer.status == 401 and self.connection.has_credentials:
             return f"{answer.url}: 401, our credentials are not accepted: is the token valid for this cluster?"

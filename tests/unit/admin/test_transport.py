@@ -189,6 +189,7 @@ def test_a_silent_broker_is_not_asked_again() -> None:
     ("status", "body", "message"),
     [
         (401, UNAUTHORIZED_PAGE, "our credentials are not accepted"),
+        (401, '{"status":"401","message":"Authentication required"}', "our credentials are not accepted"),
         (401, '{"reason": "Unauthorized: clientAppId [reader]"}', r"our role may not do this \(Unauthorized"),
         (403, '{"reason": "Don\'t have permission"}', r"forbidden \(Don't have permission\)"),
         (404, "<html>nginx</html>", "is this the admin URL of a Pulsar broker"),

@@ -1,0 +1,237 @@
+"""A capture of real brokers holds what they say, keeps no secret, and leaves no trace on them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.cluster import ClusterOptions, LiveCluster
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.options import CaptureOptions, capture_options
+from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
+
+StartCluster = Callable[[ClusterOptions], LiveCluster]
+
+pytestmark = pytest.mark.live
+
+NAMESPACE = "shy/data"
+TOPIC = f"persistent://{NAMESPACE}/letters"
+IDLE_NAMESPACE = "shy/idle"
+"""Nobody owns its bundles: a broker that comes to own one loads every persistent topic in it."""
+IDLE_TOPIC = f"persistent://{IDLE_NAMESPACE}/never-used"
+SECRET = "planted-secret-7f3a"
+STATISTICS_LIMIT_S = 60
+BUNDLE = re.compile(r"\S+/0x[0-9a-f]{8}_0x[0-9a-f]{8}")
+
+KEYS = {
+    "brokers": {"broker", "webServiceUrl", "version", "leader", "available"},
+    "settings": {"origin", "broker", "values"},
+    "load_reports": {"source", "broker", "readAt", "document"},
+    "topic_stats": {"broker", "namespace", "range", "domain", "topic", "stats"},
+    "owned_bundles": {"source", "broker", "bundle", "isActive", "readAt", "pass"},
+    "tenants": {"tenant"},
+    "namespaces": {"namespace", "antiAffinityGroup", "document"},
+    "local_policies": {"namespace", "version", "document"},
+    "isolation_policies": {"name", "document"},
+    "failure_domains": {"domain", "brokers"},
+    "topic_names": {"source", "namespace", "domain", "topic"},
+    "partitioned_topics": {"namespace", "domain", "topic", "partitions"},
+    "bundle_data": {"bundle", "modifiedAt", "document"},
+    "broker_time_averages": {"broker", "modifiedAt", "document"},
+    "resource_quotas": {"bundle", "modifiedAt", "document"},
+    "leader": {"source", "broker"},
+}
+"""Surfaces and the keys of their lines, as docs/formats.md has them."""
+
+
+class Silence:
+    def begin(self, step: str, total: int) -> None: ...
+
+    def advance(self) -> None: ...
+
+
+class Snapshot:
+    """A captured snapshot, read back."""
+
+    def __init__(self, root: Root, snapshot: str) -> None:
+        self._folder = Path(str(root.folder("raw", snapshot)))
+        self.manifest: dict[str, Any] = json.loads((self._folder / MANIFEST).read_bytes())
+
+    def lines(self, surface: str) -> list[dict[str, Any]]:
+        paths = [entry["path"] for entry in self.manifest["files"] if entry["surface"] == surface]
+        return [msgspec.json.decode(line) for path in paths for line in read_lines((self._folder / path).read_bytes())]
+
+    def everything(self) -> bytes:
+        files = [self._folder / entry["path"] for entry in self.manifest["files"]]
+        lines = [line for file in files for line in read_lines(file.read_bytes())]
+        return b"\n".join([(self._folder / MANIFEST).read_bytes(), *lines])
+
+    def content(self, path: str) -> bytes:
+        return (self._folder / path).read_bytes()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path / "root"), "live")
+
+
+def options(cluster: LiveCluster, **admin: Any) -> CaptureOptions:
+    return capture_options(admin={"admin_urls": tuple(cluster.admin_urls), **admin}, zookeeper=cluster.zookeeper)
+
+
+@contextmanager
+def secretive_traffic(cluster: LiveCluster) -> Iterator[None]:
+    """One producer and one consumer who tell secrets wherever a client can, in a namespace that does too."""
+    cluster.admin.write("PUT", "/tenants/shy", body={"allowedClusters": ["live"], "adminRoles": [SECRET]})
+    cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": 4}})
+    cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}/property/password/{SECRET}")
+    cluster.admin.write("PUT", f"/namespaces/{IDLE_NAMESPACE}", body={"bundles": {"numBundles": 4}})
+    cluster.admin.write("PUT", f"/persistent/{IDLE_NAMESPACE}/never-used/partitions", body=2)
+    token = cluster.tokens.super_user if cluster.tokens else None
+    import pulsar
+
+    client = pulsar.Client(
+        cluster.service_url,
+        authentication=pulsar.AuthenticationToken(token) if token else None,
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )
+    try:
+        properties = {"password": SECRET}
+        consumer = client.subscribe(TOPIC, "reader", consumer_name=SECRET, properties=properties)
+        producer = client.create_producer(TOPIC, producer_name=SECRET, properties=properties)
+        producer.send(SECRET.encode(), properties=properties)
+        consumer.acknowledge(consumer.receive(10_000))
+        deadline = time.monotonic() + STATISTICS_LIMIT_S
+        while not any(SECRET in str(cluster.admin.topics(url).get(TOPIC)) for url in cluster.admin_urls):
+            assert time.monotonic() < deadline, "the brokers' statistics never showed the planted secret"
+            time.sleep(0.5)
+        yield
+    finally:
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def busy_cluster(cluster: LiveCluster) -> Iterator[LiveCluster]:
+    with secretive_traffic(cluster):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def snapshot(busy_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    root = Root(str(tmp_path_factory.mktemp("root")), "live")
+    return Snapshot(root, capture(options(busy_cluster), root, Silence()))
+
+
+def test_every_surface_is_there_in_its_documented_form(snapshot: Snapshot) -> None:
+    assert {entry["surface"] for entry in snapshot.manifest["files"]} == KEYS.keys()
+    for surface, keys in KEYS.items():
+        assert [line for line in snapshot.lines(surface) if line.keys() != keys] == []
+    for entry in snapshot.manifest["files"]:
+        content = snapshot.content(entry["path"])
+        rows = len(list(read_lines(content)))
+        assert (entry["bytes"], entry["sha256"], entry["rows"]) == (len(content), sha256_hex(content), rows)
+
+
+def test_the_snapshot_says_what_the_brokers_say(snapshot: Snapshot, cluster: LiveCluster) -> None:
+    manifest = snapshot.manifest
+    assert manifest["identity"] == {"cluster_name": "live", "broker_ids": sorted(cluster.broker_ids)}
+    assert (manifest["load_manager"], manifest["pulsar_version"]) == ("modular", "4.0.8")
+    assert [manifest[name] for name in ("missing", "failures", "incomplete_brokers")] == [[], [], []]
+    namespaces = {line["namespace"]: line for line in snapshot.lines("namespaces")}
+    boundaries = cluster.admin.read(f"/namespaces/{NAMESPACE}/bundles")["boundaries"]
+    assert namespaces[NAMESPACE]["document"]["bundles"]["boundaries"] == boundaries
+    topics = {line["topic"] for line in snapshot.lines("topic_names")}
+    loaded = {line["topic"] for line in snapshot.lines("topic_stats")}
+    idle = {f"{IDLE_TOPIC}-partition-0", f"{IDLE_TOPIC}-partition-1"}
+    assert {TOPIC} | idle <= topics
+    assert TOPIC in loaded
+    assert not idle & loaded
+    partitions = {line["topic"]: line["partitions"] for line in snapshot.lines("partitioned_topics")}
+    assert partitions[IDLE_TOPIC] == 2
+    (version,) = {line["version"] for line in snapshot.lines("local_policies") if line["namespace"] == NAMESPACE}
+    assert version == 0
+
+
+def test_brokers_and_zookeeper_name_the_same_owners(snapshot: Snapshot, cluster: LiveCluster) -> None:
+    owned = snapshot.lines("owned_bundles")
+    by_source = {
+        source: {
+            (line["bundle"], line["broker"]) for line in owned if (line["source"], line["pass"]) == (source, "end")
+        }
+        for source in ("rest", "zookeeper")
+    }
+    assert by_source["rest"] == by_source["zookeeper"] == set(cluster.admin.owners("live").items())
+    assert [bundle for bundle, _ in by_source["rest"] if not BUNDLE.fullmatch(bundle)] == []
+
+
+def test_a_bundles_statistics_are_the_sums_over_its_topics(snapshot: Snapshot) -> None:
+    reports = [line["document"]["lastStats"] for line in snapshot.lines("load_reports") if line["source"] == "rest"]
+    reported = {bundle: stats["topics"] for report in reports for bundle, stats in report.items()}
+    counted: dict[str, int] = {}
+    for line in snapshot.lines("topic_stats"):
+        bundle = f"{line['namespace']}/{line['range']}"
+        counted[bundle] = counted.get(bundle, 0) + 1
+    assert counted == {bundle: topics for bundle, topics in reported.items() if topics}
+
+
+def test_no_planted_secret_is_in_the_snapshot(snapshot: Snapshot) -> None:
+    content = snapshot.everything()
+    assert TOPIC.encode() in content
+    assert SECRET.encode() not in content
+
+
+def test_a_capture_leaves_no_trace_on_the_brokers(busy_cluster: LiveCluster, root: Root) -> None:
+    owners, writes = busy_cluster.admin.owners("live"), busy_cluster.write_requests()
+    capture(options(busy_cluster), root, Silence())
+    assert busy_cluster.admin.owners("live") == owners
+    assert not [bundle for bundle in owners if bundle.startswith(IDLE_NAMESPACE)]
+    assert busy_cluster.write_requests() == writes
+
+
+@pytest.mark.full
+def test_a_broker_killed_before_the_capture_costs_its_part_only(start_cluster: StartCluster, root: Root) -> None:
+    cluster = start_cluster(ClusterOptions(cpu_sensor=False))
+    dead = cluster.brokers[-1]
+    cluster.kill_broker(dead)
+    manifest = Snapshot(root, capture(options(cluster), root, Silence())).manifest
+    assert manifest["incomplete_brokers"] == [dead.broker_id]
+    lost = {entry["surface"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] == dead.broker_id}
+    assert lost.keys() == {"owned_bundles", "settings", "brokers", "load_reports", "topic_stats"}
+    assert [reason for reason in lost.values() if "connection refused" not in reason] == []
+    assert manifest["pulsar_versions"].keys() == {broker.broker_id for broker in cluster.brokers[:-1]}
+
+
+@pytest.mark.full
+def test_a_secured_cluster_lets_a_super_user_in_and_its_token_stays_secret(
+    start_cluster: StartCluster, root: Root, tmp_path: Path
+) -> None:
+    cluster = start_cluster(ClusterOptions(brokers=1, token_authentication=True, cpu_sensor=False))
+    assert cluster.tokens is not None
+    tokens = {"super user": cluster.tokens.super_user, "reader": cluster.tokens.reader, "rubbish": "rubbish"}
+    for name, token in tokens.items():
+        (tmp_path / name).write_text(token)
+    with pytest.raises(ClusterUnreachable, match="wants credentials: give a token file"):
+        capture(options(cluster), root, Silence())
+    for name, message in {"rubbish": "are not accepted", "reader": "our role may not do this"}.items():
+        with pytest.raises(ClusterUnreachable, match=message):
+            capture(options(cluster, token_file=tmp_path / name), root, Silence())
+    assert not Path(root.url).exists()
+
+    with secretive_traffic(cluster):
+        taken = Snapshot(root, capture(options(cluster, token_file=tmp_path / "super user"), root, Silence()))
+    settings = cluster.admin.read("/brokers/configuration/runtime")
+    assert cluster.tokens.super_user in settings["brokerClientAuthenticationParameters"]
+    content = taken.everything()
+    assert taken.manifest["missing"] == []
+    for secret in (cluster.tokens.super_user, cluster.tokens.super_user.rpartition(".")[2], SECRET):
+        assert secret.encode() not in content
