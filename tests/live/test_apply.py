@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,18 +15,27 @@ from harness.configuration import CLUSTER_NAME
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
 from pulsar_advisor.execution.approval import ApprovalPolicy, approve, propose
+from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.cluster_writes import AdminCluster
 from pulsar_advisor.execution.executor import ApplyOptions
 from pulsar_advisor.execution.ledger import Ledger, Person, open_ledger
-from pulsar_advisor.model.plan import Plan, Step, digest_of
+from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan, load_plan
 from pulsar_advisor.storage import snapshot_id
-from unit.execution.doubles import forecast, make_plan, split_step, unload_step
+from unit.execution.doubles import Killed, forecast, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.live
 
-UNLOADED = "retail/payments/0x40000000_0x80000000"
-SPLIT = "retail/orders/0x00000000_0x40000000"
+FIRST, SECOND, THIRD, LAST = (
+    "0x00000000_0x40000000",
+    "0x40000000_0x80000000",
+    "0x80000000_0xc0000000",
+    "0xc0000000_0xffffffff",
+)
+CUT = {"boundaries": ("0x60000000",), "children": ("0x40000000_0x60000000", "0x60000000_0x80000000")}
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
+REPORTED_WITHIN_S = 60
 
 
 @pytest.fixture
@@ -35,29 +46,79 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def cluster_port(loaded_cluster: LiveCluster) -> Iterator[AdminCluster]:
-    with AdminTransport(AdminConnection(admin_urls=tuple(loaded_cluster.admin_urls))) as transport:
+def port(cluster: LiveCluster) -> Iterator[AdminCluster]:
+    with AdminTransport(AdminConnection(admin_urls=tuple(cluster.admin_urls))) as transport:
         yield AdminCluster(transport)
+
+
+@pytest.fixture(scope="module")
+def namespace(cluster: LiveCluster) -> Iterator[str]:
+    """A namespace of four bundles; clients hold two topics of each of the first three, nobody those of the last."""
+    import pulsar
+
+    name = "applied/bundles"
+    cluster.admin.write("PUT", "/tenants/applied", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
+    cluster.admin.write("PUT", f"/namespaces/{name}", body={"bundles": {"numBundles": 4}})
+    topics = {bundle: topics_inside(name, bundle, 2) for bundle in (FIRST, SECOND, THIRD, LAST)}
+    client = pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    held = [client.create_producer(topic) for bundle in (FIRST, SECOND, THIRD) for topic in topics[bundle]]
+    for topic in topics[LAST]:
+        cluster.admin.write("PUT", f"/{topic.replace('://', '/')}")
+    wait_until_reported(cluster, {topic for each in topics.values() for topic in each})
+    yield name
+    for producer in held:
+        producer.close()
+    client.close()
+
+
+def topics_inside(namespace: str, bundle: str, count: int) -> list[str]:
+    """Topics of a bundle, taken in turn from the two halves of its range."""
+    lower, upper = parse_range(bundle)
+    middle = (lower + upper) // 2
+    halves = itertools.cycle([(lower, middle), (middle, upper)])
+    names = (f"persistent://{namespace}/topic-{number}" for number in itertools.count())
+    return [
+        next(name for name in names if contains(*half, topic_hash(name))) for half in itertools.islice(halves, count)
+    ]
+
+
+def wait_until_reported(cluster: LiveCluster, topics: set[str]) -> None:
+    deadline = time.monotonic() + REPORTED_WITHIN_S
+    while missing := topics - {name for url in cluster.admin_urls for name in cluster.admin.topics(url)}:
+        assert time.monotonic() < deadline, f"no broker reports {missing}"
+        time.sleep(1)
 
 
 def boundaries(cluster: LiveCluster, namespace: str) -> tuple[str, ...]:
     return tuple(cluster.admin.read(f"/namespaces/{namespace}/bundles")["boundaries"])
 
 
-def at(step: Step, cluster: LiveCluster, bundle: str, **changes: object) -> Step:
-    """The step, for this bundle as the brokers show it now."""
-    namespace, _, text = bundle.rpartition("/")
-    owner = cluster.admin.owners(CLUSTER_NAME)[bundle]
+def owner_of(cluster: LiveCluster, namespace: str, bundle: str) -> str:
+    owner: str = cluster.admin.owners(CLUSTER_NAME)[f"{namespace}/{bundle}"]
+    return owner
+
+
+def at(step: Step, cluster: LiveCluster, namespace: str, bundle: str, **changes: object) -> Step:
+    """The step for this bundle, expecting what the brokers show now; an unload goes to the next broker."""
+    owner = owner_of(cluster, namespace, bundle)
+    others = [broker for broker in cluster.broker_ids if broker != owner]
     expect = step.expect.model_copy(update={"owner": owner, "boundaries": boundaries(cluster, namespace)})
     return step.model_copy(
-        update={"namespace": namespace, "bundle": text, "source": owner, "expect": expect, **changes}
+        update={
+            "namespace": namespace,
+            "bundle": bundle,
+            "source": owner,
+            "destination": others[0] if step.action == "unload" else None,
+            "expect": expect,
+            **changes,
+        }
     )
 
 
 def plan_of(cluster: LiveCluster, *steps: Step, **changes: object) -> Plan:
-    plan = make_plan(steps, snapshot=snapshot_id(datetime.now(UTC)), **changes)
     ids = tuple(sorted(cluster.broker_ids))
     usage = forecast(dict.fromkeys(ids, 0.1))
+    plan = make_plan(steps, snapshot=snapshot_id(datetime.now(UTC)), **changes)
     return plan.model_copy(
         update={
             "identity": plan.identity.model_copy(update={"cluster_name": CLUSTER_NAME, "broker_ids": ids}),
@@ -66,58 +127,117 @@ def plan_of(cluster: LiveCluster, *steps: Step, **changes: object) -> Plan:
     )
 
 
-def other_broker(cluster: LiveCluster, bundle: str) -> str:
-    owner = cluster.admin.owners(CLUSTER_NAME)[bundle]
-    return next(broker for broker in cluster.broker_ids if broker != owner)
-
-
-def move_and_split(cluster: LiveCluster) -> Plan:
-    return plan_of(
-        cluster,
-        at(unload_step(1), cluster, UNLOADED, destination=other_broker(cluster, UNLOADED)),
-        at(
-            split_step(2),
-            cluster,
-            SPLIT,
-            boundaries=("0x20000000",),
-            children=("0x00000000_0x20000000", "0x20000000_0x40000000"),
-        ),
-    )
-
-
 def approved(ledger: Ledger, plan: Plan) -> Plan:
     propose(ledger, plan, ALICE)
-    approve(
-        ledger,
-        plan,
-        digest=digest_of(plan),
-        approver=BOB,
-        policy=ApprovalPolicy(),
-        allows_splits=True,
-        accepts_worse=True,
-    )
+    policy = ApprovalPolicy()
+    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, allows_splits=True, accepts_worse=True)
     return plan
 
 
-def run(plan: Plan, ledger: Ledger, cluster: AdminCluster, **options: object) -> ApplyResult:
+def run(plan: Plan, ledger: Ledger, port: AdminCluster, **options: object) -> ApplyResult:
     quick = {"pause_s": 1.0, "canary_hold_s": 3.0, **options}
-    return apply_plan(plan, ledger, cluster, ApplyOptions(**quick), print)  # type: ignore[arg-type]
+    return apply_plan(plan, ledger, port, ApplyOptions(**quick), print)  # type: ignore[arg-type]
 
 
-def test_the_brokers_show_the_new_owner_and_the_new_boundaries_and_a_second_apply_does_nothing(
-    loaded_cluster: LiveCluster, cluster_port: AdminCluster, ledger: Ledger
+def test_the_brokers_show_the_new_owner_and_boundaries_and_a_second_apply_does_nothing(
+    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
 ) -> None:
-    plan = approved(ledger, move_and_split(loaded_cluster))
+    move = at(unload_step(1), cluster, namespace, FIRST)
+    cut = at(split_step(2), cluster, namespace, SECOND, **CUT)
+    plan = approved(ledger, plan_of(cluster, move, cut))
 
-    result = run(plan, ledger, cluster_port)
+    result = run(plan, ledger, port)
 
     assert (result.outcome, [step.state for step in result.steps]) == ("done", ["confirmed", "confirmed"]), result
-    owners = loaded_cluster.admin.owners(CLUSTER_NAME)
-    assert owners[UNLOADED] == plan.steps[0].destination
-    assert "0x20000000" in boundaries(loaded_cluster, "retail/orders")
-    assert {owners[f"retail/orders/{child}"] for child in plan.steps[1].children} == {plan.steps[1].source}
+    assert owner_of(cluster, namespace, FIRST) == move.destination
+    assert boundaries(cluster, namespace) == tuple(sorted({*cut.expect.boundaries, "0x60000000"}))
+    assert {owner_of(cluster, namespace, child) for child in cut.children} == {cut.source}
 
-    before = loaded_cluster.write_requests()
-    again = run(plan, ledger, cluster_port)
+    writes = cluster.write_requests()
+    again = run(plan, ledger, port)
     assert (again.outcome, again.exit_code) == ("nothing_to_do", 0)
-    assert loaded_cluster.write_requests() == before
+    assert cluster.write_requests() == writes
+
+
+def test_the_undo_plan_brings_a_bundle_back(
+    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
+) -> None:
+    move = at(unload_step(1), cluster, namespace, FIRST)
+    result = run(approved(ledger, plan_of(cluster, move)), ledger, port)
+    assert result.outcome == "done", result
+    undone = run(approved(ledger, result.undo), ledger, port)
+    assert undone.outcome == "done", undone
+    assert owner_of(cluster, namespace, FIRST) == move.source
+
+
+def test_a_bundle_without_clients_reaches_its_destination_because_the_executor_looks_it_up(
+    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
+) -> None:
+    move = at(unload_step(1), cluster, namespace, LAST)
+    result = run(approved(ledger, plan_of(cluster, move)), ledger, port)
+    assert result.outcome == "done", result
+    assert owner_of(cluster, namespace, LAST) == move.destination
+    assert "look up" in [event.kind for event in ledger.events(result.digest)]
+
+
+class DyingCluster(AdminCluster):
+    """The process dies when the broker has answered and before anything is written down."""
+
+    def send(self, write: Unload | Split) -> Reply:
+        super().send(write)
+        raise Killed
+
+
+def test_an_unload_whose_process_died_is_found_done_and_not_repeated(
+    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
+) -> None:
+    move = at(unload_step(1), cluster, namespace, THIRD)
+    plan = approved(ledger, plan_of(cluster, move))
+    with AdminTransport(port._transport.connection) as transport, pytest.raises(Killed):
+        run(plan, ledger, DyingCluster(transport))  # type: ignore[arg-type]
+    writes = cluster.write_requests()
+
+    later = open_ledger(str(ledger._engine.url), lambda: time.time_ns() // 1_000_000 + 200_000)
+    result = run(plan, later, port, resume=True)
+    later.close()
+
+    assert result.outcome in ("done", "partial"), result
+    reached = owner_of(cluster, namespace, THIRD) == move.destination
+    assert cluster.write_requests() == writes if reached else result.steps[0].state == "failed"
+
+
+def test_refusals_leave_no_write_on_any_broker(
+    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
+) -> None:
+    move = at(unload_step(1), cluster, namespace, THIRD)
+    plan = plan_of(cluster, move)
+    elsewhere = plan.identity.model_copy(update={"cluster_name": "elsewhere"})
+    old = snapshot_id(datetime.now(UTC) - timedelta(hours=7))
+    writes = cluster.write_requests()
+
+    with pytest.raises(Refused, match="nobody has approved"):
+        run(plan, ledger, port)
+    with pytest.raises(Refused, match="is not that of the plan"):
+        wrong = digest_of(plan)[:-1] + ("1" if digest_of(plan)[-1] == "0" else "0")
+        approve(ledger, plan, digest=wrong, approver=BOB, policy=ApprovalPolicy())
+    with pytest.raises(Refused, match="it was changed after it was made"):
+        load_plan(dump_plan(plan).replace(b'"seed":0', b'"seed":1'))
+    with pytest.raises(Refused, match="the plan is for cluster 'elsewhere'"):
+        run(approved(ledger, plan.model_copy(update={"identity": elsewhere})), ledger, port)
+    with pytest.raises(Refused, match=r"7\.0 h old and --max-age is 6 h"):
+        run(approved(ledger, plan.model_copy(update={"snapshot": old})), ledger, port)
+
+    assert cluster.write_requests() == writes
+
+
+def test_a_bundle_that_was_moved_behind_our_back_is_left_alone(
+    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
+) -> None:
+    there = owner_of(cluster, namespace, THIRD)
+    believed = next(broker for broker in cluster.broker_ids if broker != there)
+    move = at(unload_step(1), cluster, namespace, THIRD, destination=there, source=believed)
+    move = move.model_copy(update={"expect": move.expect.model_copy(update={"owner": believed})})
+    writes = cluster.write_requests()
+    with pytest.raises(Refused, match=f"the bundle is on {there}, not on {believed} any more"):
+        run(approved(ledger, plan_of(cluster, move)), ledger, port)
+    assert cluster.write_requests() == writes

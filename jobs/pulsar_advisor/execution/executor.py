@@ -40,6 +40,9 @@ ELSEWHERE_S: Final = 3
 """How long an unloaded bundle has to be at another broker than wished until that is believed."""
 LOOK_UP_AFTER_S: Final = 3
 """How long clients get to bring an unloaded bundle back before one of its topics is looked up."""
+STATISTICS_S: Final = 75
+"""How long a new owner may report no topics of a bundle: until its next statistics pass (60 s by default)."""
+LATE_POLL_S: Final = 3.0
 _AT_LEAST_S: Final = 10
 _LONGEST_NAP_S: Final = 20.0
 _UNREADABLE: Final = "?"
@@ -116,6 +119,9 @@ class Executor:
         self._check_health(brokers)
         boundaries = self._expected_boundaries(step)
         found, topics = look(self.cluster, self.ledger, self.plan, step)
+        while step.action == "unload" and not topics and self._reported_late(step):
+            self._sleep(LATE_POLL_S)
+            found, topics = look(self.cluster, self.ledger, self.plan, step)
         changed = list(differences(step, boundaries, step.source, found))
         if not self.approval.accepts_worse:
             changed += overload(self.plan, step, found.destination_usage_ratio)
@@ -277,6 +283,11 @@ class Executor:
             if seen == wanted or self.clock.now_ms() >= deadline_ms:
                 return seen
             self._sleep(POLL_S)
+
+    def _reported_late(self, step: Step) -> bool:
+        """Whether we moved or split bundles of the namespace so lately that their owner may not report topics yet."""
+        touched_at_ms = self.ledger.last_confirmed_at_ms(self.plan.identity.cluster_name, step.namespace)
+        return self.clock.now_ms() - touched_at_ms < STATISTICS_S * 1000
 
     def _expected_boundaries(self, step: Step) -> tuple[str, ...]:
         records = self.run.steps()

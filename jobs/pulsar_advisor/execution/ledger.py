@@ -17,7 +17,7 @@ from typing import Final
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, select, text, update
+from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select, text, update
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -265,6 +265,20 @@ class Ledger:
                 )
             )
             return {row.bundle: row.id for row in rows}
+
+    def last_confirmed_at_ms(self, cluster_name: str, namespace: str) -> int:
+        """When a step on a bundle of this namespace was last confirmed, in any run; 0 if never."""
+        with self._transaction() as session:
+            last = session.scalar(
+                select(func.max(StepRecord.ended_at_ms))
+                .join(Run, Run.id == StepRecord.run_id)
+                .where(
+                    Run.cluster_name == cluster_name,
+                    StepRecord.state == "confirmed",
+                    StepRecord.bundle.startswith(f"{namespace}/", autoescape=True),
+                )
+            )
+            return last or 0
 
     def start_run(self, plan: Plan, approval: Approval, undo_plan: Plan) -> HeldRun:
         """Start a run with all executable steps pending. Raises `Refused` while another of the cluster is active."""

@@ -195,8 +195,8 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         for bundle, run in found.unresolved.items():
             if bundle.endswith(f"/{step.bundle}"):
                 yield (
-                    f"an unload of {bundle} is unresolved in run {run}, and its destination may still wait on the leader "
-                    "for any bundle of that range: resume or abort that run first"
+                    f"an unload of {bundle} is unresolved in run {run}, and its destination may still wait on the "
+                    "leader for any bundle of that range: resume or abort that run first"
                 )
     if step.destination is not None:
         yield from _destination_differences(step.namespace, step.destination, found)

@@ -87,6 +87,9 @@ class FakeCluster:
     """Called before and after each effect: a place to die."""
     unreadable: bool = False
     usage: dict[str, float] = field(default_factory=dict)
+    statistics_lag_s: float = 0.0
+    """How long a new owner reports no topics of a bundle."""
+    _moved_at_ms: dict[str, int] = field(default_factory=dict)
     _later: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _wished: dict[str, str] = field(default_factory=dict)
 
@@ -118,7 +121,9 @@ class FakeCluster:
         return tuple(f"0x{bound:08x}" for bound in self.bounds.get(namespace, ()))
 
     def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
-        return self.topics(namespace, bundle) if self.owners.get(f"{namespace}/{bundle}") == broker else ()
+        name = f"{namespace}/{bundle}"
+        reported = self.time.ms >= self._moved_at_ms.get(name, 0) + self.statistics_lag_s * 1000
+        return self.topics(namespace, bundle) if self.owners.get(name) == broker and reported else ()
 
     def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
         bounds = parse_range(bundle)
@@ -159,6 +164,7 @@ class FakeCluster:
         bundle = f"{unload.namespace}/{unload.bundle}"
         lands_on = self.lands_on(unload) or self.owners[bundle]
         self.effects.append(bundle)
+        self._moved_at_ms[bundle] = self.time.ms
         if self.clients_reconnect:
             self.owners[bundle] = lands_on
         else:

@@ -483,6 +483,13 @@ def test_the_undo_plan_moves_the_bundle_back(ledger: Ledger, cluster: FakeCluste
     assert cluster.owners[LOWER_BUNDLE] == B1
 
 
+def test_a_new_owner_that_reports_no_topics_yet_is_waited_for(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.statistics_lag_s = 60.0
+    result = run(approved(ledger, make_plan([MOVE])), ledger, cluster, canary_hold_s=0.0)
+    assert run(approved(ledger, result.undo), ledger, cluster).outcome == "done"
+    assert cluster.owners[LOWER_BUNDLE] == B1
+
+
 def test_a_run_whose_process_may_be_alive_is_resumed_only_after_its_lease(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
 

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.execution.approval import approve, propose
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.verify import VerifyResult, settle_s, verify_plan
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.settings import resolve_settings
+from states import BrokerRow, BundleRow, cluster_state
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, run
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
+
+SETTINGS = resolve_settings("4.0.8").values
+PLAN = make_plan([unload_step(), split_step()])
+CHILDREN = PLAN.steps[1].children
+
+
+def captured(cluster: FakeCluster, *, usage: dict[str, float] | None = None, after_s: float = 300.0) -> ClusterState:
+    """What a capture sees some time after now: the cluster's owners, and usage as predicted unless said otherwise."""
+    percent = {B1: 50.0, B2: 50.0, B3: 30.0, **(usage or {})}
+    brokers = [BrokerRow(broker, cpu=(percent[broker], 100.0)) for broker in (B1, B2, B3)]
+    bundles = [
+        BundleRow(NAMESPACE, bundle.rpartition("/")[2], owner)
+        for bundle, owner in cluster.owners.items()
+        if bundle.startswith(NAMESPACE)
+    ]
+    return replace(cluster_state(brokers, bundles), captured_at_ms=cluster.time.ms + int(after_s * 1000))
+
+
+def verify(ledger: Ledger, state: ClusterState, plan: Plan = PLAN) -> VerifyResult:
+    return verify_plan(plan, ledger, state, SETTINGS)
+
+
+@pytest.fixture
+def done(ledger: Ledger, cluster: FakeCluster) -> FakeCluster:
+    run(approved(ledger, PLAN), ledger, cluster)
+    return cluster
+
+
+def test_a_cluster_as_predicted(ledger: Ledger, done: FakeCluster) -> None:
+    result = verify(ledger, captured(done))
+    assert (result.exit_code, result.deviations, result.usage_judged) == (0, (), True)
+    assert {(check.bundle, check.actual) for check in result.bundles} == {
+        (f"{NAMESPACE}/{LOWER}", B2),
+        *((f"{NAMESPACE}/{child}", B1) for child in CHILDREN),
+    }
+
+
+def test_a_bundle_that_has_moved_on_deviates(ledger: Ledger, done: FakeCluster) -> None:
+    done.owners[f"{NAMESPACE}/{LOWER}"] = B3
+    result = verify(ledger, captured(done))
+    assert (result.exit_code, result.deviations) == (5, (f"{NAMESPACE}/{LOWER} is on {B3}, predicted: {B2}",))
+
+
+def test_a_child_that_does_not_exist_deviates(ledger: Ledger, done: FakeCluster) -> None:
+    del done.owners[f"{NAMESPACE}/{CHILDREN[0]}"]
+    result = verify(ledger, captured(done))
+    assert result.deviations == (f"{NAMESPACE}/{CHILDREN[0]} is on no broker, predicted: {B1}",)
+
+
+@pytest.mark.parametrize(("percent", "deviates"), [(59.0, False), (41.0, False), (61.0, True), (39.0, True)])
+def test_usage_may_be_ten_points_off(ledger: Ledger, done: FakeCluster, percent: float, deviates: bool) -> None:
+    result = verify(ledger, captured(done, usage={B2: percent}))
+    assert result.deviations == ((f"{B2} is at {percent:.1f}%, predicted: 50.0%",) if deviates else ())
+
+
+def test_usage_is_not_judged_while_brokers_report_figures_from_before_the_run(
+    ledger: Ledger, done: FakeCluster
+) -> None:
+    result = verify(ledger, captured(done, usage={B2: 99.0}, after_s=settle_s(SETTINGS) - 1))
+    assert (result.usage_judged, result.exit_code) == (False, 0)
+
+
+def test_steps_that_were_not_confirmed_deviate(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.owners[f"{NAMESPACE}/{LOWER}"] = B3
+    run(approved(ledger, PLAN), ledger, cluster, on_drift="skip")
+    result = verify(ledger, captured(cluster))
+    assert result.deviations[0] == "1 step(s) of run 1 were not confirmed: step-001"
+
+
+def test_an_unload_without_destination_is_as_predicted_anywhere_else(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step(destination=None)])
+    cluster.lands_on = lambda _unload: B3
+    run(approved(ledger, plan), ledger, cluster)
+    (check,) = verify(ledger, captured(cluster), plan).bundles
+    assert (check.predicted, check.actual, check.as_predicted) == (None, B3, True)
+
+
+def test_a_capture_from_before_the_end_of_the_run_is_refused(ledger: Ledger, done: FakeCluster) -> None:
+    with pytest.raises(Refused, match="was taken before run 1 ended: capture again"):
+        verify(ledger, captured(done, after_s=-3600))
+
+
+def test_a_capture_of_another_cluster_is_refused(ledger: Ledger, done: FakeCluster) -> None:
+    with pytest.raises(Refused, match="the capture is of cluster 'staging', the plan of 'live'"):
+        verify(ledger, replace(captured(done), cluster_name="staging"))
+
+
+def test_a_plan_that_was_never_carried_out_can_not_be_verified(ledger: Ledger, cluster: FakeCluster) -> None:
+    propose(ledger, PLAN, ALICE)
+    approve(
+        ledger,
+        PLAN,
+        digest=digest_of(PLAN),
+        approver=BOB,
+        policy=FOUR_EYES,
+        allows_splits=True,
+        accepts_worse=True,
+    )
+    with pytest.raises(Refused, match="was never carried out"):
+        verify(ledger, captured(cluster))
+
+
+def test_a_result_can_be_written_as_json(ledger: Ledger, done: FakeCluster) -> None:
+    document = verify(ledger, captured(done)).as_document()
+    assert (document["schema"], document["as_predicted"]) == ("pulsar-advisor/verify-result/1", True)
+    assert document["brokers"][0] == {"broker": B1, "predicted": 0.5, "actual": 0.5, "as_predicted": True}
