@@ -111,13 +111,13 @@ def may_shed_with_policies(has_isolation_policy: bool, has_anti_affinity_group: 
 
 
 _QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
-_ONLY_JAVA = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[pPhHRXGkzeccN]|\[[^\]]*\[|&&)")
+_READ_DIFFERENTLY = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[pPhHRXGkzeccN]|\[[^\]]*\[|&&|\{(?!\d+(?:,\d*)?\}))")
 
 
 def compile_java_expression(expression: str) -> re.Pattern[str] | str:
     """A Java expression as Python's, or in words why it can't be applied."""
     translated = _QUOTED.sub(lambda quoted: re.escape(quoted[1]), expression)
-    if _ONLY_JAVA.search(translated):
+    if _READ_DIFFERENTLY.search(translated):
         return "it uses syntax that Python's expressions don't have or read in another way"
     translated = re.sub(r"\(\?<(?![=!])", "(?P<", translated)
     try:

@@ -66,8 +66,8 @@ def test_an_expression_that_does_not_compile_matches_nothing_and_is_reported():
     assert (finding.policy, finding.expression, finding.why) == ("p", "*", "nothing to repeat at position 0")
 
 
-@pytest.mark.parametrize("expression", [r"\p{Alpha}+", "[a-z&&[^b]]+", "[a-z[0-9]]", r"\h", r"a\z"])
-def test_syntax_that_only_java_has_is_reported(expression):
+@pytest.mark.parametrize("expression", [r"\p{Alpha}+", "[a-z&&[^b]]+", "[a-z[0-9]]", r"\h", r"a\z", "{", "a{,2}"])
+def test_syntax_that_java_reads_in_another_way_is_reported(expression):
     assert isinstance(compile_java_expression(expression), str)
 
 
