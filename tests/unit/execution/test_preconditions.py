@@ -33,7 +33,7 @@ def test_a_cluster_of_another_name_is_another_one_whatever_its_brokers() -> None
 
 @pytest.mark.parametrize(
     ("later_s", "is_stale"),
-    [(0, False), (6 * 3600 - 601, False), (6 * 3600 - 599, True), (-899, False), (-901, True)],,
+    [(0, False), (6 * 3600 - 601, False), (6 * 3600 - 599, True), (-899, False), (-901, True)],
 )
 def test_a_snapshot_is_stale_after_its_age_and_before_its_time(later_s: int, is_stale: bool) -> None:
     assert (stale(PLAN, START_MS + later_s * 1000, 6 * 3600) is not None) == is_stale
