@@ -69,8 +69,9 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
 def import_snapshot(file: Path, root: Root) -> str:
     """Take in an archive's snapshot under the root's cluster name and give back its id; the manifest stays as it was.
 
-    Raises `StorageError` for an archive that holds anything but the snapshot's own, undamaged files, `UsageError` if
-    that snapshot is there already. Nothing of a refused archive stays.
+    A snapshot that is there already, with the same manifest, is left as it is. Raises `StorageError` for an archive that
+    holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. Nothing of a
+    refused archive stays.
     """
     try:
         with tarfile.open(file, "r:") as archive:
@@ -90,6 +91,9 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
     manifest = _content(archive, member, source)
     document = _checked_manifest(manifest, source)
     expected = _listed_files(document, source)
+    present = root.folder("raw", document.snapshot) / MANIFEST
+    if present.exists() and read_file(present, "capture") == manifest:
+        return document.snapshot  # the same snapshot, byte for byte: the manifest holds the hash of every file
     remove_remainders(root, datetime.now(UTC))
     with claimed_as(root, document.snapshot) as lease:
         while (member := archive.next()) is not None:

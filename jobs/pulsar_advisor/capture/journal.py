@@ -99,7 +99,7 @@ class Journal:
             self._failures.append(entry)
 
     def silence(self, broker: str, reason: str) -> None:
-        """Note that a broker gives no answer; the first reason given stays."""
+        """Note that a broker (or `CLUSTER`: any of them) gives no answer; the first reason given stays."""
         with self._lock:
             self._silent_brokers.setdefault(broker, reason)
 

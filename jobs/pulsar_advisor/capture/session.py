@@ -64,25 +64,37 @@ class Session:
 
         `read` may run twice for an item whose broker falls silent, so it adds to the files last.
         """
-        brokers = [broker for broker in self.brokers if self.journal.silence_of(broker) is None]
+        answering = [broker for broker in self.brokers if self.journal.silence_of(broker) is None]
 
         def read_share(broker: str, share: Sequence[str]) -> None:
-            at_broker = self.client(surface, any_broker_url=self.transport.web_address(broker))
-            anywhere = self.client(surface)
             for item in share:
                 if self.stopped.is_set():
                     return
                 with self.journal.attempt(surface, namespace=item):
-                    try:
-                        read(anywhere if self.journal.silence_of(broker) else at_broker, item)
-                    except NoAnswer as error:
-                        self.journal.silence(broker, str(error))
-                        read(anywhere, item)
+                    self._read_somewhere(surface, broker, read, item)
                 self.progress.advance()
 
         self.progress.begin(step, len(items))
-        shares = [(broker, items[index :: len(brokers)]) for index, broker in enumerate(brokers)]
+        askable = answering or [CLUSTER]
+        shares = [(broker, items[index :: len(askable)]) for index, broker in enumerate(askable)]
         self._finish([self.pool.submit(read_share, broker, share) for broker, share in shares if share])
+
+    def _read_somewhere(self, surface: str, broker: str, read: Callable[[ReadClient, str], None], item: str) -> None:
+        """Read at this broker, or, if it doesn't answer, at any admin URL; once none answers, ask no more."""
+        if broker != CLUSTER and self.journal.silence_of(broker) is None:
+            try:
+                read(self.client(surface, any_broker_url=self.transport.web_address(broker)), item)
+                return
+            except NoAnswer as error:
+                self.journal.silence(broker, str(error))
+        silence = self.journal.silence_of(CLUSTER)
+        if silence is not None:
+            raise NoAnswer(silence, unsent=True)
+        try:
+            read(self.client(surface), item)
+        except NoAnswer as error:
+            self.journal.silence(CLUSTER, str(error))
+            raise
 
     def decoded(
         self, surface: str, nodes: Iterator[tuple[str, Node]], decoder: msgspec.json.Decoder[T]

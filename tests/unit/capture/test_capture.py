@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -162,6 +166,16 @@ def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Ro
     assert "topic_names.jsonl.zst" not in {file["path"] for file in manifest["files"]}
 
 
+def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: FakeCluster, root: Root) -> None:
+    namespaces = [f"retail/n{number}" for number in range(50)]
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/namespaces/retail", namespaces)
+    manifest = manifest_of(root, capture(cluster.options(), root, StopBrokersAt("namespaces", cluster)))
+    lost = {entry["namespace"] for entry in manifest["missing"] if entry["surface"] == "namespaces"}
+    assert lost == set(namespaces)
+    assert manifest["incomplete_brokers"] == [cluster.first.id, cluster.second.id]
+
+
 def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail/orders", {"reason": "Namespace does not exist"}, status=404)
@@ -238,6 +252,56 @@ class StopAt(Silence):
     def begin(self, step: str, total: int) -> None:
         if step == self._step:
             raise KeyboardInterrupt
+
+
+class StopBrokersAt(Silence):
+    """Stops every broker when a step begins."""
+
+    def __init__(self, step: str, cluster: FakeCluster) -> None:
+        self._step, self._cluster = step, cluster
+
+    def begin(self, step: str, total: int) -> None:
+        if step == self._step:
+            self._cluster.first.stop()
+            self._cluster.second.stop()
+
+
+CAPTURE_IN_A_PROCESS = """
+import sys
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.options import capture_options
+from pulsar_advisor.storage import Root
+from unit.capture.fake_cluster import Silence
+capture(capture_options(admin={"admin_urls": (sys.argv[1],)}), Root(sys.argv[2], "test"), Silence())
+"""
+
+
+@pytest.mark.parametrize(("signal_number", "folders_left"), [(signal.SIGINT, 0), (signal.SIGKILL, 1)])
+def test_a_signal_leaves_no_snapshot_and_the_next_run_cleans_up(
+    cluster: FakeCluster, root: Root, signal_number: signal.Signals, folders_left: int
+) -> None:
+    reached, release = threading.Event(), threading.Event()
+
+    def hang(_request: Request) -> Response:
+        reached.set()
+        release.wait(30)
+        return Response('["retail"]')
+
+    for broker in (cluster.first, cluster.second):
+        broker.answers_by("/tenants", hang)
+    process = subprocess.Popen(
+        [sys.executable, "-c", CAPTURE_IN_A_PROCESS, cluster.first.url, root.url],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stderr=subprocess.DEVNULL,
+    )
+    assert reached.wait(30)
+    process.send_signal(signal_number)
+    release.set()
+    process.wait(60)
+    folders = list((Path(root.url) / "raw" / "cluster=test").iterdir())
+    assert (len(folders), root.snapshots()) == (folders_left, [])
+    snapshot = capture(cluster.options(), root, Silence())
+    assert [folder.name for folder in (Path(root.url) / "raw" / "cluster=test").iterdir()] == [f"snapshot={snapshot}"]
 
 
 def test_an_interrupted_capture_leaves_nothing(cluster: FakeCluster, root: Root) -> None:
