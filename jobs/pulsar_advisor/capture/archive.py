@@ -69,9 +69,9 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
 def import_snapshot(file: Path, root: Root) -> str:
     """Take in an archive's snapshot under the root's cluster name and give back its id; the manifest stays as it was.
 
-    A snapshot that is there already, with the same manifest, is left as it is. Raises `StorageError` for an archive that
-    holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. Nothing of a
-    refused archive stays.
+    A snapshot that is there already, with the same manifest, is left as it is. Raises `StorageError` for an archive
+    that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. Nothing
+    of a refused archive stays.
     """
     try:
         with tarfile.open(file, "r:") as archive:

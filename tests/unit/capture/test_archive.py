@@ -62,8 +62,15 @@ def test_the_same_snapshot_gives_the_same_archive(captured: Root, archive: Path,
     assert (tmp_path / "again.tar").read_bytes() == archive.read_bytes()
 
 
-def test_an_existing_snapshot_is_not_overwritten(archive: Path, target: Root) -> None:
+def test_taking_the_same_snapshot_in_again_changes_nothing(archive: Path, target: Root) -> None:
     import_snapshot(archive, target)
+    before = content_of(target)
+    assert import_snapshot(archive, target) == SNAPSHOT
+    assert content_of(target) == before
+
+
+def test_another_snapshot_of_the_same_second_is_not_overwritten(archive: Path, target: Root) -> None:
+    write_json(target.folder("raw", SNAPSHOT) / MANIFEST, {"schema": SCHEMA, "snapshot": SNAPSHOT, "files": []})
     before = content_of(target)
     with pytest.raises(UsageError, match="is there already"):
         import_snapshot(archive, target)
