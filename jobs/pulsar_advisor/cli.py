@@ -369,8 +369,6 @@ def run(
         _print({"cluster": place.cluster, "snapshot": snapshot, "report": path, "advice": document["advice"]})
         return
     _show_verdict(page)
-    _say("\nThe three findings that matter:")
-    _show_recommendation(document)
     _say(f"report: {path}")
 
 

@@ -50,6 +50,8 @@ class Combination:
     placement: str
     seed: int
     memory: Mapping[str, Any]
+    derived: bool = False
+    """Whether the shedder belongs to another load manager than the cluster's."""
 
 
 def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
@@ -59,12 +61,15 @@ def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
     return [int(bound) for bound in bounds]
 
 
-def confidence_of(state: ClusterState, bundle: int, near_tie: bool) -> Confidence:
-    """High: decided on averages over several samples; medium: on one sample; low: settled by the last digits."""
+def confidence_of(state: ClusterState, bundle: int, *, near_tie: bool, derived: bool) -> Confidence:
+    """High: decided on averages over several samples; medium: on one sample, or `derived`; low: by the last digits.
+
+    `derived`: the strategy belongs to another load manager, so some of its input was derived by Pulsar's rules.
+    """
     if near_tie:
         return "low"
     origin = AVERAGES_ORIGINS[state.bundles.averages_origin[bundle]]
-    return "high" if origin in ("bundle_data", "folded") else "medium"
+    return "high" if origin in ("bundle_data", "folded") and not derived else "medium"
 
 
 def would_pulsar_act(settings: ResolvedSettings, shedder: str, has_moves: bool, has_splits: bool) -> str:
@@ -102,8 +107,9 @@ def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[s
 class _Steps:
     """Steps in the making, and the world as it is expected to be when the next one is sent."""
 
-    def __init__(self, state: ClusterState, settings: ResolvedSettings) -> None:
+    def __init__(self, state: ClusterState, settings: ResolvedSettings, derived: bool) -> None:
         self.state = state
+        self.derived = derived
         self.settings = settings
         self.steps: list[Step] = []
         self.origin = loads_of(state)
@@ -160,7 +166,7 @@ class _Steps:
             reason=move.reason,
             executable=obstacle is None,
             not_executable_because=obstacle,
-            confidence=confidence_of(state, move.bundle, move.near_tie),
+            confidence=confidence_of(state, move.bundle, near_tie=move.near_tie, derived=self.derived),
             expect=expect,
             predicted=self._predicted(move.source, move.destination),
         )
@@ -195,7 +201,7 @@ class _Steps:
             reason=split.reason,
             executable=obstacle is None,
             not_executable_because=obstacle,
-            confidence=confidence_of(state, bundle, near_tie=False),
+            confidence=confidence_of(state, bundle, near_tie=False, derived=False),
             expect=expect,
             predicted=self._predicted(owner),
         )
@@ -218,7 +224,7 @@ def build_plan(
 
     `setting_keys` are the keys the strategies read; they and the switches stand in the plan with their origin.
     """
-    steps = _Steps(state, settings)
+    steps = _Steps(state, settings, combination.derived)
     for move in proposal.moves[: limits.max_unloads]:
         steps.unload(move)
     for split in proposal.splits[: limits.max_splits]:

@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster_state import ClusterState, View
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
@@ -28,8 +29,6 @@ from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json,
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from pulsar_advisor.model.strategy import Strategy
 
 RECOMMENDATION: Final = "recommendation.json"
 RECOMMENDATION_SCHEMA: Final = "pulsar-advisor/recommendation/1"
@@ -137,12 +136,13 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
         proposals = list(propose_combinations(question, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(shedder, placement, str(error)).document() for placement in placements])
+    derived = state.load_manager not in find(SHEDDERS, shedder, "shedder").load_managers
     memory = {"snapshots": [moment.snapshot for moment in earlier]}
     for placement, proposal in proposals:
         if isinstance(proposal, AdvisorError):
             scores.append(no_score(shedder, placement, str(proposal)))
             continue
-        combination = Combination(shedder, placement, request.seed, memory)
+        combination = Combination(shedder, placement, request.seed, memory, derived)
         plan = build_plan(
             state, settings, proposal, combination, inputs, request.limits, _setting_keys(shedder, placement)
         )
@@ -161,8 +161,6 @@ def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, propo
 
 
 def _names(strategies: Sequence[Strategy], wanted: str, kind: str) -> list[str]:
-    from pulsar_advisor.model.strategy import find
-
     return [entry.name for entry in strategies] if wanted == ALL else [find(strategies, wanted, kind).name]
 
 
@@ -198,8 +196,6 @@ def _earlier(root: Root, snapshot: str, request: Request) -> list[ClusterState]:
 
 
 def _setting_keys(shedder: str, placement: str) -> frozenset[str]:
-    from pulsar_advisor.model.strategy import find
-
     used = (
         find(SHEDDERS, shedder, "shedder"),
         find(PLACEMENTS, placement, "placement strategy"),
