@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,6 +10,8 @@ from urllib.parse import urlsplit
 import requests
 
 CALL_LIMIT_S = 30
+LOOK_UPS = 10
+BETWEEN_LOOK_UPS_S = 1.0
 
 
 class AdminApi:
@@ -78,5 +81,14 @@ class AdminApi:
         }
 
     def look_up(self, topic: str) -> None:
-        """Ask which broker serves a topic, which assigns its bundle if nobody owns it."""
-        self.call("GET", f"/lookup/v2/topic/{topic.replace('://', '/')}").raise_for_status()
+        """Ask which broker serves a topic, which assigns its bundle if nobody owns it.
+
+        Brokers that race for a bundle answer 500 to the one that asked the loser; clients ask again, and so do we.
+        """
+        path = f"/lookup/v2/topic/{topic.replace('://', '/')}"
+        for _ in range(LOOK_UPS):
+            answer = self.call("GET", path)
+            if answer.status_code < 500:
+                break
+            time.sleep(BETWEEN_LOOK_UPS_S)
+        answer.raise_for_status()
