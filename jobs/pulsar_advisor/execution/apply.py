@@ -146,7 +146,10 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
     try:
         executor.carry_out()
     except LeaseLost as lost:
-        return _result("partial", plan, held.id, str(lost), ledger.steps(held.id))
+        records = ledger.steps(held.id)
+        if all(record.attempts == 0 for record in records.values()):
+            raise Refused(f"nothing was sent: {lost}") from lost
+        return _result("partial", plan, held.id, str(lost), records)
     except (Stop, AdvisorError) as stop:
         why = f": {stop}"
     records = ledger.steps(held.id)

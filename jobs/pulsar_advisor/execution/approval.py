@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -32,7 +33,11 @@ def person_on_command_line(name: str) -> Person:
     """
     if not name.strip():
         raise UsageError("--as needs a name: it stands in the ledger beside what you do")
-    return Person(name.strip(), f"unauthenticated:{getpass.getuser()}")
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # containers may run under a number that has no name
+        user = f"uid {os.getuid()}"
+    return Person(name.strip(), f"unauthenticated:{user}")
 
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person) -> None:

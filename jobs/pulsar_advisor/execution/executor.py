@@ -188,7 +188,10 @@ class Executor:
 
     def _missed(self, step: Step, reply: Reply, owner: str | None, why: str) -> None:
         """An unload that did not bring the bundle where it should go."""
-        if step.destination is not None and reply.status != NO_CONTENT and owner == step.source:
+        may_be_pending = reply.status is None or (
+            self.plan.load_manager == "modular" and reply.status != NO_CONTENT and step.destination is not None
+        )
+        if may_be_pending and owner == step.source:
             self._unresolved(step, f"answer {reply}; the bundle is still on {owner}, {why}")
         self._failed(step, f"the bundle is on {owner}, {why}")
 

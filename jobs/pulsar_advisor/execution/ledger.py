@@ -86,11 +86,17 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
     """
     try:
         parsed = make_url(url)
+    except ArgumentError as error:
+        scheme = url.partition(":")[0]  # the rest may hold a password
+        raise UsageError(f"'{scheme}…' is not a ledger URL; expected sqlite:///FILE or postgresql://…") from error
+    try:
         if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(parsed)
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise UsageError(f"'{url}' is not a ledger URL: {error}; expected sqlite:///FILE or postgresql://…") from error
+    except (NoSuchModuleError, ImportError) as error:
+        raise UsageError(
+            f"no driver for ledger {parsed.render_as_string()}: {error}; use sqlite:///FILE or postgresql://…"
+        ) from error
     except OSError as error:
         raise StorageError(f"can't make the folder of ledger {url}: {error.strerror or error}") from error
     if engine.dialect.name == "sqlite":
@@ -252,7 +258,7 @@ class Ledger:
             return session.scalars(select(Event).where(Event.digest == digest).order_by(Event.id)).all()
 
     def unresolved_bundles(self, cluster_name: str, except_of: str) -> Mapping[str, int]:
-        """Bundles whose unload is unresolved, and in which run; without aborted runs and those of plan `except_of`."""
+        """Bundles of which it isn't known what became of a call, and the run; aborted runs and one plan don't count."""
         with self._transaction() as session:
             rows = session.execute(
                 select(StepRecord.bundle, Run.id)
@@ -261,7 +267,7 @@ class Ledger:
                     Run.cluster_name == cluster_name,
                     Run.digest != except_of,
                     Run.state.in_(("active", "stopped")),
-                    StepRecord.state == "unresolved",
+                    StepRecord.state.in_(("sent", "unresolved")),
                 )
             )
             return {row.bundle: row.id for row in rows}

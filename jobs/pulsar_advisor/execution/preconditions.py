@@ -42,7 +42,7 @@ class Found:
     destination_usage_ratio: float | None = None
     """Weighted maximum usage of the destination now; None where it is not known."""
     unresolved: Mapping[str, int] = field(default_factory=dict)
-    """Bundles whose unload is unresolved in some run of another plan, and in which."""
+    """Bundles of which it isn't known what became of a call, and in which run of another plan."""
 
 
 def executable_steps(plan: Plan) -> tuple[Step, ...]:
@@ -142,7 +142,10 @@ def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, rele
 
 def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
     """Why the plan's snapshot is too old, or None."""
-    taken = datetime.strptime(plan.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    try:
+        taken = datetime.strptime(plan.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return f"the plan's snapshot '{plan.snapshot}' is not an id of the form 20261121T083000Z: its age can't be told"
     age_s = now_ms / 1000 - taken.timestamp()
     if age_s > max_age_s:
         return (
@@ -195,7 +198,7 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         for bundle, run in found.unresolved.items():
             if bundle.endswith(f"/{step.bundle}"):
                 yield (
-                    f"an unload of {bundle} is unresolved in run {run}, and its destination may still wait on the "
+                    f"what became of {bundle} in run {run} is not resolved, and a destination may still wait on the "
                     "leader for any bundle of that range: resume or abort that run first"
                 )
     if step.destination is not None:

@@ -264,7 +264,7 @@ def test_an_unresolved_transfer_stops_the_run_names_the_range_and_blocks_it_ever
     cluster.owners[f"shop/b/{LOWER}"] = B1
     cluster.all_topics = [topic.replace(NAMESPACE, "shop/b") for topic in cluster.all_topics]
     other = approved(ledger, make_plan([unload_step(1, namespace="shop/b")]))
-    with pytest.raises(Refused, match=f"an unload of {LOWER_BUNDLE} is unresolved in run 1"):
+    with pytest.raises(Refused, match=f"what became of {LOWER_BUNDLE} in run 1 is not resolved"):
         run(other, ledger, cluster)
 
 

@@ -142,7 +142,7 @@ def test_an_object_store_has_no_default_ledger() -> None:
         default_ledger_url(Root("memory://bucket/advisor", "demo"))
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "nosuchdatabase://x"])
+@pytest.mark.parametrize("url", ["", "nonsense"])
 def test_a_ledger_url_must_be_one(url: str) -> None:
     with pytest.raises(UsageError, match="is not a ledger URL"):
         open_ledger(url)
@@ -167,3 +167,14 @@ def test_the_undo_plan_is_kept_with_the_run(ledger: Ledger) -> None:
     start(ledger)
     (run,) = ledger.runs(DIGEST)
     assert load_plan(run.undo_plan.encode()).steps[0].destination == B1
+
+
+def test_a_password_in_a_url_that_is_none_is_not_repeated() -> None:
+    with pytest.raises(UsageError) as refusal:
+        open_ledger("postgresql//advisor:hunter2@db")
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_a_database_without_a_driver_is_named() -> None:
+    with pytest.raises(UsageError, match=r"no driver for ledger nosuchdatabase://advisor:\*\*\*@db"):
+        open_ledger("nosuchdatabase://advisor:hunter2@db")
