@@ -78,7 +78,7 @@ def _held(folder: UPath, snapshot: str) -> Iterator[Lease]:
 
 def remove_remainders(root: Root, now: datetime) -> list[str]:
     """Remove what interrupted captures left of this cluster, and say which snapshots they would have become."""
-    parent = root.folder("raw", "").parent
+    parent = root.path / "raw" / f"cluster={root.cluster}"
     removed = []
     try:
         folders = [child for child in parent.iterdir() if child.name.startswith("snapshot=")] if parent.is_dir() else []

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,13 @@ import pytest
 from werkzeug import Request, Response
 
 from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
 from unit.capture.fake_cluster import LOWER, SECRET, TOPIC, UPPER, FakeCluster, Silence, everything_in, load_report
+from unit.capture.fake_zookeeper import FakeKazoo
 
 
 def manifest_of(root: Root, snapshot: str) -> dict[str, Any]:
@@ -241,6 +245,46 @@ def test_without_a_cluster_there_is_one_clear_line_and_nothing_on_disk(
         capture(cluster.options(), root, Silence())
     assert "\n" not in str(failure.value)
     assert files_under(root) == []
+
+
+def with_zookeeper(cluster: FakeCluster, nodes: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> CaptureOptions:
+    """Options of a capture that finds these nodes in ZooKeeper."""
+    connection = ZooKeeperConnection(hosts="zk1:2181")
+
+    @contextmanager
+    def connected(_connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
+        yield ZooKeeperReader(FakeKazoo(nodes), connection)
+
+    monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
+    return cluster.options().model_copy(update={"zookeeper": connection})
+
+
+def test_the_zookeeper_of_another_cluster_is_refused(
+    cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = with_zookeeper(cluster, {"/loadbalance/brokers/stranger:8080": b"{}"}, monkeypatch)
+    with pytest.raises(UsageError, match="belongs to another cluster"):
+        capture(options, root, Silence())
+    assert files_under(root) == []
+
+
+def test_a_node_that_cannot_be_decoded_costs_itself_only(
+    cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = {
+        f"/loadbalance/brokers/{cluster.first.id}": b"{}",
+        f"/loadbalance/brokers/{cluster.second.id}": b"not JSON",
+        f"/loadbalance/bundle-data/{LOWER}": b'{"topics": "many"}',
+        f"/loadbalance/bundle-data/{UPPER}": b'{"topics": 3}',
+    }
+    snapshot = capture(with_zookeeper(cluster, nodes, monkeypatch), root, Silence())
+    manifest = manifest_of(root, snapshot)
+    assert [(failure["surface"], failure["broker"]) for failure in manifest["failures"]] == [
+        ("bundle_data", None),
+        ("load_reports", cluster.second.id),
+    ]
+    assert [line["bundle"] for line in lines_of(root, snapshot, "bundle_data")] == [UPPER]
+    assert manifest["missing"] == []
 
 
 class StopAt(Silence):

@@ -2,63 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 import pytest
-from kazoo.exceptions import ConnectionLoss, NoNodeError
 
 from pulsar_advisor.capture.zookeeper import CALLS_IN_FLIGHT, ZooKeeperConnection, ZooKeeperReader, connected
 from pulsar_advisor.model.errors import ClusterUnreachable
+from unit.capture.fake_zookeeper import FakeKazoo
 
 LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 CONNECTION = ZooKeeperConnection(hosts="zk1:2181/pulsar", timeout_s=0.2)
-
-
-@dataclass(frozen=True)
-class Stat:
-    mtime: int = 1_700_000_000_000
-    version: int = 3
-
-
-@dataclass(frozen=True)
-class Call:
-    """An asynchronous read that has an answer already."""
-
-    client: FakeKazoo
-    answer: Any
-
-    def get(self, timeout: float) -> Any:
-        self.client.in_flight -= 1
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@dataclass
-class FakeKazoo:
-    """The two reads of a kazoo client over a dictionary from path to content; it has no others."""
-
-    nodes: dict[str, bytes]
-    vanished: set[str] = field(default_factory=set)
-    lost: bool = False
-    in_flight: int = 0
-    most_in_flight: int = 0
-
-    def get_children_async(self, path: str) -> Call:
-        prefix = f"{path}/"
-        names = {node.removeprefix(prefix).partition("/")[0] for node in self.nodes if node.startswith(prefix)}
-        exists = bool(names) or path in self.nodes
-        return self._call(list(names) if exists else NoNodeError())
-
-    def get_async(self, path: str) -> Call:
-        gone = path not in self.nodes or path in self.vanished
-        return self._call(NoNodeError() if gone else (self.nodes[path], Stat()))
-
-    def _call(self, answer: Any) -> Call:
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        return Call(self, ConnectionLoss() if self.lost else answer)
 
 
 def reader(client: FakeKazoo) -> ZooKeeperReader:
