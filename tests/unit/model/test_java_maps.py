@@ -1,0 +1,96 @@
+"""Java's map order, held against a step-by-step model of the two maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.bundle_range import format_range
+from pulsar_advisor.model.java_maps import (
+    bundle_name_hashes,
+    concurrent_map_order,
+    hash_map_order,
+    string_hash,
+    string_hashes,
+)
+
+NAMES = st.lists(st.text("abcdefghijk/0123456789:-", min_size=1, max_size=12), unique=True, max_size=300)
+
+
+def test_the_hash_of_a_string() -> None:
+    assert string_hash("") == 0
+    assert string_hash("hello") == 99162322
+    assert string_hash("Aa") == string_hash("BB")
+
+
+def test_characters_beyond_the_first_plane_count_as_two() -> None:
+    assert string_hash("\U0001f600") == 31 * 0xD83D + 0xDE00
+
+
+@given(st.text("abc-", min_size=1, max_size=8), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_a_bundle_names_hash_needs_no_text(namespace: str, lower: int, upper: int) -> None:
+    hashes = bundle_name_hashes(string_hashes([namespace]), np.array([lower]), np.array([upper]))
+    assert hashes.tolist() == [string_hash(f"{namespace}/{format_range(lower, upper)}")]
+
+
+@given(NAMES)
+def test_a_hash_map_is_walked_as_java_does(names: list[str]) -> None:
+    assert [names[place] for place in hash_map_order(string_hashes(names))] == _hash_map(names)
+
+
+@given(NAMES)
+def test_a_concurrent_hash_map_is_walked_as_java_does(names: list[str]) -> None:
+    assert [names[place] for place in concurrent_map_order(string_hashes(names))] == _concurrent_hash_map(names)
+
+
+@pytest.mark.parametrize("size", [0, 1, 11, 12, 13, 24, 25])
+def test_sizes_around_a_doubling(size: int) -> None:
+    names = [f"bundle-{number}" for number in range(size)]
+    assert [names[place] for place in concurrent_map_order(string_hashes(names))] == _concurrent_hash_map(names)
+
+
+def _spread(name: str) -> int:
+    return string_hash(name) ^ (string_hash(name) >> 16)
+
+
+def _hash_map(names: Sequence[str]) -> list[str]:
+    buckets = 16
+    chains: list[list[str]] = [[] for _ in range(buckets)]
+    for size, name in enumerate(names, start=1):
+        chains[_spread(name) & (buckets - 1)].append(name)
+        if size > buckets * 3 // 4:
+            buckets *= 2
+            entries = [entry for chain in chains for entry in chain]
+            chains = [[] for _ in range(buckets)]
+            for entry in entries:
+                chains[_spread(entry) & (buckets - 1)].append(entry)
+    return [entry for chain in chains for entry in chain]
+
+
+def _concurrent_hash_map(names: Sequence[str]) -> list[str]:
+    buckets = 16
+    chains: list[list[str]] = [[] for _ in range(buckets)]
+    for size, name in enumerate(names, start=1):
+        chains[_spread(name) & (buckets - 1)].append(name)
+        while size >= buckets - buckets // 4:
+            doubled: list[list[str]] = [[] for _ in range(2 * buckets)]
+            for index, chain in enumerate(chains):
+                doubled[index], doubled[index + buckets] = _split(chain, buckets)
+            chains, buckets = doubled, 2 * buckets
+    return [entry for chain in chains for entry in chain]
+
+
+def _split(chain: list[str], bit: int) -> tuple[list[str], list[str]]:
+    last_run = len(chain)
+    while last_run > 0 and (_spread(chain[last_run - 1]) & bit) == (_spread(chain[-1]) & bit):
+        last_run -= 1
+    sides: tuple[list[str], list[str]] = [], []
+    for entry in chain[last_run:]:
+        sides[bool(_spread(entry) & bit)].append(entry)
+    for entry in chain[:last_run]:
+        sides[bool(_spread(entry) & bit)].insert(0, entry)
+    return sides

@@ -1,0 +1,101 @@
+"""The leader's view made from a cluster state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.load_data import (
+    NOT_REPORTED,
+    RECENTLY_UNLOADED,
+    SERVICE_BUNDLE,
+    LoadData,
+    bundle_namespace,
+    is_service_namespace,
+    load_data,
+    with_recently_unloaded,
+)
+from pulsar_advisor.model.settings import resolve_settings
+from states import BrokerRow, BundleRow, cluster_state
+
+SETTINGS = resolve_settings("4.0.8").values
+NOW_MS = 1_795_250_000_000
+HALF, OTHER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
+
+
+def state() -> ClusterState:
+    minute = 60_000
+    return cluster_state(
+        [BrokerRow("a:8080"), BrokerRow("b:8080")],
+        [
+            BundleRow("t/n", HALF, "a:8080", (1, 2, 10, 20), topics=1),
+            BundleRow("t/n", OTHER_HALF, "a:8080", (3, 4, 30, 40), topics=1, last_unloaded_at_ms=NOW_MS - 30 * minute),
+            BundleRow("t/o", HALF, "b:8080", (5, 6, 50, 60), topics=1, last_unloaded_at_ms=NOW_MS - 31 * minute),
+            BundleRow("t/o", OTHER_HALF, "b:8080", topics=0),
+            BundleRow("pulsar/b:8080", "0x00000000_0xffffffff", "b:8080", topics=1),
+        ],
+    )
+
+
+def names(load: LoadData, broker: int, which: str) -> list[str]:
+    members = load.candidates if which == "candidates" else load.excluded
+    return sorted(
+        load.bundles.name(row) for row in members.bundle[members.offsets[broker] : members.offsets[broker + 1]]
+    )
+
+
+def test_candidates_are_reported_bundles_outside_the_grace_period() -> None:
+    load = load_data(state(), SETTINGS, NOW_MS)
+    assert names(load, 0, "candidates") == [f"t/n/{HALF}"]
+    assert names(load, 1, "candidates") == [f"t/o/{HALF}"]
+
+
+def test_every_other_listed_bundle_has_its_reason() -> None:
+    load = load_data(state(), SETTINGS, NOW_MS)
+    reasons = {load.bundles.name(row): code for row, code in zip(load.excluded.bundle, load.exclusion, strict=True)}
+    assert reasons == {
+        f"t/n/{OTHER_HALF}": RECENTLY_UNLOADED,
+        f"t/o/{OTHER_HALF}": NOT_REPORTED,
+        "pulsar/b:8080/0x00000000_0xffffffff": SERVICE_BUNDLE,
+    }
+
+
+def test_a_brokers_long_term_rate_is_that_of_the_bundles_it_reports() -> None:
+    assert load_data(state(), SETTINGS, NOW_MS).brokers.long_term_rate_per_s.tolist() == [10.0, 11.0]
+
+
+def test_more_unloads_take_candidates_away() -> None:
+    load = load_data(state(), SETTINGS, NOW_MS)
+    unloaded = np.array([load.bundles.name(row) == f"t/n/{HALF}" for row in range(5)])
+    after = with_recently_unloaded(load, unloaded)
+    assert names(after, 0, "candidates") == []
+    assert names(after, 0, "excluded") == [f"t/n/{HALF}", f"t/n/{OTHER_HALF}"]
+    assert names(after, 1, "candidates") == names(load, 1, "candidates")
+    assert after.exclusion.tolist().count(RECENTLY_UNLOADED) == 2
+
+
+@pytest.mark.parametrize(
+    ("namespace", "release", "special"),
+    [
+        ("pulsar/host:8080", "4.0.8", True),
+        ("pulsar/host:8080", "4.2.4", True),
+        ("pulsar/cluster/host:8080", "4.0.8", True),
+        ("sla-monitor/host:8080", "4.0.8", False),
+        ("sla-monitor/host:8080", "4.2.4", True),
+        ("sla-monitor/cluster/host:8080", "4.0.8", True),
+        ("pulsar/system", "4.0.8", False),
+        ("pulsar/system", "2.11.0", True),
+        ("public/default", "4.2.4", False),
+    ],
+)
+def test_heartbeat_and_sla_namespaces_by_release(namespace: str, release: str, special: bool) -> None:
+    assert is_service_namespace(namespace, resolve_settings(release).values) is special
+
+
+def test_a_name_without_a_valid_namespace_is_taken_whole() -> None:
+    old, new = resolve_settings("4.0.8").values, resolve_settings("4.2.4").values
+    assert bundle_namespace("t/n/0x0_0x1", new) == "t/n"
+    assert bundle_namespace("bundle-1", new) == "bundle-1"
+    assert bundle_namespace("t/c/n/0x0_0x1", old) == "t/c/n"
+    assert bundle_namespace("t/c/n/0x0_0x1", new) == "t/c/n/0x0_0x1"

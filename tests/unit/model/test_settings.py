@@ -1,0 +1,115 @@
+"""Settings by release, with the origin of every value."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.settings import ALLOWED_KEYS, WHAT_IF_KEYS, resolve_settings
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "behaviour"),
+    [
+        ("2.11.4", "2.11.0", "2.11.0"),
+        ("3.2.1", "3.0.7", "3.0.7"),
+        ("4.0.3", "4.0.8", "4.0.8"),
+        ("4.1.0", "4.0.8", "4.0.8"),
+        ("4.2.4", "4.2.4", "4.2.4"),
+        ("5.0.0-M1", "5.0.0-M1", "5.0.0-M1"),
+        ("5.0.1", "5.0.0-M1", "5.0.1"),
+        ("6.1.0", "5.0.0-M1", "5.0.1"),
+    ],
+)
+def test_a_release_takes_the_defaults_of_the_nearest_listed_line(version: str, release: str, behaviour: str) -> None:
+    settings = resolve_settings(version)
+    assert (settings.release, settings.behaviour_release) == (release, behaviour)
+
+
+def test_only_a_release_that_is_not_listed_gets_a_note() -> None:
+    assert resolve_settings("4.0.8").notes == ()
+    assert resolve_settings("5.0.1").notes == ()
+    assert "4.1.0 is not listed" in resolve_settings("4.1.0").notes[0]
+
+
+@pytest.mark.parametrize("version", ["2.10.4", "1.22.0"])
+def test_old_releases_get_no_recommendations(version: str) -> None:
+    with pytest.raises(DataNotFit, match=r"tables of this cluster but no recommendations"):
+        resolve_settings(version)
+
+
+def test_a_text_that_is_no_version_is_refused() -> None:
+    with pytest.raises(DataNotFit, match="'latest' is not a Pulsar version"):
+        resolve_settings("latest")
+
+
+def test_defaults_differ_by_release() -> None:
+    assert resolve_settings("3.0.7").values.load_balancer_direct_memory_resource_weight == 1.0
+    assert resolve_settings("4.0.8").values.load_balancer_direct_memory_resource_weight == 0.0
+
+
+def test_each_layer_overrides_the_one_before_and_says_so() -> None:
+    key = "loadBalancerBrokerOverloadedThresholdPercentage"
+    assert resolve_settings("4.0.8").origins[key] == "default 4.0.8"
+    layers = [{key: "70"}, {key: "60"}, {key: "50"}]
+    for count, (value, origin) in enumerate([(70, "runtime"), (60, "dynamic"), (50, "what-if")], start=1):
+        settings = resolve_settings("4.0.8", *layers[:count])
+        assert settings.values.load_balancer_broker_overloaded_threshold_percentage == value
+        assert settings.origins[key] == origin
+
+
+def test_a_key_the_release_does_not_have_is_ignored_unless_it_is_a_what_if() -> None:
+    excluded = {"loadBalancerSheddingExcludedNamespaces": "t/a, t/b"}
+    assert resolve_settings("4.0.8", runtime=excluded).values.load_balancer_shedding_excluded_namespaces == ()
+    asked = resolve_settings("4.0.8", what_if=excluded)
+    assert asked.values.load_balancer_shedding_excluded_namespaces == ("t/a", "t/b")
+    assert "does not exist in 4.0.8" in asked.notes[0]
+
+
+def test_the_misspelt_keys_are_pulsars_own() -> None:
+    settings = resolve_settings("4.0.8", {"loadBalancerBandwithInResourceWeight": "0.5"}).values
+    assert settings.load_balancer_bandwith_in_resource_weight == 0.5
+    assert settings.load_balancer_bandwidth_in_resource_weight == 1.0
+
+
+def test_rubbish_in_a_dynamic_value_is_read_as_pulsar_reads_it() -> None:
+    settings = resolve_settings(
+        "4.0.8",
+        runtime={"loadBalancerBrokerOverloadedThresholdPercentage": "70"},
+        dynamic={"loadBalancerSheddingEnabled": "banana", "loadBalancerBrokerOverloadedThresholdPercentage": "abc"},
+    )
+    assert settings.values.load_balancer_shedding_enabled is False
+    assert settings.values.load_balancer_broker_overloaded_threshold_percentage == 70
+    assert len(settings.notes) == 2
+
+
+def test_a_dynamic_value_of_a_key_that_is_not_dynamic_has_no_effect() -> None:
+    settings = resolve_settings("4.0.8", dynamic={"loadBalancerEnabled": "false"})
+    assert settings.values.load_balancer_enabled is True
+    assert "reads this key at start only" in settings.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("loadBalancerBrokerOverloadThresholdPercentage", "80", "nearest is 'loadBalancerBrokerOverloadedThreshold"),
+        ("loadBalancerBrokerOverloadedThresholdPercentage", "101", "out of range; expected 0 to 100"),
+        ("loadBalancerBrokerOverloadedThresholdPercentage", "8O", "expected a whole number"),
+        ("loadBalancerEnabled", "yes", "expected true or false"),
+        ("maxUnloadPercentage", "nan", "out of range; expected 0 to 1"),
+        ("minUnloadMessage", "3000000000", "expected a whole number of 32 bits"),
+    ],
+)
+def test_a_what_if_that_makes_no_sense_is_refused(key: str, value: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        resolve_settings("4.0.8", what_if={key: value})
+
+
+def test_a_runtime_value_no_broker_can_have_means_the_capture_is_broken() -> None:
+    with pytest.raises(DataNotFit, match="minUnloadMessage='many'"):
+        resolve_settings("4.0.8", runtime={"minUnloadMessage": "many"})
+
+
+def test_what_may_be_captured_covers_what_decides() -> None:
+    assert WHAT_IF_KEYS <= ALLOWED_KEYS
+    assert not any("password" in key.lower() or "token" in key.lower() for key in ALLOWED_KEYS)

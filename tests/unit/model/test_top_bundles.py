@@ -1,0 +1,66 @@
+"""How bundles compare, and which a broker reports as its top ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.top_bundles import (
+    NamespaceBundleStats,
+    comparisons,
+    natural_comparison,
+    partially_sort,
+    top_bundles,
+)
+
+NEW, OLD = resolve_settings("4.0.8").values, resolve_settings("3.3.6").values
+
+
+def bundle(throughput_in: float, **others: float) -> NamespaceBundleStats:
+    return NamespaceBundleStats(msg_throughput_in=throughput_in, **others)
+
+
+def test_figures_within_a_step_are_equal_after_rounding() -> None:
+    compare = comparisons(NEW)["byBandwidthIn"]
+    assert compare(bundle(140_000), bundle(60_000)) == 0
+    assert compare(bundle(150_000), bundle(149_999)) == 1
+
+
+def test_up_to_3_3_the_distance_decided() -> None:
+    compare = comparisons(OLD)["byBandwidthIn"]
+    assert compare(bundle(150_000), bundle(149_999)) == 0
+    assert compare(bundle(250_001), bundle(150_000)) == 1
+
+
+def test_the_first_criterion_that_differs_decides() -> None:
+    compare = natural_comparison(NEW)
+    assert compare(bundle(0, msg_rate_in=1000), bundle(0, msg_rate_in=500, topics=9000)) == 1
+    assert compare(bundle(0, topics=400, consumers=200), bundle(0, topics=499)) == 1
+    assert compare(bundle(0, cache_size_bytes=99_999), bundle(0)) == 0
+
+
+def test_the_lightest_of_the_busiest_comes_first() -> None:
+    stats = [bundle(3e6), bundle(9e6), bundle(1e6), bundle(5e6)]
+    assert top_bundles(stats, [True] * 4, 3, NEW) == [0, 3, 1]
+
+
+def test_idle_and_hidden_bundles_are_left_out() -> None:
+    stats = [bundle(3e6), bundle(0.0), bundle(1e6)]
+    assert top_bundles(stats, [True, True, False], 3, NEW) == [0]
+    assert top_bundles(stats, [True, True, False], 3, OLD) == [1, 0]
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_none_asked_for_means_none(count: int) -> None:
+    assert top_bundles([bundle(1e6)], [True], count, NEW) == []
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(1, 40))
+def test_the_partial_sort_brings_the_largest_to_the_front(values: list[int], count: int) -> None:
+    items = list(range(len(values)))
+    count = min(count, len(items))
+    partially_sort(items, count, lambda one, other: values[one] - values[other])
+    assert sorted(items) == list(range(len(values)))
+    assert [values[item] for item in items[:count]] == sorted(values, reverse=True)[:count]

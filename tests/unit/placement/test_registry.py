@@ -1,0 +1,36 @@
+"""What holds for every placement strategy on offer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.settings import WHAT_IF_KEYS
+from pulsar_advisor.model.strategy import Strategy
+from pulsar_advisor.placement.registry import PLACEMENTS, load
+
+PAGES = Path(__file__).parents[3] / "docs" / "strategies"
+every_placement = pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda entry: entry.name)
+
+
+@every_placement
+def test_it_has_a_page(placement: Strategy) -> None:
+    assert (PAGES / f"{placement.name}.md").read_text(encoding="utf-8").startswith(f"# {placement.name}\n")
+
+
+@every_placement
+def test_it_reads_settings_that_exist(placement: Strategy) -> None:
+    assert set(placement.setting_keys) <= WHAT_IF_KEYS
+
+
+@every_placement
+def test_every_outcome_has_a_sentence_that_takes_two_numbers(placement: Strategy) -> None:
+    for outcome in placement.load().OUTCOMES:
+        assert outcome.sentence.format(left=1.0, right=2.0)
+
+
+def test_an_unknown_placement_is_refused() -> None:
+    with pytest.raises(UsageError, match="no placement strategy 'RoundRobin'"):
+        load("RoundRobin")

@@ -1,0 +1,71 @@
+"""The Simple manager's own shedding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.shedding.simple_load_manager_impl import Memory, decide, observe
+from states import BrokerRow, BundleRow, cluster_state
+
+SETTINGS = resolve_settings("4.0.8").values
+QUARTERS = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xffffffff")
+
+
+def state(cold_percent: float = 20, unloaded_at_ms: int = 0) -> ClusterState:
+    return cluster_state(
+        [BrokerRow("cold:8080", cpu=(cold_percent, 100)), BrokerRow("hot:8080", cpu=(90, 100), bandwidth_in=(70, 100))],
+        [
+            BundleRow("t/n", QUARTERS[0], "hot:8080", (0, 0, 9e6, 0), topics=1),
+            BundleRow("t/n", QUARTERS[1], "hot:8080", (900, 0, 0, 0), topics=1, last_unloaded_at_ms=unloaded_at_ms),
+            BundleRow("t/n", QUARTERS[2], "cold:8080", (5, 0, 0, 0), topics=1),
+        ],
+        load_manager="simple",
+    )
+
+
+def answers(of: ClusterState) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    decision, _ = decide(observe(of, SETTINGS, of.captured_at_ms), SETTINGS, Memory())
+    brokers, bundles = decision.brokers, decision.bundles
+    return (
+        [of.bundle_range(row) for row in decision.bundle.tolist()],
+        {
+            of.brokers.ids[row]: brokers.vocabulary[code].code
+            for row, code in zip(brokers.index, brokers.code, strict=True)
+        },
+        {
+            of.bundle_range(row): bundles.vocabulary[code].code
+            for row, code in zip(bundles.index, bundles.code, strict=True)
+        },
+    )
+
+
+def test_the_first_bundle_by_the_bottleneck_goes() -> None:
+    unloads, brokers, bundles = answers(state())
+    assert unloads == [QUARTERS[1]]
+    assert brokers == {"cold:8080": "not_overloaded", "hot:8080": "overloaded"}
+    assert bundles == {QUARTERS[0]: "not_first", QUARTERS[1]: "first"}
+
+
+def test_nothing_goes_if_nobody_is_comfortable() -> None:
+    unloads, brokers, bundles = answers(state(cold_percent=70))
+    assert unloads == []
+    assert brokers["hot:8080"] == "nobody_comfortable"
+    assert bundles[QUARTERS[1]] == "nobody_comfortable"
+
+
+def test_a_first_bundle_within_its_grace_period_blocks_the_others() -> None:
+    now_ms = state().captured_at_ms
+    unloads, brokers, _ = answers(state(unloaded_at_ms=now_ms - 60_000))
+    assert unloads == []
+    assert brokers["hot:8080"] == "recently_unloaded"
+
+
+def test_the_only_bundle_stays() -> None:
+    of = state()
+    reported = of.bundles.reported.copy()
+    reported[0] = False
+    unloads, brokers, _ = answers(replace(of, bundles=replace(of.bundles, reported=reported)))
+    assert unloads == []
+    assert brokers["hot:8080"] == "one_bundle"
