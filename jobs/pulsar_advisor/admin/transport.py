@@ -304,8 +304,8 @@ class AdminTransport:
 
     def _explain(self, answer: Answer) -> str:
         said = f" ({answer.reason})" if answer.reason else ""
-        # Without valid credentials the web server answers (a page, or its own JSON); Pulsar itself gives a reason.
-        if answer.status == 401 and said:
+        # Without valid credentials a web server answers (a page, a text, its own JSON); Pulsar itself gives a reason.
+        if answer.status == 401 and said and answer.body.lstrip()[:1] == b"{":
             return f"{answer.url}: 401, our role may not do this{said}: use the credentials of a super-user"
         if answer.status == 401 and self.connection.has_credentials:
             return f"{answer.url}: 401, our credentials are not accepted: is the token valid for this cluster?"
@@ -371,7 +371,9 @@ def _no_answer(url: str, error: Exception, connection: AdminConnection, silence_
     cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
     if isinstance(error, requests.exceptions.SSLError):
         advice = "check the https port, the CA file and the host name"
-        return NoAnswer(f"{address}: TLS failed ({_tls_problem(cause)}): {advice}", unsent=True)
+        # Any other TLS error may also break a call that has been sent already.
+        untrusted = "CERTIFICATE_VERIFY_FAILED" in str(cause)
+        return NoAnswer(f"{address}: TLS failed ({_tls_problem(cause)}): {advice}", unsent=untrusted)
     if isinstance(error, requests.ConnectTimeout):
         what = f"no connection within {connection.connect_timeout_s:g} s: check host, port and firewall"
         return NoAnswer(f"{address}: {what}", unsent=True, timed_out=True)

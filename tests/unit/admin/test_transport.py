@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
@@ -189,6 +190,7 @@ def test_a_silent_broker_is_not_asked_again() -> None:
     ("status", "body", "message"),
     [
         (401, UNAUTHORIZED_PAGE, "our credentials are not accepted"),
+        (401, "Unauthorized", "our credentials are not accepted"),
         (401, '{"status":"401","message":"Authentication required"}', "our credentials are not accepted"),
         (401, '{"reason": "Unauthorized: clientAppId [reader]"}', r"our role may not do this \(Unauthorized"),
         (403, '{"reason": "Don\'t have permission"}', r"forbidden \(Don't have permission\)"),
@@ -356,6 +358,32 @@ def tls_broker(authority: Authority, *, address: str = "127.0.0.1", wants_client
     with HTTPServer(host="127.0.0.1", port=0, ssl_context=context) as server:
         server.expect_request(PATH).respond_with_json(["c"])
         yield server
+
+
+def test_a_write_is_not_sent_again_when_tls_breaks_after_it(authority: Authority) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("broker", address="127.0.0.1"))
+    received: list[bytes] = []
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            plain, _ = listener.accept()
+            with context.wrap_socket(plain, server_side=True) as secure:
+                received.append(secure.recv(65536))
+                os.write(secure.fileno(), b"not a TLS record at all")
+
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
+        address = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        with (
+            AdminTransport(connection(address, address, tls_ca_file=authority.file)) as transport,
+            pytest.raises(NoAnswer) as error,
+        ):
+            transport.request("PUT", "/unload")
+        server.join()
+    assert not error.value.unsent
+    assert len(received) == 1
 
 
 def test_a_private_authority_is_trusted_when_given(authority: Authority) -> None:
