@@ -69,6 +69,17 @@ def overload_usage(usage: Floats, limit: Floats, settings: LoadBalancerSettings)
     return weighted_maximum(usage, limit, settings)
 
 
+def overridden_bandwidth_limit_kbit_per_s(settings: LoadBalancerSettings, detected_nics: int) -> float | None:
+    """Limit of each bandwidth direction that `loadBalancerOverrideBrokerNicSpeedGbps` gives; None where it is not set.
+
+    It replaces the speed of every network interface: those of `loadBalancerOverrideBrokerNics`, else all detected ones.
+    """
+    speed_gbps = settings.load_balancer_override_broker_nic_speed_gbps
+    if speed_gbps is None:
+        return None
+    return speed_gbps * 1_000_000 * (len(settings.load_balancer_override_broker_nics) or detected_nics)
+
+
 def _weighted(usage: Floats, limit: Floats, settings: LoadBalancerSettings, columns: tuple[int, ...]) -> Floats:
     weights = np.array(
         (
