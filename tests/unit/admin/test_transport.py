@@ -6,7 +6,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -50,9 +50,8 @@ def closed_port() -> Iterator[int]:
 
 
 @contextmanager
-def raw_server(behaviour: Any) -> Iterator[tuple[str, list[bytes]]]:
-    """A socket server that reads a request and then does as told with the connection; the requests it got."""
-    requests: list[bytes] = []
+def raw_server(behaviour: Callable[[socket.socket], object]) -> Iterator[str]:
+    """A socket server that does as told with every connection it accepts; its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -62,11 +61,10 @@ def raw_server(behaviour: Any) -> Iterator[tuple[str, list[bytes]]]:
                 except OSError:
                     return
                 with connection:
-                    requests.append(connection.recv(65536))
                     behaviour(connection)
 
         threading.Thread(target=serve, daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", requests
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)
 
 
@@ -156,8 +154,9 @@ def test_a_closing_broker_is_left_for_another(broker: HTTPServer, other: HTTPSer
 
 
 def test_a_write_that_may_have_arrived_is_never_sent_again() -> None:
+    requests: list[bytes] = []
     with (
-        raw_server(lambda connection: None) as (address, requests),
+        raw_server(lambda connection: requests.append(connection.recv(65536))) as address,
         AdminTransport(connection(address, address)) as transport,
         pytest.raises(NoAnswer, match="broken before") as broken,
     ):
@@ -174,8 +173,14 @@ def test_a_write_that_can_not_have_arrived_goes_to_the_next_url(broker: HTTPServ
 
 def test_a_silent_broker_is_not_asked_again() -> None:
     release = threading.Event()
+    requests: list[bytes] = []
+
+    def keep_silent(connection: socket.socket) -> None:
+        requests.append(connection.recv(65536))
+        release.wait(30)
+
     with (
-        raw_server(lambda connection: release.wait(30)) as (address, requests),
+        raw_server(keep_silent) as address,
         AdminTransport(connection(address, read_timeout_s=0.2)) as transport,
         pytest.raises(NoAnswer, match=r"no complete answer within 0\.2 s"),
     ):
@@ -365,23 +370,18 @@ def test_a_write_is_not_sent_again_when_tls_breaks_after_it(authority: Authority
     context.load_cert_chain(*authority.issue("broker", address="127.0.0.1"))
     received: list[bytes] = []
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    def break_tls(plain: socket.socket) -> None:
+        with context.wrap_socket(plain, server_side=True) as secure:
+            received.append(secure.recv(65536))
+            os.write(secure.fileno(), b"not a TLS record at all")
 
-        def serve() -> None:
-            plain, _ = listener.accept()
-            with context.wrap_socket(plain, server_side=True) as secure:
-                received.append(secure.recv(65536))
-                os.write(secure.fileno(), b"not a TLS record at all")
-
-        server = threading.Thread(target=serve, daemon=True)
-        server.start()
-        address = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    with raw_server(break_tls) as address:
+        url = address.replace("http:", "https:")
         with (
-            AdminTransport(connection(address, address, tls_ca_file=authority.file)) as transport,
-            pytest.raises(NoAnswer) as error,
+            AdminTransport(connection(url, url, tls_ca_file=authority.file)) as transport,
+            pytest.raises(NoAnswer, match="TLS failed") as error,
         ):
             transport.request("PUT", "/unload")
-        server.join()
     assert not error.value.unsent
     assert len(received) == 1
 
