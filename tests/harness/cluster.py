@@ -22,7 +22,7 @@ from harness import children, configuration, request_log, sensor
 from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE, class_path
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
-from harness.errors import ClusterDidNotStart
+from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
 from harness.tokens import signed_token
 
 START_LIMIT_S = 120
@@ -161,7 +161,8 @@ class LiveCluster:
             self._sensor.stop()
         while self._processes:
             children.kill(self._processes.pop())
-        if self.keep_logs or isinstance(error, Exception):
+        never_started = isinstance(error, LiveClusterUnavailable)
+        if self.keep_logs or (isinstance(error, Exception) and not never_started):
             for data in self._data_directories:
                 shutil.rmtree(data, ignore_errors=True)
             print(f"The logs of the live cluster are in {self.directory}", file=sys.stderr)

@@ -49,8 +49,9 @@ def wait_for_skew(admin: AdminApi) -> dict[str, float]:
             return usage
         if time.monotonic() > deadline:
             raise NoSkew(
-                f"After {SKEW_LIMIT_S} s the brokers report CPU {usage} percent; their message rates give {expected}. "
-                "Is the load running? Is the CPU sensor on? Under the simple load manager nothing makes a broker hot."
+                f"After {SKEW_LIMIT_S} s the brokers report CPU {_rounded(usage)} percent; their message rates give "
+                f"{_rounded(expected)}. Is the load running? Is the CPU sensor on? Under the simple load manager "
+                "nothing makes a broker hot on purpose."
             )
         time.sleep(POLL_INTERVAL_S)
 
@@ -60,3 +61,7 @@ def _expected_percents(admin: AdminApi) -> dict[str, float]:
         broker_id: 100 * sensor.cpu_cores(sensor.messages_per_s(admin, url)) / sensor.CORES
         for url, broker_id in zip(admin.urls, admin.broker_ids, strict=True)
     }
+
+
+def _rounded(percents: dict[str, float]) -> dict[str, int]:
+    return {broker_id: round(percent) for broker_id, percent in percents.items()}
