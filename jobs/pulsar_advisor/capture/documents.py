@@ -364,7 +364,7 @@ _pauses = 0
 
 @contextmanager
 def paused_garbage_collection() -> Iterator[None]:
-    """No cyclic collection while many plain objects are made: decoding is about twice as fast. For any thread."""
+    """No cyclic collection while many plain, acyclic objects are made; collecting resumes when the last thread is done."""
     global _pauses
     with _pause_lock:
         if _pauses == 0:
