@@ -364,7 +364,7 @@ _pauses = 0
 
 @contextmanager
 def paused_garbage_collection() -> Iterator[None]:
-    """No cyclic collection while many plain, acyclic objects are made; collecting resumes when the last thread is done."""
+    """No cyclic collection while many acyclic objects are made; it resumes when the last thread is done."""
     global _pauses
     with _pause_lock:
         if _pauses == 0:
