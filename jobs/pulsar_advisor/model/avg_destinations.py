@@ -3,7 +3,7 @@
 Shedder and placement are one class in Pulsar and share this memory. Up to 5.0.0 a destination is kept under the value
 of the bundle's averages, so bundles with identical figures share one and the next sample loses it; from 5.0.1 on under
 its name, with the source, for one cycle.
-Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 4.0.8 to 5.0.1.
+Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ there; otherwise a candidate is drawn.
 Releases: from 5.0.1 a remembered destination that is no candidate leads to a draw among the candidates without the
 source. One whose score (weighted usage × 100) is above `loadBalancerBrokerOverloadedThresholdPercentage` leads to a
 draw among those that are not, without source and destination, and if there is none to the destination after all.
-Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 4.0.8 to 5.0.1.
+Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
 from __future__ import annotations

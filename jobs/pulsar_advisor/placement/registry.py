@@ -47,7 +47,7 @@ PLACEMENTS: Final = (
         "pulsar_advisor.placement.avg_shedder",
         "The broker that AvgShedder had in mind when it chose the bundle.",
         ("modular",),
-        "3.3",
+        "3.0",
     ),
     Strategy(
         "SimpleLoadManagerImpl",

@@ -8,24 +8,25 @@ number with itself. A pair whose scores are `loadBalancerAvgShedderLowThreshold`
 `minUnloadMessageThroughput`), moves: the largest bundles that still fit. The idler broker is kept in mind as
 destination; that counts only when `AvgShedder` is the placement strategy too.
 
-Releases: shedding is alike from 3.2 on; what is kept in mind changed in 5.0.1 (see `model.avg_destinations`).
-Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 4.0.8 to 5.0.1.
+Releases: up to 3.3 scores less than a point apart count as equal; what is kept in mind changed in 5.0.1 (see
+`model.avg_destinations`). Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cmp_to_key
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
-from pulsar_advisor.model.cluster_state import NOBODY, Floats
+from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.java_maps import hash_map_order
-from pulsar_advisor.model.java_numbers import total_order
+from pulsar_advisor.model.java_numbers import to_int, total_order
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
@@ -45,6 +46,8 @@ SETTING_KEYS: Final = (
 
 observe: Final = load_data
 """How the input of `decide` is made from a cluster state."""
+
+_EXACT_ORDER: Final = (4, 0, 0)
 
 BROKER_OUTCOMES: Final = (
     Outcome(
@@ -93,7 +96,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     low_threshold = settings.load_balancer_avg_shedder_low_threshold
     scores = weighted_maximum(load.brokers.usage, load.brokers.limit, settings) * 100
     by_hash = order[hash_map_order(load.brokers.hashes[order])]
-    ascending = by_hash[np.argsort(total_order(scores[by_hash]), kind="stable")].tolist()
+    ascending = _ascending(by_hash, scores, settings)
     paired = list(zip(ascending[: (len(ascending) + 1) // 2], ascending[::-1], strict=False))
 
     hits_high, hits_low = dict(memory.hits_high), dict(memory.hits_low)
@@ -147,6 +150,17 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         figures={"scores": {ids[row]: float(scores[row]) for row in order.tolist()}},
     )
     return decision, Memory(hits_high, hits_low, AvgDestinations(pending))
+
+
+def _ascending(brokers: Indices, scores: Floats, settings: LoadBalancerSettings) -> list[int]:
+    """Brokers by score. Whole points, as up to 3.3, make no order: the outcome hangs on that of the input."""
+    if settings.behaviour >= _EXACT_ORDER:
+        return list(brokers[np.argsort(total_order(scores[brokers]), kind="stable")].tolist())
+
+    def whole_points_apart(one: int, other: int) -> int:
+        return to_int(float(scores[one] - scores[other]))
+
+    return sorted(brokers.tolist(), key=cmp_to_key(whole_points_apart))
 
 
 def _count_hits(

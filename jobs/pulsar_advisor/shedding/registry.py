@@ -40,7 +40,7 @@ SHEDDERS: Final = (
         "pulsar_advisor.shedding.avg_shedder",
         "Pairs the busiest with the idlest brokers and moves part of what lies between them.",
         ("modular",),
-        "3.3",
+        "3.0",
     ),
     Strategy(
         "TransferShedder",

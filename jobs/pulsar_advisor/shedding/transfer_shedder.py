@@ -8,7 +8,7 @@ bundles, lightest first, until half the gap in load, as a share of the source's 
 would exceed it goes only in exchange for bundles of the destination. Traffic gained in exchanges counts in debug mode
 only.
 
-Releases: up to 3.2 "far under" by throughput means below 1 byte/s; bundles without throughput are passed over from 4.0.
+Releases: bundles without throughput are passed over from 4.0 on, excluded namespaces from 4.2 on.
 Source: `org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder`, 3.0.7 to 5.0.1.
 """
 
@@ -50,7 +50,6 @@ observe: Final = extensible_load
 GREATEST_UNDERLOAD_FACTOR: Final = 0.5
 SWAP_GAIN: Final = 0.75
 """A swap must bring the source below this share of its throughput."""
-_UNDERLOAD_BY_THROUGHPUT: Final = (3, 3, 0)
 _IDLE_PASSED_OVER: Final = (4, 0, 0)
 
 BROKER_OUTCOMES: Final = (
@@ -248,12 +247,8 @@ def _reason(
     if spread.deviation > target:
         return "Overloaded"
     factor = min(GREATEST_UNDERLOAD_FACTOR, max(0.0, target / 2))
-    least = load.throughput_ema_bytes_per_s[idlest]
-    if settings.behaviour >= _UNDERLOAD_BY_THROUGHPUT:
-        without_traffic = least < load.throughput_ema_bytes_per_s[busiest] * factor
-    else:
-        without_traffic = least < 1
-    if load.load[idlest] < spread.mean * factor or without_traffic:
+    throughput = load.throughput_ema_bytes_per_s
+    if load.load[idlest] < spread.mean * factor or throughput[idlest] < throughput[busiest] * factor:
         return "Underloaded"
     highest = load.load[busiest]
     overload = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0

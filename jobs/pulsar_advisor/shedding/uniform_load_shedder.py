@@ -6,8 +6,8 @@ What Pulsar does: with the greatest and the least of all brokers, message rates 
 gives up `maxUnloadPercentage` of the gap, by rate if the rates differ too much, else by throughput: the largest bundles
 that still fit, each lowering what is left, at most `maxUnloadBundleNumPerShedding`. The budget is a 32-bit integer.
 
-Releases: up to 3.1 both dimensions share one busiest and one idlest broker, and either budget suffices. A bundle may
-exceed the budget by 1000: up to 3.1 in the message dimension, from 3.2 to 4.0 in both, from 4.1 on not at all.
+Releases: in 2.11 both dimensions share one busiest and one idlest broker, and either budget suffices. A bundle may
+exceed the budget by 1000: in 2.11 in the message dimension, from 3.0.7 to 4.0 in both, from 4.1 on not at all.
 Source: `org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder`, 2.11.0 to 5.0.1.
 """
 
@@ -44,7 +44,7 @@ NO_CAP: Final = -1
 NO_MINIMUM: Final = 2147483647.0
 """Where the search for the least value starts; brokers that all lie above it get it as a false minimum."""
 ALMOST_ZERO: Final = 1e-6
-_SEPARATE_DIMENSIONS: Final = (3, 2, 0)
+_SEPARATE_DIMENSIONS: Final = (3, 0, 7)
 _NO_SLACK: Final = (4, 1, 0)
 
 BROKER_OUTCOMES: Final = (
@@ -179,7 +179,7 @@ def _extremes(load: LoadData, value: Floats) -> _Extremes:
 
 
 def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> tuple[_Extremes, _Extremes]:
-    """Up to 3.1: one broker stands for both dimensions, and either one being greater (or less) moves both."""
+    """In 2.11: one broker stands for both dimensions, and either one being greater (or less) moves both."""
     busiest, most_rate, most_bytes, least_rate, least_bytes = NOBODY, -1.0, -1.0, NO_MINIMUM, NO_MINIMUM
     for row in load.brokers.order.tolist():
         rate, throughput = float(rates[row]), float(throughputs[row])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pulsar_advisor.shedding.avg_shedder import Memory, decide
 from unit.shedding.leader import broker, broker_codes, bundle, bundle_codes, settings, unloads, view
 
@@ -59,3 +61,10 @@ def test_the_idler_broker_is_kept_in_mind_as_destination() -> None:
     of = settings(loadBalancerAvgShedderHitCountHighThreshold=1, **HALF)
     _, memory = decide(pair_of(90, 20), of, Memory())
     assert list(memory.destinations.by_key.values()) == [("busy", "calm")]
+
+
+@pytest.mark.parametrize(("release", "hits"), [("3.3.6", {"a": 1, "c": 1}), ("4.0.8", {"b": 1, "c": 1})])
+def test_up_to_3_3_scores_less_than_a_point_apart_are_equal(release: str, hits: dict[str, int]) -> None:
+    load = view({"a": broker(20.5, []), "b": broker(20, []), "c": broker(60, [])}, {})
+    _, memory = decide(load, settings(release), Memory())
+    assert memory.hits_low == hits
