@@ -1,0 +1,109 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.Method;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.pulsar.broker.ServiceConfiguration;
+import org.apache.pulsar.policies.data.loadbalancer.BundleData;
+import org.apache.pulsar.policies.data.loadbalancer.LocalBrokerData;
+import org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats;
+import org.apache.pulsar.policies.data.loadbalancer.TimeAverageBrokerData;
+import org.apache.pulsar.policies.data.loadbalancer.TimeAverageMessageData;
+
+/** Cases of the load records and of Java's map order. */
+final class RecordCases {
+    static final Map<String, ReplayCases.Replay> REPLAYS = Map.of(
+            "LocalBrokerData", RecordCases::localBrokerData,
+            "TimeAverageMessageData", RecordCases::timeAverageMessageData,
+            "TimeAverageBrokerData.reset", RecordCases::timeAverageBrokerData,
+            "NamespaceBundleStats.compare", RecordCases::compareStats,
+            "order", RecordCases::mapOrder);
+
+    private RecordCases() {
+    }
+
+    private static List<JsonNode> localBrokerData(ObjectNode theCase) throws Exception {
+        LocalBrokerData data = ModularCases.localBrokerData(theCase.at("/brokers/b"));
+        ObjectNode answer = Json.object();
+        answer.put("maxResourceUsage", data.getMaxResourceUsage());
+        answer.put("weighted", weighted(data, Json.configuration(theCase.path("config"))));
+        answer.put("print", data.printResourceUsage());
+        return List.of(answer);
+    }
+
+    /** The weighted maximum; up to 2.11 the heap counts too. */
+    private static double weighted(LocalBrokerData data, ServiceConfiguration conf) throws ReflectiveOperationException {
+        double cpu = conf.getLoadBalancerCPUResourceWeight();
+        double direct = conf.getLoadBalancerDirectMemoryResourceWeight();
+        double in = weight(conf, "In");
+        double out = weight(conf, "Out");
+        for (Method method : LocalBrokerData.class.getMethods()) {
+            if (method.getName().equals("getMaxResourceUsageWithWeight")) {
+                return (double) (method.getParameterCount() == 4
+                        ? method.invoke(data, cpu, direct, in, out)
+                        : method.invoke(data, cpu, conf.getLoadBalancerMemoryResourceWeight(), direct, in, out));
+            }
+        }
+        throw new NoSuchMethodException("getMaxResourceUsageWithWeight");
+    }
+
+    private static double weight(ServiceConfiguration conf, String direction) throws ReflectiveOperationException {
+        try {
+            return (double) ServiceConfiguration.class
+                    .getMethod("getLoadBalancerBandwidth" + direction + "ResourceWeight").invoke(conf);
+        } catch (NoSuchMethodException onlyMisspelt) {
+            return (double) ServiceConfiguration.class
+                    .getMethod("getLoadBalancerBandwith" + direction + "ResourceWeight").invoke(conf);
+        }
+    }
+
+    private static List<JsonNode> timeAverageMessageData(ObjectNode theCase) {
+        TimeAverageMessageData data = new TimeAverageMessageData(theCase.get("maxSamples").asInt());
+        ObjectNode answer = Json.object();
+        ArrayNode rows = answer.putArray("averages");
+        for (JsonNode sample : theCase.get("samples")) {
+            data.update(Json.number(sample.get(0)), Json.number(sample.get(1)), Json.number(sample.get(2)),
+                    Json.number(sample.get(3)));
+            rows.addArray().add(data.getMsgThroughputIn()).add(data.getMsgThroughputOut()).add(data.getMsgRateIn())
+                    .add(data.getMsgRateOut()).add(data.getNumSamples());
+        }
+        return List.of(answer);
+    }
+
+    private static List<JsonNode> timeAverageBrokerData(ObjectNode theCase) {
+        Map<String, BundleData> bundles = new HashMap<>();
+        Json.entries(theCase.path("bundleData")).forEach((name, record) ->
+                bundles.put(name, ModularCases.bundleData(record)));
+        TimeAverageBrokerData data = new TimeAverageBrokerData();
+        data.reset(new HashSet<>(Json.texts(theCase.get("ownedBundles"))), bundles,
+                ModularCases.stats(theCase.path("defaultStats")));
+        return List.of(Json.MAPPER.<ObjectNode>valueToTree(data));
+    }
+
+    private static List<JsonNode> compareStats(ObjectNode theCase) {
+        NamespaceBundleStats one = ModularCases.stats(theCase.get("a"));
+        NamespaceBundleStats other = ModularCases.stats(theCase.get("b"));
+        return List.of(Json.object()
+                .put("compareTo", one.compareTo(other))
+                .put("byMsgRate", one.compareByMsgRate(other))
+                .put("byTopicConnections", one.compareByTopicConnections(other))
+                .put("byCacheSize", one.compareByCacheSize(other))
+                .put("byBandwidthIn", one.compareByBandwidthIn(other))
+                .put("byBandwidthOut", one.compareByBandwidthOut(other)));
+    }
+
+    private static List<JsonNode> mapOrder(ObjectNode theCase) {
+        Map<String, Boolean> concurrent = new ConcurrentHashMap<>();
+        Json.texts(theCase.get("keys")).forEach(key -> concurrent.put(key, true));
+        Map<String, Boolean> plain = new HashMap<>();
+        concurrent.forEach(plain::put);
+        ObjectNode answer = Json.object();
+        answer.set("chm", Json.list(concurrent.keySet()));
+        answer.set("hm", Json.list(plain.keySet()));
+        return List.of(answer);
+    }
+}

@@ -1,0 +1,156 @@
+"""Asks the real Java classes of a Pulsar release: compiles java/*.java against its jars and talks to one JVM."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from harness import artifacts
+from harness.errors import LiveClusterUnavailable
+
+RELEASES = ("2.11.0", "3.0.7", "4.0.8", "4.2.4", "5.0.0-M1")
+"""Releases whose classes run here, oldest first. 5.0.1 doesn't resolve: its behaviour was read, not executed."""
+
+SOURCES = Path(__file__).with_name("java")
+EXTENSIBLE_SOURCE = "ExtensibleCases.java"
+WITHOUT_EXTENSIBLE_MANAGER = "2.11.0"
+MOCKITO = "5.14.2"
+JACKSON_ANNOTATIONS = "2.21"
+MAVEN_LIMIT_S = 600
+COMPILER_LIMIT_S = 120
+JVM_OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dlog4j2.level=OFF")
+
+Json = Mapping[str, Any]
+
+
+class JavaClasses:
+    """One JVM with the classes of one release; answers one case at a time, in the order they are asked."""
+
+    def __init__(self, process: subprocess.Popen[str], errors: IO[str], release: str) -> None:
+        self._process = process
+        self._errors = errors
+        self.release = release
+
+    def ask(self, case: Json) -> dict[str, Any]:
+        """What Java says to a case in the vector format: `answers` (one per step), `error`, or `absent`."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            self._errors.seek(0)
+            tail = "\n".join(self._errors.read().splitlines()[-15:])
+            raise RuntimeError(f"The JVM with Pulsar {self.release} ended at case {case.get('id')}:\n{tail}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+@contextmanager
+def java_classes(release: str) -> Iterator[JavaClasses]:
+    """A JVM with the real classes of this release, stopped at the end.
+
+    Raises:
+        LiveClusterUnavailable: Java, Maven, or the artifacts can't be had.
+    """
+    class_path = _class_path(release)
+    options = [*JVM_OPTIONS, "-cp", f"{_compiled(release, class_path)}:{class_path}"]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        subprocess.Popen(
+            ["java", *options, "ReplayCases"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            env={name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"},
+        ) as process,
+    ):
+        try:
+            yield JavaClasses(process, errors, release)
+        finally:
+            process.kill()
+
+
+def _class_path(release: str) -> str:
+    """Mockito first: a release may bring an older Byte Buddy than it needs."""
+    return f"{_mockito()}/*:{_broker_jars(release)}"
+
+
+def _broker_jars(release: str) -> str:
+    if release in artifacts.RELEASES:
+        return artifacts.class_path(release)
+    # 5.0.0-M1 alone resolves to annotations that are older than its Jackson.
+    annotations = (
+        "<dependency><groupId>com.fasterxml.jackson.core</groupId><artifactId>jackson-annotations</artifactId>"
+        f"<version>{JACKSON_ANNOTATIONS}</version></dependency>"
+    )
+    managed = "<dependencyManagement><dependencies>"
+    model = artifacts.project_model(release).replace(managed, managed + annotations)
+    return f"{_copied(f'{release}-classes', model)}/*"
+
+
+def _mockito() -> Path:
+    dependency = f"<groupId>org.mockito</groupId><artifactId>mockito-core</artifactId><version>{MOCKITO}</version>"
+    return _copied(
+        f"mockito-{MOCKITO}",
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>parity</groupId><artifactId>mockito-class-path</artifactId><version>1</version>"
+        f"<packaging>pom</packaging><dependencies><dependency>{dependency}</dependency></dependencies></project>",
+    )
+
+
+def _copied(name: str, project_model: str) -> Path:
+    """The folder with the runtime dependencies of a project, resolved now if it isn't cached yet."""
+    folder = artifacts.cache_directory() / "jars" / name
+    if folder.is_dir():
+        return folder
+    for tool in ("java", "javac", "mvn"):
+        if shutil.which(tool) is None:
+            raise LiveClusterUnavailable(f"{tool!r} isn't on PATH; install a JDK 17 and Maven, then try again.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as work:
+        pom, complete = Path(work, "pom.xml"), Path(work, "jars")
+        pom.write_text(project_model, encoding="utf-8")
+        command = ["mvn", "-q", "-B", "-U", "-f", str(pom), "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={complete}"]
+        maven = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_LIMIT_S, check=False)
+        if maven.returncode != 0:
+            reason = "\n".join((maven.stdout + maven.stderr).splitlines()[:15])
+            raise LiveClusterUnavailable(f"Maven can't resolve {name}; is the artifact repository reachable?\n{reason}")
+        _publish(complete, folder)
+    return folder
+
+
+def _publish(complete: Path, folder: Path) -> None:
+    """Give a finished folder its name, unless another process was faster with the same content."""
+    try:
+        complete.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
+def _compiled(release: str, class_path: str) -> Path:
+    """The folder with our classes for this release, compiled again when a source changes."""
+    sources = sorted(SOURCES.glob("*.java"))
+    if release == WITHOUT_EXTENSIBLE_MANAGER:
+        sources = [source for source in sources if source.name != EXTENSIBLE_SOURCE]
+    content = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    folder = artifacts.cache_directory() / "parity" / f"{release}-{content}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{release}-") as work:
+        classes = Path(work, "classes")
+        command = ["javac", "-nowarn", "-proc:none", "-encoding", "UTF-8", "-d", str(classes), "-cp", class_path]
+        subprocess.run([*command, *map(str, sources)], check=True, timeout=COMPILER_LIMIT_S, stderr=subprocess.DEVNULL)
+        _publish(classes, folder)
+    return folder
