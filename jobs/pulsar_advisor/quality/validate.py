@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -102,38 +103,46 @@ def _run(frame: DataFrame, table: str, suite: Mapping[str, Any], parameters: Map
             expectation_parameters=dict(parameters),
         )
         # Results don't come in the order of the suite.
-        return {one.expectation_config.meta["code"]: one.to_json_dict() for one in result.results}
+        return {
+            one.expectation_config.meta["code"]: {
+                "type": one.expectation_config.type,
+                "success": one.success,
+                "result": one.result,
+                "exception_info": one.exception_info,
+            }
+            for one in result.results
+        }
 
     mine = [check for check in checks() if check.table == table]
     judged = outcomes((check.code for check in mine), {"result_format": "BASIC", "partial_unexpected_count": 0})
-    failed = [
-        check.code
+    failed = [code for code, outcome in judged.items() if _error(outcome) is None and _failed_rows(outcome)]
+    detailed = outcomes(
+        (code for code in failed if _failed_rows(judged[code]) <= _CONFINABLE_ROWS),
+        {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])},
+    )
+    return [
+        _result(check, judged[check.code], _failing_rows(detailed[check.code]) if check.code in detailed else [])
         for check in mine
-        if not judged[check.code]["success"]
-        and _error(judged[check.code]) is None
-        and _failed_rows(judged[check.code]) <= _CONFINABLE_ROWS
     ]
-    detailed = outcomes(failed, {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])})
-    return [_result(check, judged[check.code], detailed.get(check.code)) for check in mine]
 
 
-def _result(check: Check, judged: Mapping[str, Any], detailed: Mapping[str, Any] | None) -> dict[str, Any]:
-    error = _error(judged)
-    failed_rows = 0 if judged["success"] or error else _failed_rows(judged)
-    rows = _rows(detailed) if detailed else []
-    everywhere = failed_rows > _CONFINABLE_ROWS
-    excludes = check.severity == "warning" and check.scope != "cluster" and not judged["success"]
+def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    error = _error(outcome)
+    failed_rows = 0 if error else _failed_rows(outcome)
+    excludes = check.severity == "warning" and check.scope != "cluster" and failed_rows > 0
+    # Rows that can't all be named can't be taken out of the running.
+    unconfined = excludes and len(rows) != failed_rows
     return {
         "check": check.name,
-        "severity": "critical" if error or (everywhere and excludes) else check.severity,
+        "severity": "critical" if error or unconfined else check.severity,
         "scope": check.scope,
-        "success": bool(judged["success"]),
+        "success": bool(outcome["success"]),
         "title": check.title,
         "reason": check.reason,
         "action": check.action,
         "failed_rows": failed_rows,
-        "examples": rows[:_EXAMPLES],
-        "excluded": sorted({row[check.scope] for row in rows if row.get(check.scope)}) if excludes else [],
+        "examples": [_as_json(row) for row in rows[:_EXAMPLES]],
+        "excluded": sorted({row[check.scope] for row in rows}) if excludes else [],
         "error": error,
     }
 
@@ -149,13 +158,24 @@ def _error(outcome: Mapping[str, Any]) -> str | None:
 def _failed_rows(outcome: Mapping[str, Any]) -> int:
     """Failing rows of a row-wise expectation or of a query; one for a statement about the table as a whole."""
     result = outcome["result"]
+    if outcome["success"]:
+        return 0
     if "unexpected_count" in result:
         return int(result["unexpected_count"])
-    is_query = outcome["expectation_config"]["type"] == "unexpected_rows_expectation"
+    is_query = outcome["type"] == "unexpected_rows_expectation"
     return int(result["observed_value"]) if is_query else 1
 
 
-def _rows(outcome: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+def _failing_rows(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every failing row: the columns that name it, and the value."""
     result = outcome["result"]
     rows = result.get("unexpected_index_list") or result.get("details", {}).get("unexpected_rows") or []
     return sorted((dict(row) for row in rows), key=str)
+
+
+def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with numbers that JSON doesn't have as text."""
+    return {
+        column: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for column, value in row.items()
+    }

@@ -1,0 +1,192 @@
+"""The suites on real tables: a clean cluster raises nothing, a damaged one exactly what is wrong with it."""
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.quality import validate as validate_module
+from pulsar_advisor.quality.checks import checks
+from pulsar_advisor.quality.facts import facts
+from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.storage import RESULT, Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.state import cluster_state
+from snapshots import RawSnapshot, skewed_modular_cluster
+
+pytestmark = pytest.mark.spark
+
+REAL_SNAPSHOT = Path(__file__).parent / "data" / "modular-4.0.8.tar"
+
+FIRST, SECOND, THIRD = (f"broker-{number}.pulsar.test:8080" for number in (1, 2, 3))
+Result = dict[str, Any]
+
+
+def judged(spark: SparkSession, folder: Path, raw: RawSnapshot) -> tuple[Root, str, Result]:
+    root = Root(str(folder), "test")
+    snapshot = raw.write(root)
+    normalize(spark, root, snapshot)
+    return root, snapshot, validate(spark, root, snapshot)
+
+
+def failing(result: Result) -> dict[str, Result]:
+    return {one["check"]: one for one in result["results"] if not one["success"]}
+
+
+def test_a_clean_cluster_raises_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    _, _, result = judged(spark, tmp_path, skewed_modular_cluster())
+    assert failing(result) == {}
+    assert result["success"]
+    assert [one["check"] for one in result["results"]] == [check.name for check in checks()]
+
+
+def test_a_capture_of_real_brokers_raises_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    root, snapshot = Root(str(tmp_path), "sample"), "20261121T110437Z"
+    with tarfile.open(REAL_SNAPSHOT) as archive:
+        archive.extractall(Path(str(root.folder("raw", snapshot))), filter="data")
+    normalize(spark, root, snapshot)
+    assert failing(validate(spark, root, snapshot)) == {}
+
+
+MOVED = "shop/orders/0x00000000_0x20000000"
+CLAIMED_TWICE = "shop/orders/0x20000000_0x40000000"
+OWNED_BY_THE_DEAD = "shop/orders/0x40000000_0x60000000"
+NEGATIVE = "shop/orders/0x60000000_0x80000000"
+
+
+@pytest.fixture(scope="module")
+def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, str, Result]:
+    """Every corruption in a place of its own, so that each finding has one cause."""
+    raw = skewed_modular_cluster()
+    lines = raw.lines
+    for line in lines["owned_bundles"]:
+        in_the_end = line["pass"] == "end"
+        if line["bundle"] == OWNED_BY_THE_DEAD and in_the_end:
+            line["broker"] = "broker-9.pulsar.test:8080"
+        if line["bundle"] == MOVED and in_the_end:
+            line["broker"] = SECOND
+    raw.head["moved_bundles"] = [MOVED]
+    claim = next(
+        line for line in lines["owned_bundles"] if line["bundle"] == CLAIMED_TWICE and line["source"] == "rest"
+    )
+    lines["owned_bundles"].append({**claim, "pass": "end", "broker": SECOND})
+    raw.broker_report(FIRST)["lastStats"][NEGATIVE]["msgRateIn"] = -5.0
+    raw.broker_report(SECOND)["lastUpdate"] -= 40 * 60_000
+    raw.broker_report(THIRD)["cpu"]["usage"] = "NaN"
+    for surface in ("namespaces", "local_policies"):
+        for line in lines[surface]:
+            if line["namespace"] == "public/default":
+                line["document"]["bundles"]["boundaries"].pop()
+    text = b"".join(json.dumps(line).encode() + b"\n" for line in lines["topic_stats/2"])
+    raw.raw_text["topic_stats/2"] = text[:-40]
+    lines["settings"][1]["values"] = {**lines["settings"][1]["values"], "loadBalancerSheddingEnabled": "false"}
+    raw.head["missing"] = [{"surface": "failure_domains", "broker": None, "reason": "401 from the admin API"}]
+    return judged(spark, tmp_path_factory.mktemp("damaged"), raw)
+
+
+def test_each_corruption_is_found_by_its_check_and_nothing_else_fails(damaged: tuple[Root, str, Result]) -> None:
+    _, _, result = damaged
+    excluded = {name: one["excluded"] for name, one in failing(result).items()}
+    assert excluded == {
+        "brokers.report_age": [SECOND],
+        "brokers.cpu_usage": [THIRD],
+        "brokers.cpu_percent": [THIRD],
+        "bundles.ring_to_above": ["public/default"],
+        "bundles.owner_is_active": [OWNED_BY_THE_DEAD],
+        "bundles.one_owner": [CLAIMED_TWICE],
+        "bundles.stayed": [MOVED],
+        "bundles.figures_are_the_owners": [MOVED, OWNED_BY_THE_DEAD],
+        "bundles.msg_rate_in": [NEGATIVE],
+        "namespaces.boundaries_counted": ["public/default"],
+        "problems.optional_surfaces": [],
+        "problems.brokers_lines": [THIRD],
+        "settings.brokers_agree": [],
+    }
+
+
+def test_findings_that_can_be_confined_do_not_stop_the_line(damaged: tuple[Root, str, Result]) -> None:
+    root, snapshot, result = damaged
+    assert result["success"]
+    state = cluster_state(root, snapshot)
+    assert state.brokers.complete.tolist() == [True, False, False]
+    unusable = {state.bundle_name(row) for row in range(len(state.bundles)) if not state.bundles.usable[row]}
+    assert {MOVED, CLAIMED_TWICE, OWNED_BY_THE_DEAD, NEGATIVE} < unusable
+    assert {bundle.rpartition("/")[0] for bundle in unusable} == {"shop/orders", "public/default"}
+
+
+def test_examples_name_the_row_and_the_value(damaged: tuple[Root, str, Result]) -> None:
+    found = failing(damaged[2])
+    assert found["bundles.msg_rate_in"]["failed_rows"] == 1
+    assert found["bundles.msg_rate_in"]["examples"] == [
+        {"namespace": "shop/orders", "bundle": NEGATIVE, "msg_rate_in_per_s": -5.0}
+    ]
+    assert found["settings.brokers_agree"]["examples"] == [
+        {"key": "loadBalancerSheddingEnabled", "values": 2, "one": "false", "another": "true"}
+    ]
+
+
+def test_the_result_is_json_with_finite_numbers_only(damaged: tuple[Root, str, Result]) -> None:
+    root, snapshot, result = damaged
+    written = json.loads((root.folder("validation", snapshot) / RESULT).read_text())
+    assert written == json.loads(json.dumps(result, allow_nan=False))
+
+
+def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path) -> None:
+    raw = skewed_modular_cluster()
+    extensible = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+    raw.broker_report(FIRST)["loadManagerClassName"] = extensible
+    _, _, result = judged(spark, tmp_path, raw)
+    assert set(failing(result)) == {"brokers.load_manager_agrees"}
+    assert not result["success"]
+
+
+def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
+    spark: SparkSession, damaged: tuple[Root, str, Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, snapshot, _ = damaged
+
+    def without_a_column(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame]:
+        frames = facts(spark, root, snapshot)
+        return {**frames, "namespaces": frames["namespaces"].drop("undeclared_ranges")}
+
+    monkeypatch.setattr(validate_module, "facts", without_a_column)
+    kept = root.folder("validation", snapshot) / RESULT
+    before = kept.read_bytes()
+    kept.unlink()
+    try:
+        result = validate(spark, root, snapshot)
+    finally:
+        kept.write_bytes(before)
+    (unknown,) = (one for one in result["results"] if one["error"])
+    assert (unknown["check"], unknown["severity"], unknown["success"]) == (
+        "namespaces.boundaries_counted",
+        "critical",
+        False,
+    )
+    assert "undeclared_ranges" in unknown["error"]
+    assert not result["success"]
+
+
+def test_a_second_run_leaves_the_result_as_it_is(spark: SparkSession, damaged: tuple[Root, str, Result]) -> None:
+    root, snapshot, result = damaged
+    assert validate(spark, root, snapshot) == json.loads(json.dumps(result))
+
+
+def test_a_result_of_other_suites_is_not_replaced(
+    spark: SparkSession, damaged: tuple[Root, str, Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, snapshot, _ = damaged
+    monkeypatch.setattr(validate_module, "suites_sha256", lambda: "0" * 64)
+    with pytest.raises(StorageError, match="with other checks"):
+        validate(spark, root, snapshot)
+
+
+def test_tables_come_first(spark: SparkSession, tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "test")
+    snapshot = skewed_modular_cluster().write(root)
+    with pytest.raises(UsageError, match="run `normalize` first"):
+        validate(spark, root, snapshot)

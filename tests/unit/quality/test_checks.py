@@ -1,0 +1,51 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.quality.checks import TABLES, Check, checks, suites, suites_sha256
+from pulsar_advisor.quality.document import checks_page
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+def test_every_suite_in_the_folder_is_run() -> None:
+    assert {path.stem for path in (REPOSITORY / "expectations").glob("*.json")} == set(TABLES)
+
+
+def test_names_are_unique() -> None:
+    names = [check.name for check in checks()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("check", checks(), ids=lambda check: check.name)
+def test_a_check_tells_an_operator_what_holds_why_it_matters_and_what_to_do(check: Check) -> None:
+    assert check.severity in ("critical", "warning", "info")
+    assert check.scope in ("cluster", "broker", "namespace", "bundle")
+    assert all(text.endswith(".") for text in (check.title, check.reason, check.action))
+
+
+def test_what_can_be_confined_never_stops_the_line() -> None:
+    assert {check.scope for check in checks() if check.severity == "critical"} == {"cluster"}
+
+
+def test_queries_double_the_braces_they_mean() -> None:
+    # Great Expectations sends a query through str.format: an undoubled brace makes the check fail with an error inside.
+    for suite in suites().values():
+        for expectation in suite["expectations"]:
+            query = expectation["kwargs"].get("unexpected_rows_query", "{batch}")
+            assert query.format(batch="rows").count("{") == query.count("{{")
+
+
+def test_suites_are_formatted_as_they_are_reviewed() -> None:
+    for path in (REPOSITORY / "expectations").glob("*.json"):
+        text = path.read_text()
+        assert text == json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n", path.name
+
+
+def test_the_digest_of_the_suites_is_a_sha256() -> None:
+    assert len(suites_sha256()) == 64
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert (REPOSITORY / "docs" / "checks.md").read_text() == checks_page(), "python -m pulsar_advisor.quality.document"

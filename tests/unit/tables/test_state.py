@@ -1,0 +1,211 @@
+"""Tables written without Spark, a row in a few words, and the state made of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pulsar_advisor.model.bundle_range import topic_hash
+from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+from pulsar_advisor.tables.schemas import TABLES
+from pulsar_advisor.tables.state import cluster_state, settings_inputs
+
+SNAPSHOT = "20261121T083000Z"
+ARROW_TYPES = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "array<string>": pa.list_(pa.string()),
+    "array<bigint>": pa.list_(pa.int64()),
+}
+Row = Mapping[str, Any]
+
+
+def broker(name: str, **more: Any) -> Row:
+    return {"view": "fresh", "broker": name, "is_leader": False, "available": True, "complete": True} | more
+
+
+def bundle(namespace: str, lower: int, upper: int, owner: str | None = None, **more: Any) -> Row:
+    return {
+        "view": "fresh",
+        "bundle": f"{namespace}/0x{lower:08x}_0x{upper:08x}",
+        "namespace": namespace,
+        "lower": lower,
+        "upper": upper,
+        "owner": owner,
+        "in_boundaries": True,
+        "reported": True,
+        "listed": True,
+        "averages_origin": "one_sample",
+    } | more
+
+
+def topic(name: str, lower: int | None, **more: Any) -> Row:
+    namespace = name.partition("://")[2].rpartition("/")[0]
+    return {"topic": name, "namespace": namespace, "lower": lower, "hash": topic_hash(name), "loaded": True} | more
+
+
+def written(folder: Path, manifest: Row | None = None, **rows: Sequence[Row]) -> Root:
+    """A root with one normalized snapshot; tables that aren't named have no rows."""
+    root = Root(str(folder), "test")
+    for table in TABLES:
+        schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])
+        path = Path(str(root.folder(f"tables/{table.name}", SNAPSHOT))) / "part-0.parquet"
+        path.parent.mkdir(parents=True)
+        lines = [{name: row.get(name) for name in schema.names} for row in rows.get(table.name, ())]
+        pq.write_table(pa.Table.from_pylist(lines, schema), path)
+    write_json(root.folder("tables/result", SNAPSHOT) / RESULT, {"schema": "pulsar-advisor/tables-result/1"})
+    head = {
+        "schema": "pulsar-advisor/raw-snapshot/1",
+        "identity": {"cluster_name": "pulsar-test", "broker_ids": []},
+        "started_at_ms": 1_795_249_800_000,
+        "pulsar_version": "4.0.8",
+        "load_manager": "modular",
+        "leader": "b:8080",
+        "files": [{"surface": "topic_names"}, {"surface": "partitioned_topics"}],
+        "missing": [],
+        "failures": [],
+    }
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, head | dict(manifest or {}))
+    return root
+
+
+def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> None:
+    root = written(
+        tmp_path,
+        brokers=[broker("b:8080", is_leader=True), broker("a:8080")],
+        namespaces=[{"namespace": "t/two", "deleted": False}, {"namespace": "t/one", "deleted": False}],
+        bundles=[
+            bundle("t/two", 0, 0xFFFFFFFF, "a:8080"),
+            bundle("t/one", 8, 0xFFFFFFFF),
+            bundle("t/one", 0, 8, "b:8080"),
+        ],
+    )
+    state = cluster_state(root, SNAPSHOT)
+    assert state.brokers.ids == ("a:8080", "b:8080")
+    assert state.leader == 1
+    assert [state.bundle_name(row) for row in range(3)] == [
+        "t/one/0x00000000_0x00000008",
+        "t/one/0x00000008_0xffffffff",
+        "t/two/0x00000000_0xffffffff",
+    ]
+    assert state.bundles.owner.tolist() == [1, NOBODY, 0]
+
+
+def test_an_owner_that_is_no_broker_of_the_snapshot_is_nobody(tmp_path: Path) -> None:
+    root = written(tmp_path, brokers=[broker("a:8080")], bundles=[bundle("t/n", 0, 8, "dead:8080")])
+    assert cluster_state(root, SNAPSHOT).bundles.owner.tolist() == [NOBODY]
+
+
+def test_what_nobody_reported_counts_as_zero_and_a_nan_stays_one(tmp_path: Path) -> None:
+    root = written(tmp_path, brokers=[broker("a:8080", cpu_usage=float("nan"))], bundles=[bundle("t/n", 0, 8)])
+    state = cluster_state(root, SNAPSHOT)
+    assert np.isnan(state.brokers.usage[0, 0])
+    assert state.brokers.limit[0].tolist() == [0.0] * 5
+    assert state.bundles.traffic[0].tolist() == [0.0] * 4
+
+
+def test_a_topic_belongs_to_a_range_of_the_boundaries_only(tmp_path: Path) -> None:
+    root = written(
+        tmp_path,
+        brokers=[broker("a:8080")],
+        bundles=[
+            bundle("t/n", 0, 0xFFFFFFFF, in_boundaries=False),
+            bundle("t/n", 0, 0x80000000),
+            bundle("t/n", 0x80000000, 0xFFFFFFFF),
+        ],
+        topics=[
+            topic("persistent://t/n/upper", 0x80000000),
+            topic("persistent://t/n/lower", 0),
+            topic("persistent://t/x/lost", None),
+        ],
+    )
+    state = cluster_state(root, SNAPSHOT)
+    ranges = {
+        name: None if bundle == NOBODY else state.bundle_range(int(bundle))
+        for name, bundle in zip(state.topics.names, state.topics.bundle, strict=True)
+    }
+    assert ranges == {
+        "persistent://t/n/lower": "0x00000000_0x80000000",
+        "persistent://t/n/upper": "0x80000000_0xffffffff",
+        "persistent://t/x/lost": None,
+    }
+
+
+def test_a_cluster_without_bundles_or_topics_is_a_state_too(tmp_path: Path) -> None:
+    state = cluster_state(
+        written(tmp_path, brokers=[broker("a:8080")], topics=[topic("persistent://t/n/x", 0)]), SNAPSHOT
+    )
+    assert len(state.bundles) == 0
+    assert state.topics.bundle.tolist() == [NOBODY]
+
+
+def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:
+    root = written(
+        tmp_path,
+        brokers=[broker("a:8080"), broker("b:8080")],
+        bundles=[bundle("t/bad", 0, 8), bundle("t/good", 0, 8), bundle("t/good", 8, 16)],
+    )
+    results = [
+        {"scope": "broker", "excluded": ["b:8080"]},
+        {"scope": "namespace", "excluded": ["t/bad"]},
+        {"scope": "bundle", "excluded": ["t/good/0x00000008_0x00000010"]},
+        {"scope": "cluster", "excluded": []},
+    ]
+    write_json(
+        root.folder("validation", SNAPSHOT) / RESULT,
+        {"schema": "pulsar-advisor/validation-result/1", "results": results},
+    )
+    state = cluster_state(root, SNAPSHOT)
+    assert state.brokers.complete.tolist() == [True, False]
+    assert state.bundles.usable.tolist() == [False, True, False]
+
+
+def test_a_view_that_was_not_captured_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataNotFit, match="no load reports in ZooKeeper; use the fresh view"):
+        cluster_state(written(tmp_path, brokers=[broker("a:8080")]), SNAPSHOT, "published")
+
+
+def test_tables_come_first(tmp_path: Path) -> None:
+    root = written(tmp_path, brokers=[broker("a:8080")])
+    (root.folder("tables/result", SNAPSHOT) / RESULT).unlink()
+    with pytest.raises(UsageError, match="run `normalize` first"):
+        cluster_state(root, SNAPSHOT)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"files": [{"surface": "topic_names"}]},
+        {"missing": [{"surface": "topic_names", "broker": None, "reason": "403"}]},
+        {"failures": [{"surface": "partitioned_topics", "broker": None, "error": "cut short"}]},
+    ],
+)
+def test_a_listing_with_a_gap_is_not_complete(tmp_path: Path, manifest: Row) -> None:
+    assert not cluster_state(written(tmp_path, manifest, brokers=[broker("a:8080")]), SNAPSHOT).topic_listing_complete
+
+
+def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: Path) -> None:
+    rows = [
+        {"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"},
+        {"origin": "runtime", "broker": "b:8080", "key": "statsUpdateFrequencyInSecs", "value": "5"},
+        {"origin": "dynamic", "broker": None, "key": "loadBalancerSheddingEnabled", "value": "false"},
+    ]
+    assert settings_inputs(written(tmp_path, settings=rows), SNAPSHOT) == (
+        "4.0.8",
+        {"statsUpdateFrequencyInSecs": "5"},
+        {"loadBalancerSheddingEnabled": "false"},
+    )
+
+
+def test_another_brokers_settings_stand_in_for_a_silent_leaders(tmp_path: Path) -> None:
+    rows = [{"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"}]
+    assert settings_inputs(written(tmp_path, settings=rows), SNAPSHOT)[1] == {"statsUpdateFrequencyInSecs": "60"}
