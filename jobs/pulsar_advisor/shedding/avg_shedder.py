@@ -158,7 +158,7 @@ def _ascending(brokers: Indices, scores: Floats, settings: LoadBalancerSettings)
         return list(brokers[np.argsort(total_order(scores[brokers]), kind="stable")].tolist())
 
     def whole_points_apart(one: int, other: int) -> int:
-        return to_int(float(scores[one] - scores[other]))
+        return to_int(float(scores[one]) - float(scores[other]))
 
     return sorted(brokers.tolist(), key=cmp_to_key(whole_points_apart))
 
@@ -175,7 +175,7 @@ def _count_hits(
     """Advance the hits in place and note each broker's distance to its partner; the pairs that stand out."""
     kept = []
     for low, high in paired:
-        apart = float(scores[high] - scores[low])
+        apart = float(scores[high]) - float(scores[low])
         distance[[low, high]] = apart
         both = (ids[low], ids[high])
         if apart < settings.load_balancer_avg_shedder_low_threshold:
@@ -225,7 +225,9 @@ def _needs(load: LoadData, low: int, high: int, settings: LoadBalancerSettings) 
     """Message rate and throughput that would move within a pair."""
     rates, throughputs = load.brokers.rate_per_s(), load.brokers.throughput_bytes_per_s()
     share = settings.max_unload_percentage
-    return float((rates[high] - rates[low]) * share), float((throughputs[high] - throughputs[low]) * share)
+    rate_gap = float(rates[high]) - float(rates[low])
+    throughput_gap = float(throughputs[high]) - float(throughputs[low])
+    return rate_gap * share, throughput_gap * share
 
 
 def _fit(ranked: RankedBundles, budgets: list[float], dimensions: list[int]) -> tuple[Codes, Floats]:
