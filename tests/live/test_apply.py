@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from harness.cluster import LiveCluster
+from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
@@ -20,7 +21,7 @@ from pulsar_advisor.execution.cluster_writes import AdminCluster
 from pulsar_advisor.execution.executor import ApplyOptions
 from pulsar_advisor.execution.ledger import Ledger, Person, open_ledger
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan, load_plan
 from pulsar_advisor.storage import snapshot_id
 from unit.execution.doubles import Killed, forecast, make_plan, split_step, unload_step
@@ -45,14 +46,24 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     opened.close()
 
 
+def transport_to(cluster: LiveCluster) -> AdminTransport:
+    return AdminTransport(AdminConnection(admin_urls=tuple(cluster.admin_urls)))
+
+
 @pytest.fixture
 def port(cluster: LiveCluster) -> Iterator[AdminCluster]:
-    with AdminTransport(AdminConnection(admin_urls=tuple(cluster.admin_urls))) as transport:
+    with transport_to(cluster) as transport:
         yield AdminCluster(transport)
 
 
 @pytest.fixture(scope="module")
 def namespace(cluster: LiveCluster) -> Iterator[str]:
+    with namespace_in_use(cluster) as name:
+        yield name
+
+
+@contextmanager
+def namespace_in_use(cluster: LiveCluster) -> Iterator[str]:
     """A namespace of four bundles; clients hold two topics of each of the first three, nobody those of the last."""
     import pulsar
 
@@ -60,15 +71,14 @@ def namespace(cluster: LiveCluster) -> Iterator[str]:
     cluster.admin.write("PUT", "/tenants/applied", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
     cluster.admin.write("PUT", f"/namespaces/{name}", body={"bundles": {"numBundles": 4}})
     topics = {bundle: topics_inside(name, bundle, 2) for bundle in (FIRST, SECOND, THIRD, LAST)}
-    client = pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-    held = [client.create_producer(topic) for bundle in (FIRST, SECOND, THIRD) for topic in topics[bundle]]
-    for topic in topics[LAST]:
-        cluster.admin.write("PUT", f"/{topic.replace('://', '/')}")
-    wait_until_reported(cluster, {topic for each in topics.values() for topic in each})
-    yield name
-    for producer in held:
-        producer.close()
-    client.close()
+    with closing(pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))) as client:
+        for bundle in (FIRST, SECOND, THIRD):
+            for topic in topics[bundle]:
+                client.create_producer(topic)
+        for topic in topics[LAST]:
+            cluster.admin.write("PUT", f"/{topic.replace('://', '/')}")
+        wait_until_reported(cluster, {topic for each in topics.values() for topic in each})
+        yield name
 
 
 def topics_inside(namespace: str, bundle: str, count: int) -> list[str]:
@@ -193,7 +203,7 @@ def test_an_unload_whose_process_died_is_found_done_and_not_repeated(
 ) -> None:
     move = at(unload_step(1), cluster, namespace, THIRD)
     plan = approved(ledger, plan_of(cluster, move))
-    with AdminTransport(port._transport.connection) as transport, pytest.raises(Killed):
+    with transport_to(cluster) as transport, pytest.raises(Killed):
         run(plan, ledger, DyingCluster(transport))  # type: ignore[arg-type]
     writes = cluster.write_requests()
 
@@ -230,6 +240,14 @@ def test_refusals_leave_no_write_on_any_broker(
     assert cluster.write_requests() == writes
 
 
+def test_a_namespace_that_is_gone_is_told_so(
+    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
+) -> None:
+    move = at(unload_step(1), cluster, namespace, THIRD, namespace="applied/gone")
+    with pytest.raises(Refused, match="namespace applied/gone does not exist or is being deleted"):
+        run(approved(ledger, plan_of(cluster, move)), ledger, port)
+
+
 def test_a_bundle_that_was_moved_behind_our_back_is_left_alone(
     cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
 ) -> None:
@@ -240,4 +258,50 @@ def test_a_bundle_that_was_moved_behind_our_back_is_left_alone(
     writes = cluster.write_requests()
     with pytest.raises(Refused, match=f"the bundle is on {there}, not on {believed} any more"):
         run(approved(ledger, plan_of(cluster, move)), ledger, port)
+    assert cluster.write_requests() == writes
+
+
+@pytest.mark.full
+def test_the_extensible_manager_moves_and_splits(
+    start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger
+) -> None:
+    cluster = start_cluster(ClusterOptions(load_manager="extensible"))
+    with namespace_in_use(cluster) as namespace, transport_to(cluster) as transport:
+        move = at(unload_step(1), cluster, namespace, FIRST)
+        cut = at(split_step(2), cluster, namespace, SECOND, **CUT)
+        plan = plan_of(cluster, move, cut, load_manager="extensible")
+        result = run(approved(ledger, plan), ledger, AdminCluster(transport))
+        assert result.outcome == "done", result
+        assert owner_of(cluster, namespace, FIRST) == move.destination
+        assert "0x60000000" in boundaries(cluster, namespace)
+
+
+@pytest.mark.full
+def test_the_simple_manager_splits_and_its_unloads_have_no_destination(
+    start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger
+) -> None:
+    cluster = start_cluster(ClusterOptions(load_manager="simple"))
+    with namespace_in_use(cluster) as namespace, transport_to(cluster) as transport:
+        cut = at(split_step(1), cluster, namespace, SECOND, **CUT)
+        move = at(unload_step(2), cluster, namespace, FIRST, destination=None)
+        plan = plan_of(cluster, cut, move, load_manager="simple")
+        result = run(approved(ledger, plan), ledger, AdminCluster(transport))
+        came_back = owner_of(cluster, namespace, FIRST) == move.source
+        assert [step.state for step in result.steps] == ["confirmed", "failed" if came_back else "confirmed"], result
+        assert len([write for write in cluster.write_requests() if "/unload" in write and " 204 " in write]) == 1
+
+
+@pytest.mark.full
+def test_a_role_without_rights_is_told_so_and_changes_nothing(
+    start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger, tmp_path: Path
+) -> None:
+    cluster = start_cluster(ClusterOptions(token_authentication=True, brokers=1))
+    assert cluster.tokens is not None
+    token = tmp_path / "token"
+    token.write_text(cluster.tokens.reader)
+    plan = approved(ledger, plan_of(cluster, unload_step(1)))
+    connection = AdminConnection(admin_urls=tuple(cluster.admin_urls), token_file=token)
+    writes = cluster.write_requests()
+    with AdminTransport(connection) as transport, pytest.raises(ClusterUnreachable, match="super-user"):
+        run(plan, ledger, AdminCluster(transport))
     assert cluster.write_requests() == writes

@@ -22,6 +22,9 @@ def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterab
 
 def look(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step) -> tuple[Found, tuple[str, ...]]:
     """What is known about a step now, and its bundle's topics (loaded ones for an unload, all for a split)."""
+    active, boundaries = cluster.active_brokers(), cluster.boundaries(step.namespace)
+    if not boundaries:
+        return Found(active_brokers=active, boundaries=(), owner=None, topics=0), ()
     brokers = [broker for broker in (step.source, step.destination) if broker]
     owner = find_owner(cluster, step.namespace, step.bundle, brokers)
     if step.action == "split":
@@ -29,10 +32,9 @@ def look(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step) -> tuple[
     else:
         topics = cluster.loaded_topics(owner, step.namespace, step.bundle) if owner else ()
     peers = cluster.anti_affinity_peers(step.namespace) if step.destination else frozenset()
-    active = cluster.active_brokers()
     found = Found(
         active_brokers=active,
-        boundaries=cluster.boundaries(step.namespace),
+        boundaries=boundaries,
         owner=owner,
         topics=len(topics),
         isolation_policies=cluster.isolation_policies() if step.destination else (),

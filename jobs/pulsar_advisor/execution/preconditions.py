@@ -183,7 +183,8 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
     """What a step finds otherwise than it must; `boundaries` and `owner` are what it must find."""
     if not found.boundaries:
         yield f"namespace {step.namespace} does not exist or is being deleted"
-    elif found.boundaries != boundaries:
+        return
+    if found.boundaries != boundaries:
         changed = sorted(set(found.boundaries) ^ set(boundaries))
         yield f"the boundaries of {step.namespace} have changed at {', '.join(changed)}: somebody split a bundle"
     elif found.owner is None:
