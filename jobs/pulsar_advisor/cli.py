@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
 
 # Stages import Spark, Great Expectations, kazoo, SQLAlchemy: each verb imports only what it needs, when it runs.
 
+DISTRIBUTION: Final = "pulsar-rebalance-advisor"
+
 app = App(
     name="pulsar-advisor",
     help="Previews, explains and carries out load balancing of Apache Pulsar clusters.",
+    version=lambda: version(DISTRIBUTION),
     default_parameter=Parameter(negative_iterable=(), show_default=True),
+    result_action="return_value",
 )
 snapshots = App(name="snapshots", help="List snapshots; carry one to another machine.")
 app.command(snapshots)

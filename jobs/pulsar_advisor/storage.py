@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,12 +85,6 @@ class Root:
                 "see `pulsar-advisor snapshots list`"
             )
         return snapshot
-
-    def free_snapshot_id(self, moment: datetime) -> str:
-        """The id for a capture that starts now: the next second while one is taken."""
-        while (self.folder("raw", snapshot_id(moment)) / MANIFEST).exists():
-            moment += timedelta(seconds=1)
-        return snapshot_id(moment)
 
 
 def write_file(path: UPath, content: bytes) -> None:

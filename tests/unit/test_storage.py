@@ -1,6 +1,5 @@
 """A snapshot exists if and only if its manifest does, and nothing is read as something it isn't."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -36,12 +35,6 @@ def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
 def test_a_cluster_name_can_not_leave_the_root(name: str) -> None:
     with pytest.raises(UsageError, match="can't be part of a path"):
         Root("anywhere", name)
-
-
-def test_a_taken_id_moves_to_the_next_second(tmp_path: Path) -> None:
-    root = Root(str(tmp_path), "c")
-    take_snapshot(root, "20261121T083059Z")
-    assert root.free_snapshot_id(datetime(2026, 11, 21, 8, 30, 59, tzinfo=UTC)) == "20261121T083100Z"
 
 
 def test_a_document_of_an_unknown_version_is_refused_by_name(tmp_path: Path) -> None:

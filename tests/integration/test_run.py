@@ -1,0 +1,103 @@
+"""`run` on the recorded capture, through the shell and real Spark: what `make demo` does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RECORDED = Path(__file__).parent.parent / "data" / "recorded" / "modular-4.0.8.tar"
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Ran:
+    root: Path
+    snapshot: str
+    advice: dict[str, Any]
+    report: Path
+    err: str
+
+    @property
+    def plans(self) -> Path:
+        return self.root / "plans" / "cluster=demo" / f"snapshot={self.snapshot}"
+
+
+def call(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).parent / "pulsar-advisor"), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def run(root: Path, *words: str) -> Ran:
+    place = ("--root", str(root), "--cluster", "demo", "--master", "local[2]")
+    ended = call("run", *place, "--from-archive", str(RECORDED), "--json", *words)
+    assert ended.returncode == 0, ended.stderr
+    said = json.loads(ended.stdout)
+    return Ran(root, said["snapshot"], said["advice"], Path(said["report"]), ended.stderr)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return run(tmp_path_factory.mktemp("first"))
+
+
+def test_the_advice_is_an_unload_and_a_split(first: Ran) -> None:
+    plan = json.loads((first.plans / first.advice["plan"]).read_bytes())
+    assert [step["action"] for step in plan["steps"]] == ["unload", "split"]
+    assert all(step["executable"] for step in plan["steps"])
+    assert plan["predicted"]["after"]["maximum_ratio"] < plan["predicted"]["before"]["maximum_ratio"]
+
+
+def test_every_shedder_with_every_placement_has_a_row_and_no_error(first: Ran) -> None:
+    from pulsar_advisor.placement.registry import PLACEMENTS
+    from pulsar_advisor.shedding.registry import SHEDDERS
+
+    document = json.loads((first.plans / "recommendation.json").read_bytes())
+    rows = {(row["shedder"], row["placement"]): row["error"] for row in document["combinations"]}
+    assert rows == {(shedder.name, placement.name): None for shedder in SHEDDERS for placement in PLACEMENTS}
+
+
+def test_the_report_needs_no_network(first: Ran) -> None:
+    page = first.report.read_text()
+    assert first.advice["digest"] in page
+    assert "https://" not in page
+
+
+def test_each_stage_says_how_long_it_took(first: Ran) -> None:
+    for stage in ("capture", "start of Spark", "normalize", "validate", "recommend", "report"):
+        assert f"\n{stage}: " in f"\n{first.err}"
+
+
+def test_the_same_snapshot_gives_the_same_plans_on_another_root(first: Ran, tmp_path: Path) -> None:
+    second = run(tmp_path, "--as", "somebody else")
+    assert sorted(path.name for path in second.plans.glob("*--*")) == sorted(
+        path.name for path in first.plans.glob("*--*")
+    )
+
+
+def test_what_if_settings_change_the_plan_and_say_so(first: Ran) -> None:
+    calm = "loadBalancerNamespaceBundleMaxMsgRate=1000000"
+    ended = call(
+        "recommend", "--root", str(first.root), "--cluster", "demo", "--master", "local[2]",
+        "--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate", "--set", calm, "--json",
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    [row] = json.loads(ended.stdout)["combinations"]
+    plan = json.loads((first.plans / row["plan"]).read_bytes())
+    assert row["splits"] == 0
+    assert plan["settings"]["loadBalancerNamespaceBundleMaxMsgRate"] == {"value": "1000000", "origin": "what-if"}
+
+
+def test_without_validation_nothing_is_recommended(tmp_path: Path) -> None:
+    place = ("--root", str(tmp_path), "--cluster", "demo")
+    assert call("snapshots", "import", str(RECORDED), *place).returncode == 0
+    assert call("normalize", *place, "--master", "local[2]").returncode == 0
+    ended = call("recommend", *place, "--master", "local[2]")
+    assert ended.returncode == 3
+    assert "was never validated: run `validate` first" in ended.stderr

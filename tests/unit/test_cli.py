@@ -1,0 +1,87 @@
+"""Every failure a user can meet is one clear line and the exit code of the shell contract."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.cli import exit_code
+
+NOBODY_LISTENS = "http://127.0.0.1:1"
+
+
+def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = exit_code(words)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+    return code, shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["frobnicate"], 2, 'Unknown command "frobnicate"'),
+        (["capture"], 2, "--root"),
+        (["capture", "--root", "r", "--cluster", "c", "--bogus"], 2, "--bogus"),
+        (["validate", "--root", "r", "--cluster", "c", "--fail-on", "info"], 2, "--fail-on"),
+    ],
+)
+def test_a_call_that_can_not_be_right_is_usage(
+    words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, err = ends(capsys, *words)
+    assert ended == code
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["capture"], 2, "no admin URL: give --admin-url"),
+        (["capture", "--admin-url", "ftp://x"], 2, "'ftp://x' is not an admin URL"),
+        (["capture", "--admin-url", NOBODY_LISTENS], 1, "connection refused: is the broker up"),
+        (["capture", "--profile", "p", "--config", "/nowhere.toml"], 2, "there is no config file /nowhere.toml"),
+        (["report"], 2, "there is no snapshot of cluster 'c'"),
+        (["report", "--snapshot", "yesterday"], 2, "'yesterday' is not a snapshot id"),
+        (["recommend", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
+        (["run", "--from-archive", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
+        (["approve", "/nowhere.json", "--digest", "d", "--as", "n"], 2, "/nowhere.json does not exist"),
+        (["apply", "/nowhere.json"], 2, "/nowhere.json does not exist"),
+        (["snapshots", "import", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_to_do(
+    words: list[str], code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, err = ends(capsys, *words, "--root", str(tmp_path), "--cluster", "c")
+    assert ended == code
+    assert says in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cluster_name_can_not_leave_the_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = ends(capsys, "snapshots", "list", "--root", str(tmp_path), "--cluster", "../other")
+    assert (code, "can't be part of a path" in err) == (2, True)
+
+
+def test_a_file_that_is_no_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text("{}")
+    code, err = ends(
+        capsys, "apply", str(file), "--root", str(tmp_path), "--cluster", "c", "--admin-url", NOBODY_LISTENS
+    )
+    assert (code, "this is not a plan" in err) == (1, True)
+
+
+def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="there is no snapshot"):
+        exit_code(["report", "--root", str(tmp_path), "--cluster", "c", "--debug"])
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == importlib.metadata.version("pulsar-rebalance-advisor")
