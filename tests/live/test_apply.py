@@ -243,7 +243,7 @@ def test_refusals_leave_no_write_on_any_broker(
 def test_a_namespace_that_is_gone_is_told_so(
     cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
 ) -> None:
-    move = at(unload_step(1), cluster, namespace, THIRD, namespace="applied/gone")
+    move = at(unload_step(1), cluster, namespace, THIRD).model_copy(update={"namespace": "applied/gone"})
     with pytest.raises(Refused, match="namespace applied/gone does not exist or is being deleted"):
         run(approved(ledger, plan_of(cluster, move)), ledger, port)
 
