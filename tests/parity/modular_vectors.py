@@ -29,7 +29,7 @@ def moments(case: Json) -> Iterator[dict[str, Any]]:
             else:
                 state[key] = value
         yield dict(state)
-        for only_once in ("counter", "emptyLoadData"):
+        for only_once in ("counter", "activeBrokers", "emptyLoadData"):
             state.pop(only_once, None)
 
 
@@ -42,6 +42,9 @@ def shed(case: Json, release: str) -> list[Answer]:
         settings = settings_of(moment["config"], release)
         if moment.get("emptyLoadData"):
             moment = {**moment, "brokers": {}, "bundles": {}}
+        if "activeBrokers" in moment:
+            forget = getattr(strategy, "forget_departed", None)
+            memory = forget(memory, moment["activeBrokers"]) if forget else memory
         load = load_of(moment, settings)
         decision, memory = strategy.decide(load, settings, memory)
         answers.append({"unload": unloads(load, decision), **STATE[case["strategy"]](load, decision, memory, settings)})

@@ -16,7 +16,7 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint32]
 Permutation = npt.NDArray[np.intp]
 
-_INITIAL_BUCKETS: Final = 16
+INITIAL_BUCKETS: Final = 16
 
 
 def string_hash(text: str) -> int:
@@ -48,11 +48,16 @@ def bundle_name_hashes(namespace_hashes: Hashes, lower: npt.NDArray[np.int64], u
     return value
 
 
-def hash_map_order(hashes: Hashes, initial_buckets: int = _INITIAL_BUCKETS) -> Permutation:
-    """Positions of the keys in iteration order of a `HashMap` that they were put into one after the other."""
-    buckets = initial_buckets
-    while len(hashes) > buckets - buckets // 4:
+def hash_map_buckets(size: int, buckets: int = INITIAL_BUCKETS) -> int:
+    """How many buckets a `HashMap` of `buckets` has once it held `size` entries; it never shrinks, not even emptied."""
+    while size > buckets - buckets // 4:
         buckets *= 2
+    return buckets
+
+
+def hash_map_order(hashes: Hashes, initial_buckets: int = INITIAL_BUCKETS) -> Permutation:
+    """Positions of the keys in iteration order of a `HashMap` that they were put into one after the other."""
+    buckets = hash_map_buckets(len(hashes), initial_buckets)
     return np.argsort(_spread(hashes) & np.uint32(buckets - 1), kind="stable")
 
 
@@ -63,7 +68,7 @@ def concurrent_map_order(hashes: Hashes) -> Permutation:
     """
     spread = _spread(hashes) & np.uint32(0x7FFFFFFF)
     order: Permutation = np.empty(0, dtype=np.intp)
-    buckets, inserted = _INITIAL_BUCKETS, 0
+    buckets, inserted = INITIAL_BUCKETS, 0
     while inserted < len(hashes):
         doubles_at = buckets - buckets // 4
         until = min(len(hashes), doubles_at)

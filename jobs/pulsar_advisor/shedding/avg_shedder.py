@@ -25,7 +25,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
 from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.java_maps import hash_map_order
+from pulsar_advisor.model.java_maps import INITIAL_BUCKETS, hash_map_buckets, hash_map_order
 from pulsar_advisor.model.java_numbers import to_int, total_order
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
@@ -88,6 +88,8 @@ class Memory:
     hits_high: Mapping[str, int] = field(default_factory=dict)
     hits_low: Mapping[str, int] = field(default_factory=dict)
     destinations: AvgDestinations = field(default_factory=AvgDestinations)
+    score_buckets: int = INITIAL_BUCKETS
+    """Size of the map of scores, which is emptied but never shrinks; it decides the order of equal scores."""
 
 
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
@@ -95,7 +97,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     ids, order = load.brokers.ids, load.brokers.order
     low_threshold = settings.load_balancer_avg_shedder_low_threshold
     scores = weighted_maximum(load.brokers.usage, load.brokers.limit, settings) * 100
-    by_hash = order[hash_map_order(load.brokers.hashes[order])]
+    by_hash = order[hash_map_order(load.brokers.hashes[order], memory.score_buckets)]
     ascending = _ascending(by_hash, scores, settings)
     paired = list(zip(ascending[: (len(ascending) + 1) // 2], ascending[::-1], strict=False))
 
@@ -136,7 +138,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     bundle_code, budget_before = _fit(ranked, budgets, dimensions)
     chosen = (bundle_code == FITS) | (bundle_code == FITS + 1)
     code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = GIVES
-    source, bundle = in_result_order(load, ranked, chosen)
+    source, bundle = in_result_order(load, ranked, chosen, settings)
 
     pending = {} if settings.behaviour >= KEPT_BY_NAME else dict(memory.destinations.by_key)
     for position, row in zip(ranked.source_position()[chosen].tolist(), ranked.bundle[chosen].tolist(), strict=True):
@@ -149,7 +151,8 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         bundles=bundle_outcomes(load, ranked, BUNDLE_OUTCOMES, bundle_code, ranked.value, budget_before),
         figures={"scores": {ids[row]: float(scores[row]) for row in order.tolist()}},
     )
-    return decision, Memory(hits_high, hits_low, AvgDestinations(pending))
+    buckets = hash_map_buckets(len(order), memory.score_buckets)
+    return decision, Memory(hits_high, hits_low, AvgDestinations(pending), buckets)
 
 
 def _ascending(brokers: Indices, scores: Floats, settings: LoadBalancerSettings) -> list[int]:

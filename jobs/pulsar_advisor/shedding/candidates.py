@@ -16,6 +16,7 @@ from pulsar_advisor.model.java_maps import hash_map_order
 from pulsar_advisor.model.java_numbers import total_order
 from pulsar_advisor.model.load_data import LoadData, Memberships
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.settings import LoadBalancerSettings
 
 EXCLUSIONS: Final = (
     Outcome("recently_unloaded", False, "", "was unloaded within the grace period, so it is left alone"),
@@ -24,8 +25,10 @@ EXCLUSIONS: Final = (
 )
 """Outcomes of bundles that no shedder may choose, in the order of the reasons in `LoadData.exclusion`."""
 
-_MULTIMAP_BUCKETS: Final = 32
-"""Initial size of the map from source broker to bundles (Guava's `ArrayListMultimap`)."""
+_MULTIMAP_BUCKETS: Final = 16
+_MULTIMAP_BUCKETS_UP_TO_2_11: Final = 32
+_SMALLER_MULTIMAP: Final = (3, 0, 0)
+"""Initial sizes of the map from source broker to bundles (Guava's `ArrayListMultimap`; version 32 came with 3.0)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +101,14 @@ def greedy_take(ranked: RankedBundles, minimum: Floats) -> Take:
     return Take(taken, np.where(taken, before, before[np.minimum(first_refused, len(before) - 1)]))
 
 
-def in_result_order(load: LoadData, ranked: RankedBundles, taken: Booleans) -> tuple[Indices, Indices]:
+def in_result_order(
+    load: LoadData, ranked: RankedBundles, taken: Booleans, settings: LoadBalancerSettings
+) -> tuple[Indices, Indices]:
     """Source and bundle rows of what was taken, in the order the shedder's result map is walked."""
     position = ranked.source_position()[taken]
     selected = np.unique(position)
-    order = hash_map_order(load.brokers.hashes[ranked.sources[selected]], _MULTIMAP_BUCKETS)
+    buckets = _MULTIMAP_BUCKETS if settings.behaviour >= _SMALLER_MULTIMAP else _MULTIMAP_BUCKETS_UP_TO_2_11
+    order = hash_map_order(load.brokers.hashes[ranked.sources[selected]], buckets)
     place = np.zeros(len(ranked.sources), dtype=np.int64)
     place[selected[order]] = np.arange(len(selected))
     in_order = np.argsort(place[position], kind="stable")

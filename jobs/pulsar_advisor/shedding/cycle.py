@@ -37,7 +37,7 @@ def steady_state(
     shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int = MAX_CYCLES
 ) -> SteadyState:
     """Feed one view until the shedder acts or `cycles` have passed; `memory` is what earlier snapshots left behind."""
-    decision, memory = shedder.decide(view, settings, memory)
+    decision, memory = shedder.decide(view, settings, _without_departed(shedder, view, memory))
     for cycle in range(1, cycles):
         if len(decision.bundle):
             return SteadyState(decision, cycle, memory)
@@ -47,9 +47,16 @@ def steady_state(
 
 def advance(shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int) -> Any:
     """The memory after so many cycles over an earlier snapshot: as many as lay between it and the next."""
+    memory = _without_departed(shedder, view, memory)
     for _ in range(cycles):
         _, memory = shedder.decide(view, settings, memory)
     return memory
+
+
+def _without_departed(shedder: Shedder, view: Any, memory: Any) -> Any:
+    """The memory as the leader leaves it when brokers come or go; only some shedders care."""
+    forget = getattr(shedder, "forget_departed", None)
+    return forget(memory, view.brokers.ids) if forget else memory
 
 
 WRAPPER_OUTCOMES: Final = (

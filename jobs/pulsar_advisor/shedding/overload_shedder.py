@@ -69,7 +69,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         minimum = brokers.throughput_bytes_per_s()[sources] * share
     ranked = rank(load, sources, load.bundles.throughput_bytes_per_s())
     take = greedy_take(ranked, minimum)
-    source, bundle = in_result_order(load, ranked, take.taken)
+    source, bundle = in_result_order(load, ranked, take.taken, settings)
 
     has_candidates = np.zeros(len(brokers.ids), dtype=np.bool_)
     has_candidates[sources[np.diff(ranked.starts) > 0]] = True

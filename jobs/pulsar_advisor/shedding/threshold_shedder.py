@@ -12,7 +12,7 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder`, 2.11.0 to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -80,6 +80,11 @@ class Memory:
     history: Mapping[str, float] = field(default_factory=dict)
 
 
+def forget_departed(memory: Memory, active: Collection[str]) -> Memory:
+    """What the leader does when brokers come or go: only active brokers keep their history."""
+    return Memory({broker: usage for broker, usage in memory.history.items() if broker in active})
+
+
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     brokers = load.brokers
@@ -90,7 +95,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 
     if mean == 0:
         code = np.full(len(brokers.ids), NO_LOAD, dtype=np.int64)
-        return _decision(load, code, np.zeros_like(usage), np.zeros_like(usage), _nothing(load), mean), memory
+        return _decision(load, code, np.zeros_like(usage), np.zeros_like(usage), _nothing(load), mean, settings), memory
 
     share = usage - mean - threshold + MARGIN
     with np.errstate(invalid="ignore", over="ignore"):
@@ -118,16 +123,13 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
                 found = selection[1].taken.any()
                 code[giver] = GIVES_TO_IDLE if found else NOTHING_TO_MOVE
                 left[giver], right[giver] = usage[giver], lower
-    return _decision(load, code, left, right, selection, mean), memory
+    return _decision(load, code, left, right, selection, mean, settings), memory
 
 
 def _smooth(
     brokers: BrokerLoad, sample: Floats, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[Memory, Floats, float]:
-    """Advance the history by one sample; the smoothed usage by broker row, and its mean, added in Java's order.
-
-    Brokers that left are forgotten, as the leader does when it sees them go.
-    """
+    """Advance the history by one sample; the smoothed usage by broker row, and its mean, added in Java's order."""
     keep = settings.load_balancer_history_resource_percentage
     usage = sample.copy()
     for row in brokers.order.tolist():
@@ -137,7 +139,7 @@ def _smooth(
     in_order = usage[brokers.order]
     mean = float(np.add.accumulate(in_order)[-1] / len(in_order)) if len(in_order) else 0.0
     advanced = {brokers.ids[row]: value for row, value in zip(brokers.order.tolist(), in_order.tolist(), strict=True)}
-    return Memory(advanced), usage, mean
+    return Memory({**memory.history, **advanced}), usage, mean
 
 
 def _busiest_above(brokers: BrokerLoad, usage: Floats, lower: float) -> int:
@@ -160,10 +162,16 @@ def _nothing(load: LoadData) -> Selection:
 
 
 def _decision(
-    load: LoadData, code: npt.NDArray[np.int64], left: Floats, right: Floats, selection: Selection, mean: float
+    load: LoadData,
+    code: npt.NDArray[np.int64],
+    left: Floats,
+    right: Floats,
+    selection: Selection,
+    mean: float,
+    settings: LoadBalancerSettings,
 ) -> SheddingDecision:
     ranked, take, planned = selection
-    source, bundle = in_result_order(load, ranked, take.taken)
+    source, bundle = in_result_order(load, ranked, take.taken, settings)
     order = load.brokers.order
     with np.errstate(invalid="ignore"):
         bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
