@@ -478,7 +478,7 @@ class Care:
     canary_hold: str = "60s"
     """How long the first step must hold before the second one is sent."""
     error_budget: int = 1
-    """Failed steps after which the run stops; the first step may not fail."""
+    """Failed steps that are forgiven; one more stops the run. The first step may not fail."""
     on_drift: Literal["stop", "skip"] = "stop"
     """What to do about a step whose world has changed."""
 
