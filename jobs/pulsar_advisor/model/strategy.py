@@ -28,6 +28,8 @@ class Strategy:
     """Load managers it ships with (`modular`, `simple`, `extensible`); it can be asked about any cluster."""
     first_release: str
     """First Pulsar release that has it; empty for a strategy of ours."""
+    names_destinations: bool = False
+    """Whether a shedder says itself where bundles go; else the placement strategy does."""
 
     def load(self) -> ModuleType:
         """The strategy's module."""

@@ -12,6 +12,7 @@ from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import PlacementFacts, placement_facts, unload_obstacle
 from pulsar_advisor.planning.history import replay
@@ -112,9 +113,9 @@ def _surroundings(
     selection: BrokerSelection,
     chosen: SheddingDecision,
 ) -> Surroundings:
-    """What the load manager asks about each chosen bundle. TransferShedder names destinations itself."""
+    """What the load manager asks about each chosen bundle."""
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
-    names_destinations = "extensible" in _load_managers(question.shedder)
+    names_destinations = find(shedders.SHEDDERS, question.shedder, "shedder").names_destinations
 
     def obstacle(bundle: int, source: int) -> str | None:
         namespace = int(state.bundles.namespace[bundle])
@@ -122,7 +123,8 @@ def _surroundings(
 
     def destination(bundle: int, source: int) -> int:
         if names_destinations and named[bundle] != NOBODY:
-            return int(named[bundle])
+            allowed = selection.allowed(int(state.bundles.namespace[bundle]))
+            return named[bundle] if allowed[named[bundle]] else NOBODY
         return selection.select(bundle, source)
 
     return Surroundings(
@@ -132,10 +134,6 @@ def _surroundings(
         anti_affinity_allows=lambda bundle, source: obstacle(bundle, source) != "anti_affinity",
         destination=destination,
     )
-
-
-def _load_managers(shedder: str) -> tuple[str, ...]:
-    return next(entry.load_managers for entry in shedders.SHEDDERS if entry.name == shedder)
 
 
 def _excluded(state: ClusterState, settings: LoadBalancerSettings) -> Booleans:

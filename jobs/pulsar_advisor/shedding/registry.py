@@ -48,6 +48,7 @@ SHEDDERS: Final = (
         "Moves bundles from the most to the least loaded broker, swapping where one does not fit.",
         ("extensible",),
         "3.0",
+        names_destinations=True,
     ),
     Strategy(
         "SimpleLoadManagerImpl",
@@ -55,6 +56,14 @@ SHEDDERS: Final = (
         "The Simple manager's: one bundle off every overloaded broker if another broker is comfortable.",
         ("simple",),
         "1.18",
+    ),
+    Strategy(
+        "MinimalMoveShedder",
+        "pulsar_advisor.shedding.minimal_move_shedder",
+        "Ours: brings every broker within 1.10 times the mean usage with the fewest moved bundles.",
+        ("modular", "extensible"),
+        "",
+        names_destinations=True,
     ),
 )
 

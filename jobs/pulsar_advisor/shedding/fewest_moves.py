@@ -1,0 +1,230 @@
+"""The fewest moves that bring every broker under its ceiling: a lower bound, a heuristic, and an exact search.
+
+The problem: each bundle stays or goes to one broker; no broker ends above its ceiling in any resource; minimise the
+bundles that go. Loads are whole parts per million of a broker's limit, so sums are exact in any order.
+
+* Bound: a broker's excess in one resource can't leave with fewer bundles than its largest ones add up to; brokers add.
+* Heuristic: the broker furthest above its ceiling gives the bundle that takes most of the excess with it (the smallest
+  of those that take all of it), until every excess is gone or nothing fits. Once each bundle goes to the broker that
+  it fills least, once to the one that it fills most; the better answer counts.
+* Exact: where the two differ and the problem is small, `scipy.optimize.milp` (HiGHS) looks for fewer moves, or for any
+  that do, and may also leave brokers below their ceiling to make room. Bounded by nodes, not by time, so that the
+  answer doesn't depend on the machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats, Indices, Integers
+
+EXACT_PAIRS: Final = 2_000
+"""Pairs of bundle and destination up to which the search is worth its while: ten brokers with two hundred bundles."""
+
+EXACT_NODES: Final = 100
+"""Nodes of the branch-and-bound tree after which the search ends with the bound it has."""
+
+_INFEASIBLE: Final = 2
+"""`OptimizeResult.status` of `scipy.optimize.milp` where there is no solution."""
+
+Rows = npt.NDArray[np.signedinteger] | int
+
+
+@dataclass(frozen=True, eq=False)
+class Balancing:
+    """n brokers and m bundles that may move; resources as columns, in the order of RESOURCES."""
+
+    load: Integers
+    """(n, 5), parts per million of the broker's limit, weights applied."""
+    ceiling: Integers
+    """(n,): what no resource of the broker may exceed in the end."""
+    receives: Booleans
+    """(n,): whether bundles may go there."""
+    spare: Integers
+    """(n,): how many bundles may leave."""
+    source: Indices
+    """(m,): row of the broker that has the bundle."""
+    moved: Floats
+    """(m, 5): what goes with the bundle, in the resource's unit."""
+    ppm_per_unit: Floats
+    """(n, 5): what a unit of the resource makes up at the broker."""
+
+    def demand(self, bundles: Rows, brokers: Rows) -> Integers:
+        """What bundles (rows) make up at brokers (rows)."""
+        demand: Integers = np.rint(self.moved[bundles] * self.ppm_per_unit[brokers]).astype(np.int64)
+        return demand
+
+    def demand_at_source(self) -> Integers:
+        """(m, 5): what each bundle makes up where it is."""
+        return self.demand(np.arange(len(self.source)), self.source)
+
+    def load_after(self, destination: Indices) -> Integers:
+        """(n, 5): loads when every bundle is at its destination; NOBODY for one that stays."""
+        goes = np.flatnonzero(destination != NOBODY)
+        load = self.load.copy()
+        np.subtract.at(load, self.source[goes], self.demand(goes, self.source[goes]))
+        np.add.at(load, destination[goes], self.demand(goes, destination[goes]))
+        return load
+
+    def reached(self, destination: Indices) -> bool:
+        """Whether no broker is above its ceiling then."""
+        return bool((self.load_after(destination) <= self.ceiling[:, None]).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What to move, and how good that is known to be."""
+
+    destination: Indices
+    """(m,): NOBODY for a bundle that stays."""
+    reached: bool
+    """Whether every broker ends within its ceiling."""
+    least: int | None
+    """Proven: no fewer moves reach the ceilings. None where it is proven that none do."""
+
+    @property
+    def number(self) -> int:
+        """How many bundles move."""
+        return int(np.count_nonzero(self.destination != NOBODY))
+
+
+def few_moves(problem: Balancing) -> Moves:
+    """The heuristic's answer, however large the problem."""
+    found = (_greedy(problem, fill_most) for fill_most in (False, True))
+    moves = (Moves(destination, problem.reached(destination), counting_bound(problem)) for destination in found)
+    return min(moves, key=lambda answer: (not answer.reached, answer.number))
+
+
+def fewest_moves(problem: Balancing) -> Moves:
+    """The heuristic's answer, improved or proven best by the exact search where the problem is small."""
+    moves = few_moves(problem)
+    if moves.least is None or (moves.reached and moves.number == moves.least):
+        return moves
+    pairs = np.count_nonzero(problem.demand_at_source().any(axis=1)) * np.count_nonzero(problem.receives)
+    return _exact(problem, moves) if pairs <= EXACT_PAIRS else moves
+
+
+def counting_bound(problem: Balancing) -> int | None:
+    """A number of moves that no solution undercuts; None if some broker can't give enough whatever it gives."""
+    fewest = _fewest_to_leave(problem)
+    return None if fewest is None else int(fewest.sum())
+
+
+def _fewest_to_leave(problem: Balancing) -> Integers | None:
+    """Per broker, how many bundles must leave at least."""
+    demand = problem.demand_at_source()
+    excess = np.maximum(problem.load - problem.ceiling[:, None], 0)
+    fewest = np.zeros(len(problem.load), dtype=np.int64)
+    members = _members(problem)
+    for broker in np.flatnonzero(excess.any(axis=1)).tolist():
+        for resource in np.flatnonzero(excess[broker]).tolist():
+            largest_first = np.sort(demand[members[broker], resource])[::-1]
+            enough = int(np.searchsorted(np.cumsum(largest_first), excess[broker, resource])) + 1
+            if enough > min(len(largest_first), problem.spare[broker]):
+                return None
+            fewest[broker] = max(fewest[broker], enough)
+    return fewest
+
+
+def _members(problem: Balancing) -> list[npt.NDArray[np.intp]]:
+    """Bundles of each broker, ascending."""
+    by_source = np.argsort(problem.source, kind="stable")
+    starts = np.searchsorted(problem.source[by_source], np.arange(1, len(problem.load)))
+    return np.split(by_source, starts)
+
+
+def _greedy(problem: Balancing, fill_most: bool) -> Indices:
+    load, spare = problem.load.copy(), problem.spare.copy()
+    ceiling = problem.ceiling[:, None]
+    demand = problem.demand_at_source()
+    destination = np.full(len(problem.source), NOBODY, dtype=np.int32)
+    above = (load > ceiling).any(axis=1)
+    receivers = np.flatnonzero(problem.receives & ~above)
+    least_per_unit = problem.ppm_per_unit[receivers].min(axis=0, initial=np.inf)
+    members = _members(problem)
+    furthest = [(-int((load[broker] - ceiling[broker]).max()), broker) for broker in np.flatnonzero(above).tolist()]
+    heapq.heapify(furthest)
+    while furthest and len(receivers):
+        _, source = heapq.heappop(furthest)
+        excess = np.maximum(load[source] - ceiling[source], 0)
+        mine = members[source]
+        relief = np.minimum(demand[mine], excess).sum(axis=1)
+        if spare[source] <= 0 or not relief.any():
+            continue
+        best = np.flatnonzero(relief == relief.max())
+        place = best[np.argmin(demand[mine[best]].max(axis=1))]
+        bundle, members[source] = int(mine[place]), np.delete(mine, place)
+        filled = (load[receivers] + problem.demand(bundle, receivers) - ceiling[receivers]).max(axis=1)
+        fits = np.flatnonzero(filled <= 0)
+        if len(fits):
+            to = int(receivers[fits[np.argmax(filled[fits]) if fill_most else np.argmin(filled[fits])]])
+            destination[bundle] = to
+            spare[source] -= 1
+            load[source] -= demand[bundle]
+            load[to] += problem.demand(bundle, to)
+        else:
+            # Receivers only fill up: what fits nowhere now never will, so it is not asked again.
+            room = (ceiling[receivers] - load[receivers]).max(axis=0)
+            mine = members[source]
+            members[source] = mine[(problem.moved[mine] * least_per_unit <= room + 1).all(axis=1)]
+        if (still_above := int((load[source] - ceiling[source]).max())) > 0:
+            heapq.heappush(furthest, (-still_above, source))
+    return destination
+
+
+def _exact(problem: Balancing, known: Moves) -> Moves:
+    """Search for fewer moves than known, or for any that reach the ceilings; what was found and proven.
+
+    A row of the program per bundle (goes to one broker), per broker and resource (its ceiling), and per broker (how
+    many may leave, how many must); a column per pair of bundle and destination. Asked for fewer moves only, so that
+    `known` is proven best where there is no solution.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
+    demand = problem.demand_at_source()
+    fewest = _fewest_to_leave(problem)
+    bundles, brokers = np.flatnonzero(demand.any(axis=1)), np.flatnonzero(problem.receives)
+    bundle, to = (axis.ravel() for axis in np.meshgrid(bundles, brokers, indexing="ij"))
+    bundle, to = bundle[problem.source[bundle] != to], to[problem.source[bundle] != to]
+    if fewest is None or not len(bundle):
+        return Moves(known.destination, known.reached, None)
+    number, source, column = len(problem.load), problem.source[bundle], np.arange(len(bundle))
+    one = np.ones(len(bundle))
+
+    def rows(value: npt.NDArray[np.float64], row: npt.NDArray[np.integer], of: int) -> coo_array:
+        return coo_array((value, (row, column)), shape=(of, len(bundle)))
+
+    constraints = [
+        LinearConstraint(rows(one, bundle, len(problem.source)).tocsr()[bundles], -np.inf, 1),
+        LinearConstraint(rows(one, source, number).tocsr(), fewest, np.maximum(problem.spare, 0)),
+    ]
+    arriving, leaving = problem.demand(bundle, to), demand[bundle]
+    for resource in np.flatnonzero(demand.any(axis=0)).tolist():
+        # In percent: the solver's tolerance is then far below the rounding of the loads.
+        change = rows(arriving[:, resource] / 1e4, to, number) - rows(leaving[:, resource] / 1e4, source, number)
+        room = (problem.ceiling - problem.load[:, resource]) / 1e4
+        constraints.append(LinearConstraint(change.tocsr(), -np.inf, room))
+    if known.reached:
+        constraints.append(LinearConstraint(one[None, :], -np.inf, known.number - 1))
+    answer = milp(
+        one, integrality=one, bounds=Bounds(0, 1), constraints=constraints, options={"node_limit": EXACT_NODES}
+    )
+    if answer.status == _INFEASIBLE:
+        return Moves(known.destination, known.reached, known.number if known.reached else None)
+    least = int(fewest.sum())
+    if answer.mip_dual_bound is not None and np.isfinite(answer.mip_dual_bound):
+        least = max(least, int(np.ceil(answer.mip_dual_bound - 1e-6)))
+    if answer.x is not None:
+        destination = np.full(len(problem.source), NOBODY, dtype=np.int32)
+        chosen = np.rint(answer.x).astype(np.bool_)
+        destination[bundle[chosen]] = to[chosen]
+        # The solver's sums are rounded, ours are not: believe it only what can be added up.
+        if problem.reached(destination):
+            return Moves(destination, True, least)
+    return Moves(known.destination, known.reached, min(least, known.number) if known.reached else least)

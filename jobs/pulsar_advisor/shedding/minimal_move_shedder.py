@@ -1,0 +1,365 @@
+"""`MinimalMoveShedder`, a strategy of ours: bring the busiest broker near the mean with the fewest moved bundles.
+
+No broker is to end above 1.10 times the mean usage of the brokers as found. A bundle that alone exceeds this stays where
+it is, and a broker that can't get there by giving is held to 1.10 times what stays with it. Of all moves that reach
+this it wants the fewest, so it names destinations itself. Where none are found, 1.10 is raised in steps of 0.05 until
+some are. What moves with a bundle follows the `proportional` model: CPU by its share of its broker's message rate,
+bandwidth by its share of throughput in that direction, memory not at all; so every resource is a linear sum. Bound,
+heuristic and optimum are in `fewest_moves`.
+
+It moves only what may be carried out without a person's second thought: never what Pulsar's own shedders leave alone,
+what validation found unfit, what a split is working on, or what isolation policies and anti-affinity groups rule.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import (
+    NOBODY,
+    RESOURCES,
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+)
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT, load_data
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.shedding.candidates import EXCLUSIONS
+from pulsar_advisor.shedding.fewest_moves import Balancing, Moves, few_moves, fewest_moves
+
+SETTING_KEYS: Final = (
+    "loadBalancerSheddingGracePeriodMinutes",
+    "loadBalancerSheddingExcludedNamespaces",
+    "loadBalancerBrokerMaxTopics",
+    *WEIGHT_KEYS,
+)
+
+TARGET_PERCENT: Final = 110
+"""Greatest usage in percent of the mean. ThresholdShedder tolerates 10 points above the mean, too, by default; in
+proportion to it, ten percent leave room for the error of the `proportional` model and for a bundle's own size."""
+
+STEP_PERCENT: Final = 5
+"""How much the target is raised at a time where it is out of reach."""
+
+PPM: Final = 1_000_000
+
+BEYOND_ALL_BOUNDS_PPM: Final = 1e12
+"""A million times a limit: such a figure is no usage, and sums of it would be no longer exact."""
+
+BROKER_OUTCOMES: Final = (
+    Outcome("unfit", False, "", "its figures are incomplete or unfit, so it neither gives nor receives"),
+    Outcome("no_load", False, "==", "the mean usage of all brokers is {left:.2%}: nothing to balance"),
+    Outcome("within", False, "<=", "usage {left:.2%} is within the ceiling of {right:.2%}"),
+    Outcome("receives", False, "<=", "ends at {left:.2%} with what it receives, within the ceiling of {right:.2%}"),
+    Outcome("nothing_helps", False, "<=", "usage {left:.2%} can't fall much: what stays anyway allows {right:.2%}"),
+    Outcome("fits_nowhere", False, ">", "usage {left:.2%} is above the target of {right:.2%}, but no moves reach less"),
+    Outcome("gives", True, ">", "usage {left:.2%} is above the ceiling of {right:.2%}"),
+    Outcome("makes_room", True, "<=", "usage {left:.2%} is within the ceiling of {right:.2%}; gives to make room"),
+)
+UNFIT, NO_LOAD, WITHIN, RECEIVES, NOTHING_HELPS, FITS_NOWHERE, GIVES, MAKES_ROOM = range(8)
+
+BUNDLE_OUTCOMES: Final = (
+    *EXCLUSIONS,
+    Outcome("unfit", False, "", "validation found its figures, or those of its broker, unfit"),
+    Outcome("no_figures", False, "", "its figures are no numbers"),
+    Outcome("in_flight", False, "", "is not among the namespace's boundaries: a split is in flight"),
+    Outcome("no_topics", False, "", "has no topic loaded: nothing would move"),
+    Outcome("pulsars_own", False, "", "belongs to Pulsar's own namespaces, which are never touched"),
+    Outcome("excluded_namespace", False, "", "its namespace is in loadBalancerSheddingExcludedNamespaces"),
+    Outcome("with_policies", False, "", "its namespace has an isolation policy or an anti-affinity group"),
+    Outcome("too_large", False, ">", "alone makes up {left:.2%} of any broker, above the target of {right:.2%}"),
+    Outcome("not_needed", False, "<=", "its broker ends at {left:.2%} without it, within the ceiling of {right:.2%}"),
+    Outcome("chosen", True, "<=", "its new broker ends at {left:.2%}, within the ceiling of {right:.2%}"),
+)
+(
+    BUNDLE_UNFIT, NO_FIGURES, IN_FLIGHT, NO_TOPICS, PULSARS_OWN, EXCLUDED_NAMESPACE, WITH_POLICIES, TOO_LARGE,
+    NOT_NEEDED, CHOSEN
+) = range(len(EXCLUSIONS), len(BUNDLE_OUTCOMES))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Nothing: recent unloads are in the input."""
+
+
+@dataclass(frozen=True, eq=False)
+class MovableLoad:
+    """Brokers and bundles as they may be moved; rows as in the cluster state."""
+
+    broker_ids: tuple[str, ...]
+    brokers: Indices
+    """Rows of the brokers that are registered and report, ascending."""
+    fit: Booleans
+    """Per broker row, whether it takes part."""
+    receives: Booleans
+    """Per broker row, whether a bundle without policies may go there."""
+    usage: Floats
+    """(n, 5), order of RESOURCES."""
+    limit: Floats
+    """(n, 5), order of RESOURCES."""
+    published_bundles: Integers
+    bundles: Indices
+    """Rows of the bundles that those brokers list, ascending."""
+    source: Indices
+    """Broker row beside each of `bundles`."""
+    exclusion: npt.NDArray[np.int64]
+    """Position in BUNDLE_OUTCOMES beside each of `bundles`: why it may not move, NOT_NEEDED where it may."""
+    moved: Floats
+    """(bundles, 5): what goes with each of `bundles`, order of RESOURCES, in their units."""
+
+
+def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> MovableLoad:
+    """What may move in a cluster state, and what would go with it."""
+    brokers, bundles = state.brokers, state.bundles
+    load = load_data(state, settings, now_ms)
+    rows = np.sort(load.brokers.order)
+    fit = np.zeros(len(brokers), dtype=np.bool_)
+    fit[rows] = brokers.complete[rows]
+
+    listed = np.concatenate((load.candidates.bundle, load.excluded.bundle))
+    reason = np.concatenate((np.full(len(load.candidates.bundle), NOT_NEEDED), load.exclusion.astype(np.int64)))
+    order = np.argsort(listed)
+    listed, reason = listed[order], reason[order]
+    seen = np.isin(bundles.owner[listed], rows)
+    listed, reason = listed[seen], reason[seen]
+    namespace, source = bundles.namespace[listed], bundles.owner[listed]
+    names = state.namespaces.names
+    ruled = _matching((expression for policy in state.isolation_policies for expression in policy.namespaces), names)
+    ruled |= np.array([group is not None for group in state.namespaces.anti_affinity_groups], dtype=np.bool_)
+    own = np.array([name.partition("/")[0] in ("pulsar", "sla-monitor") for name in names], dtype=np.bool_)
+    excluded = settings.load_balancer_shedding_excluded_namespaces
+    has_figures = np.asarray(np.isfinite(bundles.traffic[listed]).all(axis=1))
+    refusals: tuple[tuple[int, Booleans], ...] = (
+        (BUNDLE_UNFIT, ~(bundles.usable[listed] & fit[source])),
+        (NO_FIGURES, ~has_figures),
+        (IN_FLIGHT, ~bundles.in_boundaries[listed]),
+        (NO_TOPICS, bundles.topics[listed] <= 0),
+        (PULSARS_OWN, own[namespace]),
+        (EXCLUDED_NAMESPACE, np.array([name in excluded for name in names], dtype=np.bool_)[namespace]),
+        (WITH_POLICIES, ruled[namespace]),
+    )
+    for code, refused in refusals:
+        reason[(reason == NOT_NEEDED) & refused] = code
+
+    hosts = [broker.rpartition(":")[0] for broker in brokers.ids]
+    reserved = _matching((expression for policy in state.isolation_policies for expression in policy.primary), hosts)
+    return MovableLoad(
+        broker_ids=brokers.ids,
+        brokers=rows,
+        fit=fit,
+        receives=fit
+        & ~reserved
+        & brokers.persistent_topics_enabled
+        & brokers.non_persistent_topics_enabled
+        & (brokers.topics < settings.load_balancer_broker_max_topics),
+        usage=brokers.usage,
+        limit=brokers.limit,
+        published_bundles=brokers.bundles,
+        bundles=listed,
+        source=source,
+        exclusion=reason,
+        moved=_moved(state, listed, source),
+    )
+
+
+def _matching(expressions: Iterable[str], names: Iterable[str]) -> Booleans:
+    """Names that an expression of a policy matches as a whole; one that Python can't read matches nothing."""
+    patterns = []
+    for expression in expressions:
+        with suppress(re.error):
+            patterns.append(re.compile(expression, re.ASCII))
+    return np.array([any(pattern.fullmatch(name) for pattern in patterns) for name in names], dtype=np.bool_)
+
+
+def _moved(state: ClusterState, bundles: Indices, source: Indices) -> Floats:
+    """What goes with bundles by the `proportional` model: nothing where the broker reports no such figure."""
+    part, whole = state.bundles.traffic[bundles], state.brokers.traffic[source]
+
+    def share(numerator: Floats, denominator: Floats) -> Floats:
+        usable = np.isfinite(numerator) & (numerator > 0) & (denominator > 0)
+        ratio = np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=usable)
+        return np.minimum(ratio, 1.0)
+
+    shares = np.zeros((len(bundles), len(RESOURCES)))
+    rate = part[:, RATE_IN] + part[:, RATE_OUT], whole[:, RATE_IN] + whole[:, RATE_OUT]
+    shares[:, RESOURCES.index("cpu")] = share(*rate)
+    shares[:, RESOURCES.index("bandwidthIn")] = share(part[:, THROUGHPUT_IN], whole[:, THROUGHPUT_IN])
+    shares[:, RESOURCES.index("bandwidthOut")] = share(part[:, THROUGHPUT_OUT], whole[:, THROUGHPUT_OUT])
+    moved: Floats = shares * np.nan_to_num(state.brokers.usage[source])
+    return moved
+
+
+def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+    """The fewest moves, their bound, and why the rest stays. Raises `DataNotFit` for a usage beyond all bounds."""
+    goal = _goal(load, settings)
+    movable = goal.movable
+    target = _within(goal, TARGET_PERCENT)
+    problem, moves, percent = target, fewest_moves(target), TARGET_PERCENT
+    target_least = moves.least
+    if not moves.reached:
+        percent = _lowest_percent(goal)
+        problem = _within(goal, percent)
+        moves = fewest_moves(problem)
+    after = problem.load_after(moves.destination).max(axis=1)
+    figures: dict[str, object] = {
+        "mean_usage_ratio": goal.mean / PPM,
+        "target_of_mean_ratio": TARGET_PERCENT / 100,
+        "target_proven_out_of_reach": target_least is None,
+        "reached_of_mean_ratio": percent / 100,
+        "maximum_usage_ratio_after": int(after[load.fit].max(initial=0)) / PPM,
+        "moves": moves.number,
+        "moves_bound": moves.least,
+        "moves_gap": None if moves.least is None else moves.number - moves.least,
+    }
+    goes = np.flatnonzero(moves.destination != NOBODY)
+    source, destination = problem.source[goes], moves.destination[goes]
+    size = problem.demand_at_source()[goes].max(axis=1)
+    order = np.lexsort((movable[goes], -size, source, -problem.load[source].max(axis=1)))
+    return SheddingDecision(
+        source=source[order],
+        bundle=load.bundles[movable[goes]][order],
+        destination=destination[order],
+        brokers=_broker_outcomes(load, goal, target, problem, source, destination, after),
+        bundles=_bundle_outcomes(load, goal, problem, moves, after),
+        figures=figures,
+    ), memory
+
+
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """What the ceilings are worked out from; usage in parts per million."""
+
+    movable: npt.NDArray[np.intp]
+    """Positions in `MovableLoad.bundles`."""
+    alone: Integers
+    """What each of `MovableLoad.bundles` makes up at the broker where it makes up least."""
+    unbounded: Balancing
+    """The problem, its ceilings left open."""
+    mean: int
+    stays: Integers
+    """Per broker row, usage that no moves from it can undercut."""
+
+    @property
+    def target(self) -> int:
+        """Ceiling of a broker that can get there."""
+        return self.mean * TARGET_PERCENT // 100
+
+
+def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
+    usage, per_unit = _usage(load, settings)
+    mean = max(0, int(usage[load.fit].max(axis=1).sum()) // max(int(load.fit.sum()), 1))
+    least_per_unit = np.where(load.receives.any(), per_unit[load.receives].min(axis=0, initial=np.inf), 0.0)
+    alone = np.rint(load.moved * least_per_unit).max(axis=1).astype(np.int64)
+    movable = np.flatnonzero((load.exclusion == NOT_NEEDED) & (alone <= mean * TARGET_PERCENT // 100))
+    problem = Balancing(
+        load=usage,
+        ceiling=np.zeros(len(usage), dtype=np.int64),
+        receives=load.receives,
+        spare=load.published_bundles - 1,
+        source=load.source[movable],
+        moved=load.moved[movable],
+        ppm_per_unit=per_unit,
+    )
+    return _Goal(movable, alone, problem, mean, _stays(problem))
+
+
+def _usage(load: MovableLoad, settings: LoadBalancerSettings) -> tuple[Integers, Floats]:
+    """(n, 5) each: weighted usage in parts per million of the limit, and what a unit of the resource makes up of it.
+
+    As in Pulsar, what is no number and what has no limit counts as idle; so do brokers that take no part.
+    """
+    # A resource used whole while the others idle shows its own weight.
+    weights = weighted_maximum(np.eye(len(RESOURCES)), np.ones((len(RESOURCES), len(RESOURCES))), settings)
+    with np.errstate(all="ignore"):
+        per_unit = np.where(load.limit > 0, weights * PPM / load.limit, 0.0)
+        usage = np.where(np.isnan(load.usage), 0.0, load.usage) * per_unit
+    beyond = np.argwhere(load.fit[:, None] & ~(np.abs(usage) < BEYOND_ALL_BOUNDS_PPM))
+    if len(beyond):
+        row, resource = beyond[0]
+        raise DataNotFit(
+            f"broker {load.broker_ids[row]} reports {load.usage[row, resource]} of {load.limit[row, resource]} "
+            f"{RESOURCES[resource]}: no usage to balance. Capture again, or let validation exclude the broker"
+        )
+    return np.where(load.fit[:, None], np.rint(usage), 0.0).astype(np.int64), per_unit
+
+
+def _stays(problem: Balancing) -> Integers:
+    """Per broker, usage that is left when all that may leave has left; it keeps one bundle."""
+    demand = problem.demand_at_source()
+    rest = problem.load.copy()
+    np.subtract.at(rest, problem.source, demand)
+    stays = rest.max(axis=1)
+    keeps_one = np.bincount(problem.source, minlength=len(rest)) > problem.spare
+    with_one = np.full(len(rest), np.iinfo(np.int64).max)
+    np.minimum.at(with_one, problem.source, (rest[problem.source] + demand).max(axis=1))
+    return np.where(keeps_one & (with_one < np.iinfo(np.int64).max), with_one, stays)
+
+
+def _within(goal: _Goal, percent: int) -> Balancing:
+    """The problem of staying within so many percent of the mean, or of what stays anyway."""
+    return replace(
+        goal.unbounded,
+        ceiling=np.maximum(goal.mean, goal.stays) * percent // 100,
+        receives=goal.unbounded.receives & (goal.stays <= goal.mean),
+    )
+
+
+def _lowest_percent(goal: _Goal) -> int:
+    """The lowest step above the target that the heuristic reaches; at the last one, no move is needed."""
+    usage, of = goal.unbounded.load.max(axis=1), np.maximum(np.maximum(goal.mean, goal.stays), 1)
+    needs_none = int((-(-usage * 100 // of)).max()) + STEP_PERCENT
+    steps = range(TARGET_PERCENT + STEP_PERCENT, needs_none + STEP_PERCENT, STEP_PERCENT)
+    return steps[bisect_left(steps, True, key=lambda percent: few_moves(_within(goal, percent)).reached)]
+
+
+def _broker_outcomes(
+    load: MovableLoad,
+    goal: _Goal,
+    target: Balancing,
+    problem: Balancing,
+    source: Indices,
+    destination: Indices,
+    after: Integers,
+) -> Outcomes:
+    usage, rows = problem.load.max(axis=1), load.brokers
+    gives, receives = (np.bincount(side, minlength=len(usage)) > 0 for side in (source, destination))
+    code = np.full(len(usage), WITHIN)
+    code[usage > goal.target] = NOTHING_HELPS
+    code[usage > target.ceiling] = FITS_NOWHERE
+    code[receives] = RECEIVES
+    code[gives] = MAKES_ROOM
+    code[gives & (usage > problem.ceiling)] = GIVES
+    if goal.mean == 0:
+        code[:] = NO_LOAD
+    code[~load.fit] = UNFIT
+    left = np.where(code == RECEIVES, after, usage) / PPM
+    right = np.where(code == FITS_NOWHERE, target.ceiling, problem.ceiling) / PPM
+    left[code == UNFIT] = right[code == UNFIT] = np.nan
+    left[code == NO_LOAD] = right[code == NO_LOAD] = 0.0
+    return Outcomes("broker", BROKER_OUTCOMES, rows, code[rows].astype(np.uint8), left[rows], right[rows])
+
+
+def _bundle_outcomes(load: MovableLoad, goal: _Goal, problem: Balancing, moves: Moves, after: Integers) -> Outcomes:
+    code, ends_at = load.exclusion.copy(), load.source.copy()
+    code[(code == NOT_NEEDED) & (goal.alone > goal.target)] = TOO_LARGE
+    goes = np.flatnonzero(moves.destination != NOBODY)
+    code[goal.movable[goes]] = CHOSEN
+    ends_at[goal.movable[goes]] = moves.destination[goes]
+    left = np.where(code == TOO_LARGE, goal.alone, after[ends_at]) / PPM
+    right = np.where(code == TOO_LARGE, goal.target, problem.ceiling[ends_at]) / PPM
+    left[code < TOO_LARGE] = right[code < TOO_LARGE] = np.nan
+    return Outcomes("bundle", BUNDLE_OUTCOMES, load.bundles, code.astype(np.uint8), left, right)
