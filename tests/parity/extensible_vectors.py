@@ -12,7 +12,7 @@ from parity.vector_load import Json, figures, resources, settings_of
 from pulsar_advisor.model.broker_load_data import BrokerLoadData, fresh_records, updated
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle
 from pulsar_advisor.model.java_maps import hash_map_order, string_hashes
-from pulsar_advisor.model.load_data import bundle_namespace, is_service_namespace
+from pulsar_advisor.model.load_data import bundle_namespace, is_service_namespace, require_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import NamespaceBundleStats, comparisons, natural_comparison, top_bundles
 from pulsar_advisor.placement import registry as placements
@@ -221,18 +221,25 @@ def top_k(case: Json, release: str) -> list[Answer]:
             if settings.load_balancer_shedding_bundles_with_policies_enabled
             else (*policies.get("isolationPolicyNamespaces", ()), *policies.get("antiAffinityNamespaces", ()))
         )
-        namespaces = [bundle_namespace(name, settings) for name in names]
-        shown = [
-            namespace != "pulsar/system"
-            and not is_service_namespace(namespace, settings)
-            and namespace not in forbidden
-            and namespace not in settings.load_balancer_shedding_excluded_namespaces
-            for namespace in namespaces
-        ]
         stats = [_stats(moment["bundleStats"][name]) for name in names]
+        # Names are looked at only where the figures let a bundle through, so a bad one may go unnoticed.
+        skips_idle = settings.behaviour >= (4, 0, 0)
+        shown = [
+            not (skips_idle and figures_of.throughput_bytes_per_s() == 0) and _is_shown(name, forbidden, settings)
+            for name, figures_of in zip(names, stats, strict=True)
+        ]
         top = top_bundles(stats, shown, moment["topk"], settings)
         answers.append({"top": [names[position] for position in top]})
     return answers
+
+
+def _is_shown(name: str, forbidden: tuple[str, ...], settings: LoadBalancerSettings) -> bool:
+    namespace = bundle_namespace(name, settings)
+    if namespace == "pulsar/system" or is_service_namespace(namespace, settings):
+        return False
+    if not settings.load_balancer_shedding_bundles_with_policies_enabled:
+        require_namespace(name.rpartition("/")[0], settings)
+    return namespace not in forbidden and namespace not in settings.load_balancer_shedding_excluded_namespaces
 
 
 def compare_stats(case: Json, release: str) -> list[Answer]:

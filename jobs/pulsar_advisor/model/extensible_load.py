@@ -25,7 +25,7 @@ from pulsar_advisor.model.cluster_state import (
     IsolationPolicy,
 )
 from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
-from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT, is_service_namespace
+from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT, is_service_namespace, require_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import stats_of, top_bundles
 
@@ -73,7 +73,8 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
 
     Top bundles are derived by Pulsar's rule, bundles in the order of a hash map of their names. Namespaces under an
     isolation policy or in an anti-affinity group are left out unless `loadBalancerSheddingBundlesWithPoliciesEnabled`;
-    filters on the destination are not applied here (`transferable` asks for a registered broker only).
+    filters on the destination are not applied here (`transferable` asks for a registered broker only). Raises
+    `DataNotFit` for a name that is no namespace, as looking its policies up fails in Pulsar.
     """
     brokers = state.brokers
     records = updated(
@@ -106,7 +107,8 @@ def _top_of_brokers(
     )
     if not settings.load_balancer_shedding_bundles_with_policies_enabled:
         shown &= np.array([group is None for group in state.namespaces.anti_affinity_groups], dtype=bool)
-        shown &= ~np.array([_is_isolated(name, state.isolation_policies) for name in names], dtype=bool)
+        isolated = [_is_isolated(require_namespace(name, settings), state.isolation_policies) for name in names]
+        shown &= ~np.array(isolated, dtype=bool)
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     recently = (bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms)
     throughput = bundles.traffic[:, THROUGHPUT_IN] + bundles.traffic[:, THROUGHPUT_OUT]

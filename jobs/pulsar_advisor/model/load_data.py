@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import FIGURES, Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.java_maps import (
     Hashes,
     bundle_name_hashes,
@@ -218,10 +219,22 @@ def bundle_namespace(bundle: str, settings: LoadBalancerSettings) -> str:
     Namespaces of three parts (`tenant/cluster/namespace`) are valid up to 4.0.
     """
     namespace = bundle.rpartition("/")[0]
-    parts = namespace.split("/")
+    return namespace if _is_namespace(namespace, settings) else bundle
+
+
+def require_namespace(namespace: str, settings: LoadBalancerSettings) -> str:
+    """The same text; raises `DataNotFit` where the release would not take it for a namespace."""
+    if not _is_namespace(namespace, settings):
+        raise DataNotFit(
+            f"'{namespace}' is not a namespace of this release; expected <tenant>/<namespace>. Capture again"
+        )
+    return namespace
+
+
+def _is_namespace(text: str, settings: LoadBalancerSettings) -> bool:
+    parts = text.split("/")
     valid_lengths = (2,) if settings.behaviour >= _TWO_PART_PATTERNS else (2, 3)
-    valid = len(parts) in valid_lengths and all(_ENTITY_NAME.fullmatch(part) for part in parts)
-    return namespace if valid else bundle
+    return len(parts) in valid_lengths and all(_ENTITY_NAME.fullmatch(part) for part in parts)
 
 
 def is_service_namespace(namespace: str, settings: LoadBalancerSettings) -> bool:
