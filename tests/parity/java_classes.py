@@ -26,7 +26,13 @@ MOCKITO = "5.14.2"
 JACKSON_ANNOTATIONS = "2.21"
 MAVEN_LIMIT_S = 600
 COMPILER_LIMIT_S = 120
-JVM_OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dlog4j2.level=OFF")
+JVM_OPTIONS = (
+    "-Xmx768m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    f"-Dlog4j2.configurationFile={SOURCES}/log4j2.properties",
+)
 
 Json = Mapping[str, Any]
 

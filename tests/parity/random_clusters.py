@@ -29,7 +29,7 @@ BROKER_NAMES = (
 EQUAL_HASHES = ("AaAa:1", "AaBB:1", "BBAa:1", "BBBB:1")
 """Different names with one Java hash code, which therefore share a chain of every map."""
 
-NAMESPACES = ("public/default", "public/ns0", "t/ns1", "t/ns10", "tenant-b/n.2", "tenant-é/n")
+NAMESPACES = ("public/default", "public/ns0", "t/ns1", "t/ns10", "tenant-b/n.2", "tenant=c/n-3")
 SPECIAL_NAMESPACES = (
     "pulsar/system",
     "pulsar/broker1:8080",

@@ -3,7 +3,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Method;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -79,7 +79,8 @@ final class RecordCases {
         Json.entries(theCase.path("bundleData")).forEach((name, record) ->
                 bundles.put(name, ModularCases.bundleData(record)));
         TimeAverageBrokerData data = new TimeAverageBrokerData();
-        data.reset(new HashSet<>(Json.texts(theCase.get("ownedBundles"))), bundles,
+        // A broker's bundles come in the order of the statistics it published.
+        data.reset(new LinkedHashSet<>(Json.texts(theCase.get("ownedBundles"))), bundles,
                 ModularCases.stats(theCase.path("defaultStats")));
         return List.of(Json.MAPPER.<ObjectNode>valueToTree(data));
     }
