@@ -1,11 +1,11 @@
 """`MinimalMoveShedder`, a strategy of ours: bring the busiest broker near the mean with the fewest moved bundles.
 
-No broker is to end above 1.10 times the mean usage of the brokers as found. A bundle that alone exceeds this stays where
-it is, and a broker that can't get there by giving is held to 1.10 times what stays with it. Of all moves that reach
-this it wants the fewest, so it names destinations itself. Where none are found, 1.10 is raised in steps of 0.05 until
-some are. What moves with a bundle follows the `proportional` model: CPU by its share of its broker's message rate,
-bandwidth by its share of throughput in that direction, memory not at all; so every resource is a linear sum. Bound,
-heuristic and optimum are in `fewest_moves`.
+No broker is to end above 1.10 times the mean usage of the brokers as found. A bundle that alone exceeds this stays
+where it is, and a broker that can't get there by giving is held to 1.10 times what stays with it. Of all moves that
+reach this it wants the fewest, so it names destinations itself. Where none are found, 1.10 is raised in steps of 0.05
+until some are. What moves with a bundle follows the `proportional` model: CPU by its share of its broker's message
+rate, bandwidth by its share of throughput in that direction, memory not at all; so every resource is a linear sum.
+Bound, heuristic and optimum are in `fewest_moves`.
 
 It moves only what may be carried out without a person's second thought: never what Pulsar's own shedders leave alone,
 what validation found unfit, what a split is working on, or what isolation policies and anti-affinity groups rule.
