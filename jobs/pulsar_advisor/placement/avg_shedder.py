@@ -48,6 +48,7 @@ OUTCOMES: Final = (
 DRAWN, REMEMBERED, ANOTHER, INSTEAD, OVERLOADED, IS_SOURCE, INSTEAD_OF_MISSING, ALL_OVERLOADED = range(8)
 
 
+@np.errstate(all="ignore")
 def choose(
     load: LoadData, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: AvgDestinations
 ) -> tuple[PlacementDecision, AvgDestinations]:

@@ -44,6 +44,7 @@ class Memory:
     """This strategy remembers nothing; the averages are in the load data."""
 
 
+@np.errstate(all="ignore")
 def choose(
     load: ExtensibleLoad, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
@@ -51,10 +52,9 @@ def choose(
     required = settings.load_balancer_average_resource_usage_difference_threshold_percentage / 100.0
     known = np.isin(candidates, load.stored)
     usage = np.where(known, load.load[candidates], np.nan)
-    with np.errstate(all="ignore"):
-        in_order = usage[known]
-        mean = np.add.accumulate(in_order)[-1] / len(in_order) if len(in_order) else np.nan
-        code = np.where(~known, NO_LOAD_DATA, np.where(usage + required <= mean, BELOW_MEAN, NEAR_MEAN))
+    in_order = usage[known]
+    mean = np.add.accumulate(in_order)[-1] / len(in_order) if len(in_order) else np.nan
+    code = np.where(~known, NO_LOAD_DATA, np.where(usage + required <= mean, BELOW_MEAN, NEAR_MEAN))
     if not (code == BELOW_MEAN).any():
         code[:] = NONE_BELOW
     chosen = (code == BELOW_MEAN) | (code == NONE_BELOW)

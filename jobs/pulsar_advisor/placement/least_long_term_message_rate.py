@@ -44,6 +44,7 @@ class Memory:
     """`LeastLongTermMessageRate` remembers nothing between choices."""
 
 
+@np.errstate(all="ignore")
 def choose(
     load: LoadData, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:

@@ -74,6 +74,7 @@ class Memory:
         return Memory(brokers, np.array([history.get(broker, 0.0) for broker in brokers]), known)
 
 
+@np.errstate(all="ignore")
 def choose(
     load: LoadData, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
@@ -86,10 +87,9 @@ def choose(
     remembered = memory.known[candidates]
     if settings.behaviour >= _IDLE_STARTS_AFRESH:
         remembered = remembered & ~_idle(load, candidates)
-    with np.errstate(invalid="ignore"):
-        smoothed = np.where(remembered, memory.usage[candidates] * keep + (1 - keep) * usage, usage)
-        mean = np.add.accumulate(smoothed)[-1] / len(smoothed) if len(smoothed) else 0.0
-        code = np.where(smoothed + required <= mean, BELOW_MEAN, NEAR_MEAN).astype(np.uint8)
+    smoothed = np.where(remembered, memory.usage[candidates] * keep + (1 - keep) * usage, usage)
+    mean = np.add.accumulate(smoothed)[-1] / len(smoothed) if len(smoothed) else 0.0
+    code = np.where(smoothed + required <= mean, BELOW_MEAN, NEAR_MEAN).astype(np.uint8)
     if not (code == BELOW_MEAN).any():
         code[:] = NONE_BELOW
     outcomes = Outcomes("broker", OUTCOMES, candidates, code, smoothed + required, np.full(len(candidates), mean))

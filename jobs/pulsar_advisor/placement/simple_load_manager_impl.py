@@ -77,6 +77,7 @@ class Ranking:
     """Whether it has bundles."""
 
 
+@np.errstate(all="ignore")
 def choose(
     load: SimpleLoad, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:

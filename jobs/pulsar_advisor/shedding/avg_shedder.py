@@ -92,6 +92,7 @@ class Memory:
     """Size of the map of scores, which is emptied but never shrinks; it decides the order of equal scores."""
 
 
+@np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     ids, order = load.brokers.ids, load.brokers.order

@@ -55,6 +55,7 @@ class Memory:
     """`OverloadShedder` remembers nothing between cycles."""
 
 
+@np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     brokers = load.brokers
@@ -65,8 +66,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 
     sources = brokers.order[(overloaded & several)[brokers.order]]
     share = usage[sources] - threshold + MARGIN
-    with np.errstate(invalid="ignore", over="ignore"):
-        minimum = brokers.throughput_bytes_per_s()[sources] * share
+    minimum = brokers.throughput_bytes_per_s()[sources] * share
     ranked = rank(load, sources, load.bundles.throughput_bytes_per_s())
     take = greedy_take(ranked, minimum)
     source, bundle = in_result_order(load, ranked, take.taken, settings)
@@ -80,8 +80,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     )
     one_bundle = code == ONE_BUNDLE
     planned = minimum[ranked.source_position()]
-    with np.errstate(invalid="ignore"):
-        bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
+    bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
     decision = SheddingDecision(
         source=source,
         bundle=bundle,

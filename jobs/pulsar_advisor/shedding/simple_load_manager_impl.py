@@ -73,6 +73,7 @@ class Memory:
     """Nothing but recent unloads, which are in the input."""
 
 
+@np.errstate(all="ignore")
 def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle: what to unload from whom, and why not from the others."""
     overload = settings.load_balancer_broker_overloaded_threshold_percentage

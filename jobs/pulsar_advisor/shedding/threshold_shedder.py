@@ -85,6 +85,7 @@ def forget_departed(memory: Memory, active: Collection[str]) -> Memory:
     return Memory({broker: usage for broker, usage in memory.history.items() if broker in active})
 
 
+@np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     brokers = load.brokers
@@ -98,8 +99,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         return _decision(load, code, np.zeros_like(usage), np.zeros_like(usage), _nothing(load), mean, settings), memory
 
     share = usage - mean - threshold + MARGIN
-    with np.errstate(invalid="ignore", over="ignore"):
-        minimum = brokers.throughput_bytes_per_s() * share
+    minimum = brokers.throughput_bytes_per_s() * share
     code = np.full(len(brokers.ids), ABOVE_MEAN, dtype=np.int64)
     code[brokers.published_bundles <= 1] = ONE_BUNDLE
     code[minimum < worth_moving] = TOO_LITTLE
@@ -173,8 +173,7 @@ def _decision(
     ranked, take, planned = selection
     source, bundle = in_result_order(load, ranked, take.taken, settings)
     order = load.brokers.order
-    with np.errstate(invalid="ignore"):
-        bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
+    bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
     return SheddingDecision(
         source=source,
         bundle=bundle,

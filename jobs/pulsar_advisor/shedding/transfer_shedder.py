@@ -160,41 +160,41 @@ class _Answers:
         return _Answers(dict.fromkeys(self.brokers, (code, left, right)))
 
 
+@np.errstate(all="ignore")
 def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what moves where, and why not the rest."""
     nothing = _Answers(dict.fromkeys(load.stored.tolist(), (NOT_REACHED, np.nan, np.nan)))
-    with np.errstate(all="ignore"):
-        memory, skipped = _cool_down(load, settings, memory)
-        if skipped is not None:
-            return _decision(nothing.skip(*skipped), {}), _counted(memory, "CoolDown")
-        current = load.stored[~_outdated(load, settings)[load.stored]]
-        if not len(current):
-            if len(load.stored):
-                return _decision(_all_outdated(load, settings, nothing), {}), _counted(memory, "OutDatedData")
-            return _decision(nothing.skip(NO_BROKERS), {}), _counted(memory, "NoBrokers")
-        if np.any(load.available & ~np.isin(np.arange(len(load.broker_ids)), load.stored)):
-            return _decision(nothing.skip(NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
+    memory, skipped = _cool_down(load, settings, memory)
+    if skipped is not None:
+        return _decision(nothing.skip(*skipped), {}), _counted(memory, "CoolDown")
+    current = load.stored[~_outdated(load, settings)[load.stored]]
+    if not len(current):
+        if len(load.stored):
+            return _decision(_all_outdated(load, settings, nothing), {}), _counted(memory, "OutDatedData")
+        return _decision(nothing.skip(NO_BROKERS), {}), _counted(memory, "NoBrokers")
+    if np.any(load.available & ~np.isin(np.arange(len(load.broker_ids)), load.stored)):
+        return _decision(nothing.skip(NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
 
-        spread = _spread(load.load[current])
-        ascending = load.stored[np.argsort(total_order(load.load[load.stored]), kind="stable")].tolist()
-        figures: dict[str, object] = {"mean_load_ratio": float(spread.mean), "deviation": float(spread.deviation)}
-        limit = settings.load_balancer_broker_load_target_std
-        reason = _reason(load, settings, spread, ascending[0], ascending[-1])
-        memory = replace(memory, hits=memory.hits + 1 if reason else 0)
-        needed = settings.load_balancer_shedding_condition_hit_count_threshold
-        if memory.hits <= needed:
-            answers = (
-                nothing.skip(TOO_FEW_HITS, memory.hits, needed)
-                if reason
-                else nothing.skip(BALANCED, float(spread.deviation), limit)
-            )
-            figures["deviation_after"] = float(spread.deviation)
-            return _decision(answers, figures), _counted(memory, "HitCount")
-        spread, why_nothing = _transfer(load, settings, spread, ascending, nothing)
+    spread = _spread(load.load[current])
+    ascending = load.stored[np.argsort(total_order(load.load[load.stored]), kind="stable")].tolist()
+    figures: dict[str, object] = {"mean_load_ratio": float(spread.mean), "deviation": float(spread.deviation)}
+    limit = settings.load_balancer_broker_load_target_std
+    reason = _reason(load, settings, spread, ascending[0], ascending[-1])
+    memory = replace(memory, hits=memory.hits + 1 if reason else 0)
+    needed = settings.load_balancer_shedding_condition_hit_count_threshold
+    if memory.hits <= needed:
+        answers = (
+            nothing.skip(TOO_FEW_HITS, memory.hits, needed)
+            if reason
+            else nothing.skip(BALANCED, float(spread.deviation), limit)
+        )
         figures["deviation_after"] = float(spread.deviation)
-        if not nothing.moves:
-            return _decision(nothing, figures), _counted(memory, why_nothing)
-        return _decision(nothing, figures), replace(memory, hits=0)
+        return _decision(answers, figures), _counted(memory, "HitCount")
+    spread, why_nothing = _transfer(load, settings, spread, ascending, nothing)
+    figures["deviation_after"] = float(spread.deviation)
+    if not nothing.moves:
+        return _decision(nothing, figures), _counted(memory, why_nothing)
+    return _decision(nothing, figures), replace(memory, hits=0)
 
 
 def _cool_down(

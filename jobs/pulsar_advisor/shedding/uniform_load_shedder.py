@@ -119,6 +119,7 @@ class _Extremes:
     least: float
 
 
+@np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     brokers = load.brokers
