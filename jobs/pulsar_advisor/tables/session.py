@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
+
+_QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
 _QUICK_START: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """Halves the start-up of a local JVM; a long job on a Spark cluster keeps Java's own choice."""
 
 _EVERYWHERE: Final[dict[str, Any]] = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": False,
     # The statistics of cached columns leave NaN out, so that `x > limit` skips a batch that holds one (seen in 4.1.3);
     # Great Expectations caches what it judges.
@@ -23,7 +25,8 @@ _EVERYWHERE: Final[dict[str, Any]] = {
 _LOCAL: Final[dict[str, Any]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": _QUICK_START,
+    "spark.driver.memory": "4g",
+    "spark.driver.extraJavaOptions": f"{_QUICK_START} {_QUIET}",
     "spark.ui.enabled": False,
     "spark.sql.shuffle.partitions": 8,
     # Measuring every exchange before planning the next one costs more than it saves where there is no network.
