@@ -1,0 +1,149 @@
+"""The fewest moves against exhaustive search, and the bound against both."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.shedding.fewest_moves import Balancing, counting_bound, few_moves, fewest_moves
+
+PERCENT = 10_000
+"""Parts per million in a percent."""
+
+
+def problem(
+    bundles: list[tuple[int, tuple[int, int]]],
+    ceiling: list[int],
+    *,
+    base: list[int] | None = None,
+    receives: list[bool] | None = None,
+    spare: list[int] | None = None,
+    scale: list[int] | None = None,
+) -> Balancing:
+    """Bundles as (broker, (CPU, bandwidth in)) in percent of a broker whose `scale` is 1; `base` is what can't move."""
+    number = len(ceiling)
+    source = np.array([broker for broker, _ in bundles], dtype=np.int32)
+    moved = np.zeros((len(bundles), 5))
+    moved[:, [0, 3]] = np.array([figures for _, figures in bundles], dtype=np.float64).reshape(-1, 2)
+    ppm_per_unit = np.tile(np.array(scale or [1] * number)[:, None] * float(PERCENT), (1, 5))
+    load = np.zeros((number, 5), dtype=np.int64)
+    load[:, 0] = np.array(base or [0] * number) * PERCENT
+    np.add.at(load, source, np.rint(moved * ppm_per_unit[source]).astype(np.int64))
+    return Balancing(
+        load=load,
+        ceiling=np.array(ceiling, dtype=np.int64) * PERCENT,
+        receives=np.array(receives or [True] * number, dtype=np.bool_),
+        spare=np.array(spare or [len(bundles)] * number, dtype=np.int64),
+        source=source,
+        moved=moved,
+        ppm_per_unit=ppm_per_unit,
+    )
+
+
+def fewest_by_trying_all(balancing: Balancing) -> int | None:
+    """Moves of the best of all assignments; None if none reaches the ceilings."""
+    choices = [
+        [NOBODY, *(to for to in np.flatnonzero(balancing.receives).tolist() if to != source)]
+        for source in balancing.source.tolist()
+    ]
+    best = None
+    for assignment in product(*choices):
+        destination = np.array(assignment, dtype=np.int32)
+        leaving = np.bincount(balancing.source[destination != NOBODY], minlength=len(balancing.load))
+        number = int(leaving.sum())
+        if (best is None or number < best) and (leaving <= balancing.spare).all() and balancing.reached(destination):
+            best = number
+    return best
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Balancing:
+    number = draw(st.integers(2, 3))
+    brokers = st.integers(0, number - 1)
+    size = st.integers(0, 40)
+    bundles = draw(st.lists(st.tuples(brokers, st.tuples(size, size)), min_size=1, max_size=6))
+    each = {"min_size": number, "max_size": number}
+    return problem(
+        bundles,
+        draw(st.lists(st.integers(10, 90), **each)),
+        base=draw(st.lists(st.integers(0, 20), **each)),
+        receives=draw(st.lists(st.booleans(), **each)),
+        spare=draw(st.lists(st.integers(0, 4), **each)),
+        scale=draw(st.lists(st.integers(1, 2), **each)),
+    )
+
+
+@given(problems())
+@settings(max_examples=300, deadline=None)
+def test_a_small_cluster_gets_the_optimum_and_knows_it(balancing: Balancing) -> None:
+    best, moves = fewest_by_trying_all(balancing), fewest_moves(balancing)
+    assert (moves.reached, moves.least) == (best is not None, best)
+    if moves.reached:
+        assert moves.number == best
+
+
+@given(problems())
+@settings(max_examples=300, deadline=None)
+def test_the_heuristic_never_claims_more_than_it_has(balancing: Balancing) -> None:
+    best, moves = fewest_by_trying_all(balancing), few_moves(balancing)
+    if best is None:
+        assert not moves.reached
+    else:
+        assert moves.least is not None and moves.least <= best
+        assert not moves.reached or best <= moves.number
+
+
+@given(problems())
+@settings(max_examples=200, deadline=None)
+def test_no_bundle_goes_where_it_may_not_and_no_broker_gives_more_than_it_may(balancing: Balancing) -> None:
+    for moves in (few_moves(balancing), fewest_moves(balancing)):
+        goes = moves.destination != NOBODY
+        assert balancing.receives[moves.destination[goes]].all()
+        assert (moves.destination[goes] != balancing.source[goes]).all()
+        leaving = np.bincount(balancing.source[goes], minlength=len(balancing.load))
+        assert (leaving <= np.maximum(balancing.spare, 0)).all()
+
+
+def test_the_bound_counts_the_largest_bundles_of_each_broker() -> None:
+    # 25 must leave the first: 20 + 5; 10 the second: 15.
+    balancing = problem([(0, (20, 0)), (0, (10, 0)), (0, (15, 0)), (1, (15, 0)), (1, (15, 0))], [20, 20, 100])
+    assert counting_bound(balancing) == 3
+
+
+def test_the_scarcest_resource_decides_the_bound() -> None:
+    # One bundle frees enough CPU, two are needed for the bandwidth.
+    balancing = problem([(0, (40, 10)), (0, (10, 20)), (0, (10, 20))], [40, 100])
+    assert counting_bound(balancing) == 1
+    tighter = problem([(0, (40, 10)), (0, (10, 20)), (0, (10, 20))], [25, 100])
+    assert counting_bound(tighter) == 2
+
+
+def test_what_a_broker_can_not_give_is_proven_out_of_reach() -> None:
+    assert fewest_moves(problem([(0, (20, 0))], [30, 100], base=[40, 0])).least is None
+
+
+def test_a_swap_is_found_where_nothing_fits_at_first() -> None:
+    # 70 and 50 with ceilings of 60: 20 does not fit until 10 has come back.
+    balancing = problem([(0, (50, 0)), (0, (20, 0)), (1, (40, 0)), (1, (10, 0))], [60, 60])
+    moves = fewest_moves(balancing)
+    assert moves.destination.tolist() == [NOBODY, 1, NOBODY, 0]
+    assert (moves.number, moves.least) == (2, 2)
+
+
+def test_a_problem_too_large_to_search_keeps_its_gap() -> None:
+    swap = [(0, (500, 0)), (0, (200, 0)), (1, (400, 0)), (1, (100, 0))]
+    crowd = [(2, (1, 0))] * 1000
+    moves = fewest_moves(problem(swap + crowd, [600, 600, 1000]))
+    assert moves.least == 1
+    assert not moves.reached
+
+
+def test_the_order_of_equal_bundles_does_not_change_the_number() -> None:
+    bundles = [(0, (20, 5)), (0, (20, 5)), (0, (10, 30)), (1, (5, 5)), (1, (30, 1))]
+    forward = fewest_moves(problem(bundles, [40, 40, 40]))
+    backward = fewest_moves(problem(bundles[::-1], [40, 40, 40]))
+    assert (forward.number, forward.least) == (backward.number, backward.least)

@@ -1,0 +1,180 @@
+"""The strategy of ours: the fewest moves, what it never touches, and what it says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.shedding.minimal_move_shedder import Memory, decide, observe
+from states import BrokerRow, BundleRow, cluster_state
+
+FIXTURE = Path(__file__).parents[2] / "data" / "strategies" / "MinimalMoveShedder.json"
+CASES = json.loads(FIXTURE.read_text(encoding="utf-8"))["cases"]
+
+
+def state_of(brokers: dict[str, float], bundles: dict[str, list[float]], **row: Any) -> ClusterState:
+    """Brokers by CPU percent; bundles, each in a namespace of its own, by the points of it that they cause."""
+    return cluster_state(
+        [BrokerRow(f"{name}:8080", cpu=(cpu, 100.0), traffic=(cpu, 0.0, 0.0, 0.0)) for name, cpu in brokers.items()],
+        [
+            BundleRow(
+                f"t/{name}-{place}",
+                "0x00000000_0xffffffff",
+                f"{name}:8080",
+                (points, 0.0, 0.0, 0.0),
+                **{"topics": 1, **row},
+            )
+            for name, own in bundles.items()
+            for place, points in enumerate(own)
+        ],
+    )
+
+
+def answer(state: ClusterState, **what_if: str) -> SheddingDecision:
+    settings = resolve_settings("4.0.8", what_if=what_if).values
+    decision, _ = decide(observe(state, settings, state.captured_at_ms), settings, Memory())
+    return decision
+
+
+def moves(state: ClusterState, decision: SheddingDecision) -> list[list[object]]:
+    hosts = [broker.partition(":")[0] for broker in state.brokers.ids]
+    return [
+        [hosts[source], state.bundles.traffic[bundle, 0], hosts[destination]]
+        for source, bundle, destination in zip(decision.source, decision.bundle, decision.destination, strict=True)
+    ]
+
+
+def broker_codes(state: ClusterState, decision: SheddingDecision) -> dict[str, str]:
+    outcomes = decision.brokers
+    return {
+        state.brokers.ids[row].partition(":")[0]: outcomes.vocabulary[outcomes.code[place]].code
+        for place, row in enumerate(outcomes.index.tolist())
+    }
+
+
+def bundle_codes(decision: SheddingDecision) -> list[str]:
+    return [decision.bundles.vocabulary[code].code for code in decision.bundles.code.tolist()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_the_answer_is_the_one_worked_out_by_hand(case: dict[str, Any]) -> None:
+    state = state_of(case["brokers"], case["bundles"])
+    decision = answer(state)
+    assert moves(state, decision) == case["moves"]
+    assert decision.figures["moves_bound"] == case["bound"]
+    assert decision.figures["moves_gap"] == 0
+    assert decision.figures["reached_of_mean_ratio"] == case["reached_percent"] / 100
+    assert decision.brokers.right[0] == pytest.approx(case["ceiling"] / 100)
+
+
+HOT = {"a": 90.0, "b": 50.0, "c": 40.0}
+HOT_BUNDLES = {"a": [30.0, 25.0, 20.0, 15.0], "b": [50.0], "c": [40.0]}
+
+
+def test_broker_and_bundle_say_both_sides_of_what_decided() -> None:
+    state = state_of(HOT, HOT_BUNDLES)
+    decision = answer(state)
+    sentences = [decision.brokers.explain(row) for row in range(3)]
+    assert sentences == [
+        "usage 90.00% is above the ceiling of 66.00%",
+        "usage 50.00% is within the ceiling of 66.00%",
+        "ends at 65.00% with what it receives, within the ceiling of 66.00%",
+    ]
+    assert decision.bundles.explain(0) == "its broker ends at 65.00% without it, within the ceiling of 66.00%"
+    assert decision.bundles.explain(1) == "its new broker ends at 65.00%, within the ceiling of 66.00%"
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ({"usable": False}, "unfit"),
+        ({"in_boundaries": False}, "in_flight"),
+        ({"topics": 0}, "not_reported"),
+        ({"last_unloaded_at_ms": 1_795_250_000_000}, "recently_unloaded"),
+    ],
+)
+def test_what_may_not_move_stays_and_says_why(row: dict[str, Any], code: str) -> None:
+    decision = answer(state_of(HOT, HOT_BUNDLES, **row))
+    assert len(decision.bundle) == 0
+    assert set(bundle_codes(decision)) == {code}
+
+
+@pytest.mark.parametrize("namespace", ["pulsar/system", "pulsar/a:8080", "sla-monitor/a:8080"])
+def test_pulsars_own_namespaces_are_never_touched(namespace: str) -> None:
+    state = state_of(HOT, HOT_BUNDLES)
+    first = int(np.flatnonzero(state.bundles.traffic[:, 0] == 25.0)[0])
+    names = tuple(namespace if row == first else name for row, name in enumerate(state.namespaces.names))
+    decision = answer(replace(state, namespaces=replace(state.namespaces, names=names)))
+    assert first not in decision.bundle
+    assert bundle_codes(decision)[first] in ("pulsars_own", "service_bundle")
+
+
+def test_an_excluded_namespace_stays() -> None:
+    decision = answer(state_of(HOT, HOT_BUNDLES), loadBalancerSheddingExcludedNamespaces="t/a-1")
+    assert bundle_codes(decision)[1] == "excluded_namespace"
+    assert 1 not in decision.bundle
+
+
+POLICY = IsolationPolicy("p", namespaces=("t/a-1",), primary=("c",), secondary=(), min_limit=0, usage_threshold=0)
+
+
+def test_a_namespace_with_a_policy_stays_and_a_reserved_broker_receives_nothing() -> None:
+    state = replace(state_of(HOT, HOT_BUNDLES), isolation_policies=(POLICY,))
+    decision = answer(state)
+    assert bundle_codes(decision)[1] == "with_policies"
+    assert "c" not in [destination for _, _, destination in moves(state, decision)]
+
+
+def test_an_anti_affinity_group_stays() -> None:
+    state = state_of(HOT, HOT_BUNDLES)
+    groups = ("g", *state.namespaces.anti_affinity_groups[1:])
+    decision = answer(replace(state, namespaces=replace(state.namespaces, anti_affinity_groups=groups)))
+    assert bundle_codes(decision)[0] == "with_policies"
+
+
+@pytest.mark.parametrize("column", ["available", "complete", "persistent_topics_enabled"])
+def test_a_broker_that_can_not_take_bundles_gets_none(column: str) -> None:
+    state = state_of({"a": 90.0, "b": 10.0, "c": 10.0}, {"a": [20.0] * 4, "b": [10.0], "c": [10.0]})
+    without_c = np.array([True, True, False])
+    decision = answer(replace(state, brokers=replace(state.brokers, **{column: without_c})))
+    assert {destination for _, _, destination in moves(state, decision)} == {"b"}
+
+
+def test_a_bundle_whose_figures_are_no_numbers_stays() -> None:
+    decision = answer(state_of(HOT, {**HOT_BUNDLES, "a": [30.0, float("nan"), 20.0, 15.0]}))
+    assert bundle_codes(decision)[1] == "no_figures"
+
+
+def test_a_broker_that_gives_to_make_room_is_said_to() -> None:
+    # Mean 50, ceiling 55: only b could take the 26 of a, once its 9 has gone to c.
+    state = state_of({"a": 76.0, "b": 30.0, "c": 44.0}, {"a": [50.0, 26.0], "b": [21.0, 9.0], "c": [44.0]})
+    decision = answer(state)
+    assert moves(state, decision) == [["a", 26.0, "b"], ["b", 9.0, "c"]]
+    assert broker_codes(state, decision) == {"a": "gives", "b": "makes_room", "c": "receives"}
+
+
+def test_a_usage_beyond_all_bounds_is_refused_with_the_broker() -> None:
+    state = state_of({**HOT, "b": float("inf")}, HOT_BUNDLES)
+    with pytest.raises(DataNotFit, match=r"broker b:8080 reports inf of 100\.0 cpu"):
+        answer(state)
+
+
+def test_an_idle_cluster_is_left_alone() -> None:
+    state = state_of({"a": 0.0, "b": 0.0}, {"a": [0.0, 0.0], "b": [0.0]})
+    assert set(broker_codes(state, answer(state)).values()) == {"no_load"}
+
+
+def test_a_cluster_without_brokers_that_report_has_no_answer() -> None:
+    state = state_of(HOT, HOT_BUNDLES)
+    silent = replace(state.brokers, report_updated_at_ms=np.zeros(3, dtype=np.int64))
+    decision = answer(replace(state, brokers=silent))
+    assert (len(decision.brokers), len(decision.bundles), len(decision.bundle)) == (0, 0, 0)
