@@ -17,6 +17,8 @@ Hashes = npt.NDArray[np.uint32]
 Permutation = npt.NDArray[np.intp]
 
 INITIAL_BUCKETS: Final = 16
+_LAST_OF_FIRST_PLANE: Final = 0xFFFF
+"""Characters beyond it are two UTF-16 units in Java."""
 
 
 def string_hash(text: str) -> int:
@@ -29,8 +31,20 @@ def string_hash(text: str) -> int:
 
 
 def string_hashes(texts: Sequence[str]) -> Hashes:
-    """`string_hash` of every text."""
-    return np.array([string_hash(text) for text in texts], dtype=np.uint32)
+    """`string_hash` of every text; texts of one length are worked through together, a character at a time."""
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    hashes = np.zeros(len(texts), dtype=np.uint32)
+    for length in np.unique(lengths[lengths > 0]).tolist():
+        rows = np.flatnonzero(lengths == length)
+        characters = np.array([texts[row] for row in rows.tolist()], dtype=f"<U{length}").view(np.uint32)
+        characters = characters.reshape(len(rows), length)
+        value = np.zeros(len(rows), dtype=np.uint32)
+        for column in range(length):
+            value = value * np.uint32(31) + characters[:, column]
+        hashes[rows] = value
+        for row in rows[(characters > _LAST_OF_FIRST_PLANE).any(axis=1)].tolist():
+            hashes[row] = string_hash(texts[row])
+    return hashes
 
 
 def bundle_name_hashes(namespace_hashes: Hashes, lower: npt.NDArray[np.int64], upper: npt.NDArray[np.int64]) -> Hashes:

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floats, Indices
+from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floats, Indices, Integers
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -90,10 +90,11 @@ def choose(
         return _answer(candidates, code, weights, np.zeros(len(candidates))), memory
     by_messages = strategy == LEAST_MSG_PER_SECOND
     value = np.trunc(ranking.rate_per_s if by_messages else ranking.load_percent)
-    walk = sorted(range(len(candidates)), key=lambda place: (value[place], load.broker_ids[candidates[place]]))
+    # Rows of brokers are sorted by id, so equal ranks are walked by id, as in Pulsar.
+    walk = np.lexsort((candidates, value))
     code = np.full(len(candidates), NOT_BEST)
     left, right = ranking.load_percent.copy(), ranking.capacity.copy()
-    if walk:
+    if len(walk):
         place, reason, held_against = _walk(ranking, walk, by_messages, settings, memory)
         code[place], right[place] = reason, held_against
         if reason in (MOST_ROOM, ROTATING):
@@ -130,40 +131,41 @@ def rank(load: SimpleLoad, candidates: Indices, bundle: int) -> Ranking:
 
 
 def _walk(
-    ranking: Ranking, walk: list[int], by_messages: bool, settings: LoadBalancerSettings, memory: Memory
+    ranking: Ranking, walk: Integers, by_messages: bool, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[int, int, float]:
     """Place of the chosen candidate, why, and what its load was held against."""
     underload = settings.load_balancer_broker_underloaded_threshold_percentage
     overload = settings.load_balancer_broker_overloaded_threshold_percentage
-    idle = next((place for place in walk if not ranking.loaded[place]), NOBODY)
+    without_bundles = walk[~ranking.loaded[walk]]
+    idle = int(without_bundles[0]) if len(without_bundles) else NOBODY
     best = _best_busy(ranking, walk, by_messages)
     best_percent = 101.0 if best == NOBODY else float(ranking.load_percent[best])
     if idle != NOBODY and (best == NOBODY or best_percent > underload):
         return idle, IDLE, underload
     if best_percent >= 100 and not by_messages:
-        return walk[memory.cursor % len(walk)], ROTATING, 100
+        return int(walk[memory.cursor % len(walk)]), ROTATING, 100
     if best_percent > overload and not by_messages:
         room = np.trunc(ranking.capacity * np.maximum(0, (100 - ranking.load_percent) / 100))
-        return max(walk, key=lambda place: room[place]), MOST_ROOM, overload
+        return int(walk[np.argmax(room[walk])]), MOST_ROOM, overload
     return best, BEST_BUSY, overload
 
 
-def _best_busy(ranking: Ranking, walk: list[int], by_messages: bool) -> int:
+def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
     """The best candidate that has bundles, NOBODY without one. Not transitive, so the order of the walk counts."""
+    busy = walk[ranking.loaded[walk]]
+    if not len(busy):
+        return NOBODY
     if by_messages:
-        figures = ranking.rate_per_s[:, np.newaxis].tolist()
-    else:
-        figures = np.column_stack((ranking.load_percent, ranking.percent[:, _TIE_BREAKERS])).tolist()
-    compare = _has_fewer_messages if by_messages else _is_lighter
-    best = NOBODY
-    for place in walk:
-        if ranking.loaded[place] and (best == NOBODY or compare(figures[place], figures[best])):
+        return int(busy[np.argmin(ranking.rate_per_s[busy])])
+    figures = np.column_stack((ranking.load_percent, ranking.percent[:, _TIE_BREAKERS]))[busy].tolist()
+    best = 0
+    for place, own in enumerate(figures):
+        # The walk ascends in whole percent, so from here on every load is clearly above the best one.
+        if own[0] > figures[best][0] + CLOSE_PERCENT + 1:
+            break
+        if _is_lighter(own, figures[best]):
             best = place
-    return best
-
-
-def _has_fewer_messages(one: list[float], other: list[float]) -> bool:
-    return one[0] < other[0]
+    return int(busy[best])
 
 
 def _is_lighter(one: list[float], other: list[float]) -> bool:

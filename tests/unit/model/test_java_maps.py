@@ -37,6 +37,11 @@ def test_a_bundle_names_hash_needs_no_text(namespace: str, lower: int, upper: in
     assert hashes.tolist() == [string_hash(f"{namespace}/{format_range(lower, upper)}")]
 
 
+@given(st.lists(st.text(max_size=6)))
+def test_many_hashes_are_those_of_each(texts: list[str]) -> None:
+    assert string_hashes(texts).tolist() == [string_hash(text) for text in texts]
+
+
 @given(NAMES)
 def test_a_hash_map_is_walked_as_java_does(names: list[str]) -> None:
     assert [names[place] for place in hash_map_order(string_hashes(names))] == _hash_map(names)
