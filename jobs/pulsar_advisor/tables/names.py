@@ -92,9 +92,9 @@ def with_range(topics: DataFrame, ranges: DataFrame) -> DataFrame:
     )
     holds = "r -> r.lower <= hash and (hash < r.upper or r.upper = 4294967295)"
     return (
-        topics.join(shifts, "namespace", "left")
+        topics.join(sf.broadcast(shifts), "namespace", "left")
         .withColumn("bucket", sf.expr("shiftright(hash, shift)"))
-        .join(candidates, ["namespace", "bucket"], "left")
+        .join(sf.broadcast(candidates), ["namespace", "bucket"], "left")
         .withColumn("range", sf.expr(f"get(filter(candidates, {holds}), 0)"))
         .withColumns({"lower": sf.col("range.lower"), "upper": sf.col("range.upper")})
         .drop("shift", "bucket", "candidates", "range")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from upath import UPath
 
@@ -158,7 +158,7 @@ class RawTables:
         return _union(
             lines.where("_unreadable").select(
                 sf.lit(surface).alias("surface"),
-                sf.col("_path").alias("path"),
+                _path_in_snapshot().alias("path"),
                 # A line that parsed but lacks a required field has no text of its own: say what it was read as.
                 sf.coalesce("_text", sf.to_json(sf.struct(*SURFACES[surface].required))).alias("text"),
             )
@@ -168,12 +168,11 @@ class RawTables:
     def counts(self) -> dict[str, tuple[int, int]]:
         """Path of each file that has lines -> (lines, unreadable lines among them)."""
         counted = _union(
-            lines.groupBy(sf.col("_path").alias("path")).agg(
-                sf.count("*").alias("lines"), sf.count_if("_unreadable").alias("unreadable")
-            )
+            lines.groupBy("_path").agg(sf.count("*").alias("lines"), sf.count_if("_unreadable").alias("unreadable"))
             for lines in self.all_lines.values()
         )
-        return {row["path"]: (row["lines"], row["unreadable"]) for row in counted.collect()}
+        with_path = counted.select(_path_in_snapshot().alias("path"), "lines", "unreadable")
+        return {row["path"]: (row["lines"], row["unreadable"]) for row in with_path.collect()}
 
     def release(self) -> None:
         """Give back the memory and disk that the parsed lines hold."""
@@ -191,13 +190,17 @@ def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, An
     )
 
 
+def _path_in_snapshot() -> Column:
+    """A file's path as the manifest has it: what follows the folder `snapshot=<id>`."""
+    return sf.regexp_extract("_path", r"/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
+
+
 def _read(spark: SparkSession, surface: Surface, urls: Sequence[str]) -> DataFrame:
     schema = f"{surface.schema}, _text string"
     unusable = " or ".join(["_text is not null", *(f"`{field}` is null" for field in surface.required)])
     if urls:
         lines = spark.read.schema(schema).option("columnNameOfCorruptRecord", "_text").json(list(urls))
-        # Folders are `cluster=<c>/snapshot=<id>`, so what follows the last of them is the path in the manifest.
-        path = sf.regexp_extract(sf.col("_metadata.file_path"), r"/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
+        path = sf.col("_metadata.file_path")
     else:
         lines = spark.createDataFrame([], schema)
         path = sf.lit("")
