@@ -597,6 +597,44 @@ def verify(
         raise Deviates(f"the cluster is not as predicted: {'; '.join(result.deviations)}")
 
 
+@app.command
+def brokers(
+    *,
+    place: Place | None = None,
+    snapshot: str = LATEST,
+    connection: Connection = Connection(),
+    watch: Annotated[tuple[int, ...] | None, Parameter(consume_multiple=(0, 1))] = None,
+    json: Json = False,
+) -> None:
+    """The tables of `pulsar-perf monitor-brokers`, from a snapshot, or live with a connection.
+
+    Parameters
+    ----------
+    watch
+        Live: show them again every so many seconds (60 without a number), until interrupted.
+    """
+    from rich.console import Console
+
+    from pulsar_advisor.reporting.broker_tables import as_document, print_tables
+    from pulsar_advisor.stages.brokers import load_in_snapshot, load_now, watched
+
+    if connection == Connection():
+        if place is None:
+            raise UsageError("whose brokers? Give --root and --cluster for a snapshot, or --admin-url for a cluster")
+        if watch is not None:
+            raise UsageError("a snapshot does not change: --watch needs a live cluster (--admin-url or --profile)")
+        root = place.open()
+        loads = iter([load_in_snapshot(root, root.resolve(snapshot))])
+    else:
+        options = connection.options()
+        loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), _log)
+    console = Console()
+    for load in loads:
+        if watch is not None and not json:
+            console.clear()  # does nothing where there is no terminal
+        _print(as_document(load)) if json else print_tables(load, console)
+
+
 def _judgement(as_predicted: bool) -> str:
     return "as predicted" if as_predicted else "DEVIATES    "
 

@@ -1,0 +1,395 @@
+"""The tables of `pulsar-perf monitor-brokers`: one a broker, in the rows of its load manager, and one over all brokers.
+
+Source of rows, headings and figures: Pulsar `BrokerMonitor` (4.0). Two things are put right, and `notes` say so: the
+original prints each broker's throughput under LONG/S and its long-term rate under KB/S, and MAX % of its overall table
+is a ratio (0..1) under the Modular manager. The original has no overall table under Extensible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pulsar_advisor.model.cluster_state import RESOURCES, LoadManagerKind
+from pulsar_advisor.model.resource_usage import percent
+from pulsar_advisor.reporting.figures import moment, plain
+
+SCHEMA: Final = "pulsar-advisor/broker-tables/1"
+_NOTES: Final = (
+    "LONG/S and KB/S stand under their own headings; `pulsar-perf monitor-brokers` swaps them in broker rows.",
+    "MAX % is in percent under every manager; there it is a ratio (0..1) in the overall table under Modular.",
+)
+
+T = TypeVar("T")
+
+_NOTE_ON_SIMPLE: Final = "KB/S of RAW MSG is the network card's usage in kbit/s divided by 1024, as Pulsar prints it."
+
+_BYTES_PER_KIB: Final = 1024
+_COMFORTABLE_PERCENT: Final = 65.0
+_OVERLOADED_PERCENT: Final = 85.0
+"""Defaults of `loadBalancerBrokerComfortLoadLevelPercentage` and `loadBalancerBrokerOverloadedThresholdPercentage`."""
+
+Figure = float | int | None
+"""None: the source doesn't have it."""
+
+
+@dataclass(frozen=True)
+class BrokerLoad:
+    """What one broker reported, in Pulsar's field names.
+
+    `report` is `LocalBrokerData` (Modular), `LoadReport` (Simple) or `BrokerLoadData` (Extensible); `averages` is
+    `TimeAverageBrokerData`, which only the Modular leader writes, and only to the metadata store.
+    """
+
+    broker: str
+    load_manager: LoadManagerKind
+    report: Mapping[str, Any]
+    averages: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class ClusterLoad:
+    """All brokers at one moment, and why some are not among them."""
+
+    where: str
+    """The cluster or snapshot, in words."""
+    read_at_ms: int
+    brokers: tuple[BrokerLoad, ...]
+    missing: Mapping[str, str]
+    """Broker id -> why nothing is known of it."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's heading as Pulsar prints it, and its name with the unit."""
+
+    heading: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a broker's table."""
+
+    label: str
+    columns: tuple[Column, ...]
+    figures: tuple[Figure, ...]
+
+    def document(self) -> dict[str, Figure]:
+        """The figures by name."""
+        return {column.name: figure for column, figure in zip(self.columns, self.figures, strict=True)}
+
+
+@dataclass(frozen=True)
+class OverallRow:
+    """One line of the table over all brokers. Long-term figures are the allocated ones under the Simple manager."""
+
+    broker: str
+    bundles: int | None
+    msg_rate_per_s: float | None
+    long_term_msg_rate_per_s: float | None
+    throughput_kib_per_s: float | None
+    max_percent: float | None
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """In the order of the columns."""
+        return (
+            self.bundles,
+            self.msg_rate_per_s,
+            self.long_term_msg_rate_per_s,
+            self.throughput_kib_per_s,
+            self.max_percent,
+        )
+
+
+@dataclass(frozen=True)
+class Overall:
+    """A line for each broker, and their sums; the total's maximum is the greatest one."""
+
+    rows: tuple[OverallRow, ...]
+    total: OverallRow
+
+
+_SYSTEM: Final = (
+    Column("CPU %", "cpu_percent"),
+    Column("MEMORY %", "memory_percent"),
+    Column("DIRECT %", "direct_memory_percent"),
+    Column("BW IN %", "bandwidth_in_percent"),
+    Column("BW OUT %", "bandwidth_out_percent"),
+    Column("MAX %", "max_percent"),
+)
+_COUNT: Final = (
+    Column("TOPIC", "topics"),
+    Column("BUNDLE", "bundles"),
+    Column("PRODUCER", "producers"),
+    Column("CONSUMER", "consumers"),
+    Column("BUNDLE +", "bundles_gained"),
+    Column("BUNDLE -", "bundles_lost"),
+)
+_MESSAGES: Final = (
+    Column("MSG/S IN", "msg_rate_in_per_s"),
+    Column("MSG/S OUT", "msg_rate_out_per_s"),
+    Column("TOTAL", "msg_rate_per_s"),
+    Column("KB/S IN", "throughput_in_kib_per_s"),
+    Column("KB/S OUT", "throughput_out_kib_per_s"),
+    Column("TOTAL", "throughput_kib_per_s"),
+)
+_OVERALL_HEADINGS: Final = ("BROKER", "BUNDLE", "MSG/S", "LONG/S", "KB/S", "MAX %")
+
+
+def broker_table(load: BrokerLoad) -> tuple[Row, ...]:
+    """One broker's rows, in the order and form of its load manager."""
+    return {"modular": _modular, "simple": _simple, "extensible": _extensible}[load.load_manager](load)
+
+
+def overall(loads: Sequence[BrokerLoad]) -> Overall:
+    """The table over all brokers. A total leaves out what some broker doesn't have."""
+    rows = tuple(_overall_row(load) for load in loads)
+    total = OverallRow(
+        broker="TOTAL",
+        bundles=sum(_known(row.bundles for row in rows)),
+        msg_rate_per_s=_sum_of_known(row.msg_rate_per_s for row in rows),
+        long_term_msg_rate_per_s=_sum_of_known(row.long_term_msg_rate_per_s for row in rows),
+        throughput_kib_per_s=_sum_of_known(row.throughput_kib_per_s for row in rows),
+        max_percent=max(_known(row.max_percent for row in rows), default=None),
+    )
+    return Overall(rows, total)
+
+
+def notes(load: ClusterLoad) -> tuple[str, ...]:
+    """What a reader who knows the original should know."""
+    simple = any(broker.load_manager == "simple" for broker in load.brokers)
+    return (*_NOTES, _NOTE_ON_SIMPLE) if simple else _NOTES
+
+
+def as_document(load: ClusterLoad) -> dict[str, Any]:
+    """Everything the tables show, as data."""
+    table = overall(load.brokers)
+    return {
+        "schema": SCHEMA,
+        "where": load.where,
+        "read_at_ms": load.read_at_ms,
+        "brokers": [
+            {
+                "broker": broker.broker,
+                "load_manager": broker.load_manager,
+                "rows": {row.label: row.document() for row in broker_table(broker)},
+            }
+            for broker in load.brokers
+        ],
+        "overall": {
+            "brokers": [_overall_document(row) for row in table.rows],
+            "total": _overall_document(table.total),
+        },
+        "missing": [{"broker": broker, "reason": reason} for broker, reason in sorted(load.missing.items())],
+        "notes": list(notes(load)),
+    }
+
+
+def rendered(load: ClusterLoad) -> RenderableType:
+    """All tables for a terminal: the brokers', the overall one, what is missing, and the notes."""
+    parts: list[RenderableType] = [Text(f"{load.where}, {moment(load.read_at_ms)}", style="bold")]
+    for broker in load.brokers:
+        parts += ["", _rendered_broker(broker)]
+    parts += ["", _rendered_overall(overall(load.brokers))]
+    parts += [Text(plain(f"{broker}: {reason}"), style="yellow") for broker, reason in sorted(load.missing.items())]
+    parts += [Text(note, style="dim") for note in notes(load)]
+    return Group(*parts)
+
+
+def print_tables(load: ClusterLoad, console: Console) -> None:
+    """Print everything; rich leaves colours out where the console is no terminal."""
+    console.print(rendered(load))
+
+
+def _modular(load: BrokerLoad) -> tuple[Row, ...]:
+    report, averages = load.report, load.averages or {}
+    return (
+        Row("SYSTEM", _SYSTEM, (*_usage_percents(report), _times_100(_number(report, "maxResourceUsage")))),
+        Row("COUNT", _COUNT, _counts(report, "lastBundleGains", "lastBundleLosses")),
+        Row("LATEST", _MESSAGES, _messages(report, "msg")),
+        Row("SHORT", _MESSAGES, _messages(averages, "shortTermMsg")),
+        Row("LONG", _MESSAGES, _messages(averages, "longTermMsg")),
+    )
+
+
+def _simple(load: BrokerLoad) -> tuple[Row, ...]:
+    report = load.report
+    system = report.get("systemResourceUsage") or {}
+    raw = _usage_percents(system)
+    allocated = (
+        _allocated_percent(report, system, "CPU", "cpu"),
+        _allocated_percent(report, system, "Memory", "memory"),
+        None,
+        _allocated_percent(report, system, "BandwidthIn", "bandwidthIn"),
+        _allocated_percent(report, system, "BandwidthOut", "bandwidthOut"),
+    )
+    raw_traffic = (
+        _number(report, "msgRateIn"),
+        _number(report, "msgRateOut"),
+        _number(system.get("bandwidthIn") or {}, "usage"),
+        _number(system.get("bandwidthOut") or {}, "usage"),
+    )
+    allocated_traffic = (
+        _number(report, "allocatedMsgRateIn"),
+        _number(report, "allocatedMsgRateOut"),
+        _number(report, "allocatedBandwidthIn"),
+        _number(report, "allocatedBandwidthOut"),
+    )
+    return (
+        Row("COUNT", _COUNT, _counts(report, "bundleGains", "bundleLosses")),
+        Row("RAW SYSTEM", _SYSTEM, (*raw, max(_known(raw), default=None))),
+        Row("ALLOC SYSTEM", _SYSTEM, (*allocated, max(_known(allocated), default=None))),
+        Row("RAW MSG", _MESSAGES, _message_figures(*raw_traffic)),
+        Row("ALLOC MSG", _MESSAGES, _message_figures(*allocated_traffic)),
+    )
+
+
+def _extensible(load: BrokerLoad) -> tuple[Row, ...]:
+    report = load.report
+    count = (None, _count(report, "bundleCount"), None, None, None, None)
+    return (
+        Row("SYSTEM", _SYSTEM, (*_usage_percents(report), _times_100(_number(report, "maxResourceUsage")))),
+        Row("COUNT", _COUNT, count),
+        Row("LATEST", _MESSAGES, _messages(report, "msg")),
+    )
+
+
+def _overall_row(load: BrokerLoad) -> OverallRow:
+    rows = {row.label: row.document() for row in broker_table(load)}
+    simple = load.load_manager == "simple"
+    latest, long_term = (rows["RAW MSG"], rows["ALLOC MSG"]) if simple else (rows["LATEST"], rows.get("LONG", {}))
+    bundles = rows["COUNT"]["bundles"]
+    return OverallRow(
+        broker=load.broker,
+        bundles=None if bundles is None else int(bundles),
+        msg_rate_per_s=latest["msg_rate_per_s"],
+        long_term_msg_rate_per_s=long_term.get("msg_rate_per_s"),
+        throughput_kib_per_s=(long_term if simple else latest)["throughput_kib_per_s"],
+        max_percent=rows["RAW SYSTEM" if simple else "SYSTEM"]["max_percent"],
+    )
+
+
+def _counts(report: Mapping[str, Any], gains: str, losses: str) -> tuple[Figure, ...]:
+    names = ("numTopics", "numBundles", "numProducers", "numConsumers")
+    return (*(_count(report, name) for name in names), len(report.get(gains) or ()), len(report.get(losses) or ()))
+
+
+def _messages(source: Mapping[str, Any], prefix: str) -> tuple[Figure, ...]:
+    names = (f"{prefix}RateIn", f"{prefix}RateOut", f"{prefix}ThroughputIn", f"{prefix}ThroughputOut")
+    return _message_figures(*(_number(source, name) for name in names))
+
+
+def _message_figures(
+    rate_in: float | None, rate_out: float | None, bytes_in: float | None, bytes_out: float | None
+) -> tuple[Figure, ...]:
+    return (rate_in, rate_out, _plus(rate_in, rate_out), *map(_kib, (bytes_in, bytes_out, _plus(bytes_in, bytes_out))))
+
+
+def _usage_percents(resources: Mapping[str, Any]) -> tuple[float | None, ...]:
+    """CPU, heap, direct memory, bandwidth in and out, as `ResourceUsage.percentUsage` computes them."""
+    return tuple(_usage_percent(resources.get(name) or {}) for name in RESOURCES)
+
+
+def _usage_percent(resource: Mapping[str, Any]) -> float | None:
+    usage, limit = _number(resource, "usage"), _number(resource, "limit")
+    if usage is None or limit is None:
+        return None
+    return float(percent(np.array([usage]), np.array([limit]))[0])
+
+
+def _allocated_percent(
+    report: Mapping[str, Any], system: Mapping[str, Any], allocated: str, resource: str
+) -> float | None:
+    usage, limit = _number(report, f"allocated{allocated}"), _number(system.get(resource) or {}, "limit")
+    if usage is None or limit is None:
+        return None
+    return 100 * min(1.0, usage / limit) if limit > 0 and usage >= 0 else 0.0
+
+
+def _number(source: Mapping[str, Any], name: str) -> float | None:
+    value = source.get(name)
+    return None if value is None else float(value)  # Jackson writes a number that isn't finite as text: "NaN"
+
+
+def _count(source: Mapping[str, Any], name: str) -> int | None:
+    value = source.get(name)
+    return None if value is None else int(value)
+
+
+def _times_100(ratio: float | None) -> float | None:
+    return None if ratio is None else ratio * 100
+
+
+def _kib(size: float | None) -> float | None:
+    return None if size is None else size / _BYTES_PER_KIB
+
+
+def _plus(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
+
+
+def _known(values: Iterable[T | None]) -> list[T]:
+    return [value for value in values if value is not None]
+
+
+def _sum_of_known(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return sum(known) if known else None
+
+
+def _overall_document(row: OverallRow) -> dict[str, Figure | str]:
+    return {
+        "broker": row.broker,
+        "bundles": row.bundles,
+        "msg_rate_per_s": row.msg_rate_per_s,
+        "long_term_msg_rate_per_s": row.long_term_msg_rate_per_s,
+        "throughput_kib_per_s": row.throughput_kib_per_s,
+        "max_percent": row.max_percent,
+    }
+
+
+def _rendered_broker(load: BrokerLoad) -> Table:
+    table = Table(title=Text(plain(load.broker)), title_justify="left", title_style="bold", show_header=False)
+    table.add_column(style="bold")
+    for _ in _SYSTEM:
+        table.add_column(justify="right")
+    for row in broker_table(load):
+        table.add_row(row.label, *(Text(column.heading, style="dim") for column in row.columns))
+        cells = (_cell(column.heading, figure) for column, figure in zip(row.columns, row.figures, strict=True))
+        table.add_row("", *cells, end_section=True)
+    return table
+
+
+def _rendered_overall(table: Overall) -> Table:
+    shown = Table(title="All brokers", title_justify="left", title_style="bold", header_style="dim")
+    for heading in _OVERALL_HEADINGS:
+        shown.add_column(heading, justify="left" if heading == "BROKER" else "right")
+    for row in (*table.rows, table.total):
+        cells = (_cell(heading, figure) for heading, figure in zip(_OVERALL_HEADINGS[1:], row.figures, strict=True))
+        is_last_broker = bool(table.rows) and row is table.rows[-1]
+        shown.add_row(
+            plain(row.broker), *cells, end_section=is_last_broker, style="bold" if row is table.total else None
+        )
+    return shown
+
+
+def _cell(heading: str, figure: Figure) -> Text:
+    if figure is None:
+        return Text("-", style="dim")
+    if isinstance(figure, int):
+        return Text(str(figure))
+    return Text(f"{figure:.2f}", style=_colour(figure) if heading.endswith("%") else "")
+
+
+def _colour(percentage: float) -> str:
+    if percentage >= _OVERLOADED_PERCENT:
+        return "red"
+    return "yellow" if percentage >= _COMFORTABLE_PERCENT else "green"
