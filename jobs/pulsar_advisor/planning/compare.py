@@ -72,7 +72,7 @@ def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None
     """The combination to advise; None where nothing is worth doing.
 
     First the plans that lower the busiest broker: lowest predicted maximum (to a tenth of a percent), then lowest
-    spread, then fewest unloads, then the cluster's own combination (`configured`: shedder, placement), then by name.
+    spread, then fewest unloads, then the cluster's own choice (`configured`: shedder, placement), then by name.
     Where no plan lowers it, one that only splits.
     """
     done = [row for row in scores if row.plan is not None and row.steps > 0]
@@ -83,11 +83,12 @@ def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None
     ]
     splitting = [row for row in done if row.unloads == 0 and row.splits > 0]
 
-    def rank(row: Score) -> tuple[float, float, int, bool, str, str]:
+    def rank(row: Score) -> tuple[float, float, int, bool, bool, str, str]:
         spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
         maximum = row.maximum_after if row.maximum_after is not None else float("inf")
-        is_foreign = (row.shedder, row.placement) != configured
-        return (round(maximum, 3), round(spread, 3), row.unloads, is_foreign, row.shedder, row.placement)
+        own_shedder, own_placement = row.shedder == configured[0], row.placement == configured[1]
+        by_choice = (not own_shedder, not own_placement, row.shedder, row.placement)
+        return (round(maximum, 3), round(spread, 3), row.unloads, *by_choice)
 
     return min(better or splitting, key=rank, default=None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.outcomes import Outcomes
@@ -20,11 +21,16 @@ class Move:
     """Whether the deciding inequality was settled by the last digits."""
 
 
+Role = Literal["shedder", "load manager", "placement", "splitting"]
+"""As what a class answers: `load manager` is what wraps the shedder; AvgShedder and others have more than one role."""
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
     """A strategy's outcomes under its own name."""
 
     strategy: str
+    role: Role
     outcomes: Outcomes
     about: str = ""
     """For placement: name of the bundle the brokers were candidates for."""

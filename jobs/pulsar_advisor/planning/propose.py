@@ -88,14 +88,17 @@ def _combine(
     left, wrapper = carry_out(chosen, _surroundings(question, state, settings, facts, selection, chosen))
     moves = _moves(state, chosen, left)
     answers = [
-        Answers(question.shedder, chosen.brokers),
-        Answers(question.shedder, chosen.bundles),
-        Answers(MANAGERS[state.load_manager], wrapper),
-        *(Answers(placement, outcomes, state.bundle_name(bundle)) for bundle, outcomes in selection.explained),
+        Answers(question.shedder, "shedder", chosen.brokers),
+        Answers(question.shedder, "shedder", chosen.bundles),
+        Answers(MANAGERS[state.load_manager], "load manager", wrapper),
+        *(
+            Answers(placement, "placement", outcomes, state.bundle_name(bundle))
+            for bundle, outcomes in selection.explained
+        ),
     ]
     if splits is not None:
         decider = next(entry.name for entry in SPLIT_DECIDERS if state.load_manager in entry.load_managers)
-        answers.append(Answers(decider, splits.decision.bundles))
+        answers.append(Answers(decider, "splitting", splits.decision.bundles))
     return Proposal(
         moves=moves,
         splits=splits.decision.splits if splits is not None else (),

@@ -9,11 +9,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pulsar_advisor.model.outcomes import Subject
+from pulsar_advisor.planning.proposal import Role
 
 BROKER_EXAMPLES_SHOWN: Final = 12
 BUNDLE_EXAMPLES_SHOWN: Final = 5
 NEAR_TIES_SHOWN: Final = 10
 STRATEGIES_SHOWN: Final = 24
+
+_ROLES: Final[tuple[Role, ...]] = ("shedder", "load manager", "placement", "splitting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +24,11 @@ class OutcomeRow:
     """One answer about one broker or bundle, as a row of the outcomes table."""
 
     strategy: str
+    role: Role
+    shedder: str | None
+    """The shedder of the combination; None where the answer does not depend on it."""
     placement: str | None
-    """The placement strategy of the combination; None or empty where the answer does not depend on it."""
+    """The placement strategy of the combination; None where the answer does not depend on it."""
     subject: Subject
     object: str
     """Broker id or full bundle name."""
@@ -71,7 +77,7 @@ class StrategyAnswers:
     """The answers of one strategy: what it chose first, then what it left alone, the commonest reason first."""
 
     strategy: str
-    placement: str
+    role: Role
     decisive: bool
     """Whether the verdict rests on this strategy."""
     brokers: tuple[AnswerGroup, ...]
@@ -166,16 +172,21 @@ def group_answers(
     decisive: Sequence[str],
     combinations: Sequence[Mapping[str, Any]],
 ) -> Answers:
-    """Outcomes in one pass. `load_of` ranks examples, by name; `decisive`: shedder and placement of the verdict."""
-    strategies: dict[tuple[str, str], _Strategy] = {}
+    """Outcomes in one pass. `load_of` ranks examples, by name; `decisive`: shedder and placement of the verdict.
+
+    What depends on the placement strategy is shown for the verdict's combination only.
+    """
+    strategies: dict[tuple[Role, str], _Strategy] = {}
     for row in outcomes:
-        strategies.setdefault((row.strategy, row.placement or ""), _Strategy()).add(row, load_of.get(row.object, 0.0))
+        if row.placement is None or (row.shedder, row.placement) == tuple(decisive):
+            strategies.setdefault((row.role, row.strategy), _Strategy()).add(row, load_of.get(row.object, 0.0))
 
-    def is_decisive(strategy: str, placement: str) -> bool:
-        return strategy in decisive and (placement in ("", strategy) or placement in decisive)
+    def is_decisive(role: Role, strategy: str) -> bool:
+        return role != "shedder" or strategy in decisive[:1]
 
-    def order(key: tuple[str, str]) -> tuple[int, tuple[str, str]]:
-        return decisive.index(key[0]) if is_decisive(*key) else len(decisive), key
+    def order(key: tuple[Role, str]) -> tuple[bool, int, str]:
+        role, strategy = key
+        return not is_decisive(*key), _ROLES.index(role), strategy
 
     ordered = sorted(strategies, key=order)
     return Answers(
@@ -183,15 +194,15 @@ def group_answers(
         strategies=tuple(
             StrategyAnswers(
                 strategy=strategy,
-                placement="" if placement == strategy else placement,
-                decisive=is_decisive(strategy, placement),
+                role=role,
+                decisive=is_decisive(role, strategy),
                 brokers=found.answers("broker"),
                 bundles=found.answers("bundle"),
                 near_ties=found.near_ties.examples(),
                 near_ties_total=found.near_ties.seen,
             )
-            for strategy, placement in ordered[:STRATEGIES_SHOWN]
-            for found in (strategies[strategy, placement],)
+            for role, strategy in ordered[:STRATEGIES_SHOWN]
+            for found in (strategies[role, strategy],)
         ),
         strategies_total=len(ordered),
     )

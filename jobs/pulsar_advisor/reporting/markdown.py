@@ -185,7 +185,7 @@ def _left_alone(page: ReportPage) -> Iterator[str]:
     yield from _section("What was looked at and left alone")
     yield from (f"* {text(silence.shedder)}: {text(sentence(silence.why))}" for silence in page.answers.silences)
     for answers in page.answers.strategies:
-        name = f"{answers.strategy} with {answers.placement}" if answers.placement else answers.strategy
+        name = answers.strategy if answers.role == "shedder" else f"{answers.strategy} as {answers.role}"
         yield from ("", f"### {text(name)}", "")
         yield from _table(
             ("Outcome", ">number", "Example"),

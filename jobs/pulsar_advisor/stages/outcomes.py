@@ -17,9 +17,9 @@ from pulsar_advisor.storage import Root
 SCHEMA: Final = pa.schema(
     [
         pa.field("strategy", pa.string(), metadata={"comment": "Pulsar's class that answers"}),
-        pa.field(
-            "placement", pa.string(), metadata={"comment": "placement strategy of the combination, if it matters"}
-        ),
+        pa.field("role", pa.string(), metadata={"comment": "as what: shedder, load manager, placement, splitting"}),
+        pa.field("shedder", pa.string(), metadata={"comment": "shedder of the combination, if it matters"}),
+        pa.field("placement", pa.string(), metadata={"comment": "placement strategy of it, if it matters"}),
         pa.field("subject", pa.string(), metadata={"comment": "broker or bundle"}),
         pa.field("object", pa.string(), metadata={"comment": "broker id or full bundle name"}),
         pa.field("about", pa.string(), metadata={"comment": "for placement: the bundle the broker is a candidate for"}),
@@ -35,11 +35,17 @@ SCHEMA: Final = pa.schema(
 
 
 def write_outcomes(
-    root: Root, state: ClusterState, shedder: str, proposals: Sequence[tuple[str, Proposal | AdvisorError]]
+    root: Root,
+    state: ClusterState,
+    shedder: str,
+    proposals: Sequence[tuple[str, Proposal | AdvisorError]],
+    *,
+    with_splitting: bool,
 ) -> None:
     """Write one shedder's answers, and those of each placement strategy it was combined with, as one Parquet file.
 
-    What does not depend on the placement strategy is written once.
+    What does not depend on the placement strategy is written once; what does not depend on the shedder either, the
+    answers about splitting, only `with_splitting`.
     """
     tables = []
     seen: set[int] = set()
@@ -47,10 +53,17 @@ def write_outcomes(
         if isinstance(proposal, AdvisorError):
             continue
         for answers in proposal.answers:
-            if id(answers.outcomes) not in seen:
-                seen.add(id(answers.outcomes))
-                depends = answers.about or answers.strategy.endswith("ManagerImpl")
-                tables.append(outcomes_table(state, answers, placement if depends else None))
+            if id(answers.outcomes) in seen or (answers.role == "splitting" and not with_splitting):
+                continue
+            seen.add(id(answers.outcomes))
+            tables.append(
+                outcomes_table(
+                    state,
+                    answers,
+                    shedder=None if answers.role == "splitting" else shedder,
+                    placement=placement if answers.role in ("placement", "load manager") else None,
+                )
+            )
     folder = root.folder("outcomes", state.snapshot)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +73,7 @@ def write_outcomes(
         raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
 
 
-def outcomes_table(state: ClusterState, answers: Answers, placement: str | None) -> pa.Table:
+def outcomes_table(state: ClusterState, answers: Answers, *, shedder: str | None, placement: str | None) -> pa.Table:
     """One strategy's answers as rows of the table."""
     outcomes = answers.outcomes
     rows = len(outcomes)
@@ -74,6 +87,8 @@ def outcomes_table(state: ClusterState, answers: Answers, placement: str | None)
     return pa.table(
         {
             "strategy": pa.array([answers.strategy] * rows, pa.string()),
+            "role": pa.array([answers.role] * rows, pa.string()),
+            "shedder": pa.array([shedder] * rows, pa.string()),
             "placement": pa.array([placement] * rows, pa.string()),
             "subject": pa.array([outcomes.subject] * rows, pa.string()),
             "object": pa.array(objects, pa.string()),

@@ -107,8 +107,9 @@ def recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) 
             "request": asdict(request),
             "shedder": shedder,
             "placements": placements,
+            "with_splitting": number == 0,
         }
-        for shedder in _names(SHEDDERS, request.shedder, "shedder")
+        for number, shedder in enumerate(_names(SHEDDERS, request.shedder, "shedder"))
     }
     answers = fan_out(spark, tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
@@ -148,7 +149,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
         )
         write_plan(root, plan)
         scores.append(score(plan))
-    write_outcomes(root, state, shedder, proposals)
+    write_outcomes(root, state, shedder, proposals, with_splitting=task["with_splitting"])
     return json.dumps([row.document() for row in scores])
 
 

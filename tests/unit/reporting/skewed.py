@@ -239,6 +239,8 @@ def outcome(
 ) -> OutcomeRow:
     fields: dict[str, Any] = {
         "strategy": "ThresholdShedder",
+        "role": "shedder",
+        "shedder": None,
         "placement": None,
         "subject": "bundle" if "0x" in object else "broker",
         "left": 0.0,

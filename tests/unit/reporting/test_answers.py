@@ -59,7 +59,11 @@ def test_decisions_settled_by_the_last_digit_are_listed_apart() -> None:
 
 
 def test_the_strategies_behind_the_verdict_come_first_in_their_order() -> None:
-    rows = [outcome("one", "C", "", strategy=name) for name in ("A", "Placement", "Shedder")]
+    rows = [
+        outcome("one", "C", "", strategy="A"),
+        outcome("one", "C", "", strategy="Placement", role="placement", shedder="Shedder", placement="Placement"),
+        outcome("one", "C", "", strategy="Shedder"),
+    ]
     answers = grouped(rows, decisive=("Shedder", "Placement"))
     assert [(row.strategy, row.decisive) for row in answers.strategies] == [
         ("Shedder", True),
@@ -69,9 +73,24 @@ def test_the_strategies_behind_the_verdict_come_first_in_their_order() -> None:
 
 
 def test_answers_of_another_placement_are_not_those_behind_the_verdict() -> None:
-    rows = [outcome("one", "C", "", strategy="Shedder", placement=name) for name in ("Other", "Placement")]
+    rows = [
+        outcome("one", "C", "", strategy=name, role="placement", shedder="Shedder", placement=name)
+        for name in ("Other", "Placement")
+    ]
     answers = grouped(rows, decisive=("Shedder", "Placement"))
-    assert [(row.placement, row.decisive) for row in answers.strategies] == [("Placement", True), ("Other", False)]
+    assert [row.strategy for row in answers.strategies] == ["Placement"]
+
+
+def test_a_class_in_two_roles_is_shown_twice() -> None:
+    rows = [
+        outcome("one", "C", "", strategy="AvgShedder"),
+        outcome("one", "D", "", strategy="AvgShedder", role="placement", shedder="AvgShedder", placement="AvgShedder"),
+    ]
+    answers = grouped(rows, decisive=("AvgShedder", "AvgShedder"))
+    assert [(row.strategy, row.role) for row in answers.strategies] == [
+        ("AvgShedder", "shedder"),
+        ("AvgShedder", "placement"),
+    ]
 
 
 def test_more_strategies_than_can_be_read_are_cut_and_counted() -> None:
