@@ -42,6 +42,7 @@ def given_or_fresh() -> str:
     schedule=None,
     allowed_run_types=["manual"],
     max_active_runs=1,
+    is_paused_upon_creation=False,
     doc_md=__doc__,
     tags=["pulsar", "writes-to-cluster"],
     default_args={"owner": "pulsar-advisor", "retries": 2, "retry_delay": timedelta(minutes=1)},

@@ -28,6 +28,7 @@ from pulsar_advisor_airflow.stages import spark_stage
 @dag(
     schedule=[SNAPSHOT_VALIDATED],
     max_active_runs=1,
+    is_paused_upon_creation=False,
     doc_md=__doc__,
     tags=["pulsar", "recommendation"],
     default_args={"owner": "pulsar-advisor", "retries": 2, "retry_delay": timedelta(minutes=1)},

@@ -87,16 +87,13 @@ def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
 
 def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
     """Predicted against actual, from a snapshot that was taken after the plan was carried out."""
-    from pulsar_advisor.execution.verify import verify_plan
-    from pulsar_advisor.model.settings import resolve_settings
-    from pulsar_advisor.tables.state import cluster_state, settings_inputs
+    from pulsar_advisor.stages.execute import verify_with_snapshot
     from pulsar_advisor_airflow.ledger import opened_ledger
     from pulsar_advisor_airflow.plan_reference import PlanReference
 
     root = _root()
     with told_to_airflow(), opened_ledger(root) as ledger:
-        settings = resolve_settings(*settings_inputs(root, snapshot)).values
-        result = verify_plan(PlanReference(**plan).load(root), ledger, cluster_state(root, snapshot), settings)
+        result = verify_with_snapshot(PlanReference(**plan).load(root), ledger, root, snapshot)
     if result.deviations:
         raise AirflowFailException(f"the cluster is not as predicted: {'; '.join(result.deviations)}")
     return result.as_document()

@@ -1,12 +1,20 @@
-"""Airflow with a metadata database of its own. Its settings are read once, at the first import, so they come first."""
+"""Airflow with a database of its own, whole DAG runs in this process, and what they touch at the edges doubled.
+
+Airflow reads its settings once, at the first import, so they come first.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,11 +25,22 @@ os.environ |= {
     "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
-    "AIRFLOW__CORE__UNIT_TEST_MODE": "false",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{_home.name}/airflow.db",
     "AIRFLOW__PULSAR_ADVISOR__ROOT": f"{_home.name}/root",
     "AIRFLOW__PULSAR_ADVISOR__CLUSTER": "demo",
+    "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+    "AIRFLOW_CONN_PULSAR_DEFAULT": json.dumps(
+        {"conn_type": "pulsar_admin", "password": "eyJ.a.b", "extra": {"admin_urls": "http://127.0.0.1:1"}}
+    ),
 }
+
+from pulsar_advisor.execution.apply import ApplyResult, apply_plan  # noqa: E402
+from pulsar_advisor.execution.executor import ApplyOptions  # noqa: E402
+from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
+from pulsar_advisor.model.plan import Plan, digest_of  # noqa: E402
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, snapshot_id, write_json  # noqa: E402
+from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -35,3 +54,158 @@ def dags() -> Mapping[str, DAG]:
     bag = DagBag(REPOSITORY / "dags")
     assert bag.import_errors == {}
     return bag.dags
+
+
+@pytest.fixture(scope="session")
+def database() -> None:
+    """Airflow's metadata database."""
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+@dataclass
+class Stages:
+    """The stages as the DAGs see them: calls are noted, and each leaves the result file that the next task reads."""
+
+    root: Root
+    cluster: FakeCluster
+    plan: Plan
+    calls: list[str] = field(default_factory=list)
+    fit_for_use: bool = True
+    nothing_to_do: bool = False
+
+    def capture(self, options: Any, root: Root, _progress: Any) -> str:
+        assert options.admin.authorization() == "Bearer eyJ.a.b"
+        self.calls.append("capture")
+        return self.snapshot()
+
+    def snapshot(self) -> str:
+        taken = len(self.root.snapshots())
+        snapshot = snapshot_id(datetime.now(UTC) + timedelta(seconds=taken))
+        write_json(self.root.folder("raw", snapshot) / MANIFEST, {})
+        return snapshot
+
+    def submit(self, hook: Any, application: str) -> None:
+        stage = Path(application).stem
+        arguments = hook._application_args
+        snapshot = arguments[arguments.index("--snapshot") + 1]
+        assert arguments[:4] == ["--root", self.root.url, "--cluster", "demo"]
+        self.calls.append(" ".join([stage, *arguments[6:]]))
+        getattr(self, f"_{stage}", lambda _snapshot: None)(snapshot)
+
+    def _validate(self, snapshot: str) -> None:
+        check = {"check": "bundles.tile", "severity": "critical", "success": self.fit_for_use, "title": "Ranges tile"}
+        document = {"schema": "pulsar-advisor/validation-result/1", "success": self.fit_for_use, "results": [check]}
+        write_json(self.root.folder("validation", snapshot) / RESULT, document)
+
+    def _recommend(self, snapshot: str) -> None:
+        from pulsar_advisor.stages.plans import write_plan
+
+        self.plan = self.plan.model_copy(update={"snapshot": snapshot})
+        file, digest = write_plan(self.root, self.plan), digest_of(self.plan)
+        advice = {"plan": file, "digest": digest, "sentence": "Move one bundle."}
+        if self.nothing_to_do:
+            advice = {"plan": None, "digest": None, "sentence": "Nothing is worth doing."}
+        combinations = [{"plan": file, "digest": digest, "steps": 0 if self.nothing_to_do else 1}]
+        document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": combinations}
+        write_json(self.root.folder("plans", snapshot) / "recommendation.json", document)
+
+    def report(self, _page: Any, root: Root, form: str, _output: None) -> str:
+        self.calls.append("report")
+        return f"{root.url}/report.{form}"
+
+    def apply(self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any) -> ApplyResult:
+        return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock)
+
+    def state(self, root: Root, snapshot: str) -> Any:
+        """What `normalize` would have made of the cluster now."""
+        owners = self.cluster.owners
+        bundles = [BundleRow(NAMESPACE, text, owners[f"{NAMESPACE}/{text}"]) for text in (LOWER, UPPER)]
+        state = cluster_state([BrokerRow(broker) for broker in (B1, B2, B3)], bundles)
+        return replace(state, snapshot=snapshot, captured_at_ms=time.time_ns() // 1_000_000)
+
+    def ledger(self) -> Ledger:
+        return open_ledger(default_ledger_url(self.root))
+
+
+@pytest.fixture
+def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: None) -> Stages:
+    """A cluster of plain data, a root of its own, and doubles for what needs Spark or a network."""
+    root = Root(str(tmp_path / "root"), "demo")
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", root.url)
+    plan = make_plan([unload_step()], snapshot=snapshot_id(datetime.now(UTC)))
+    fake_time = FakeTime()
+    fake_time.ms = time.time_ns() // 1_000_000  # the ledger and the gate have the real time
+    stages = Stages(root, FakeCluster(fake_time), plan)
+    monkeypatch.setattr("pulsar_advisor.capture.capture.capture", stages.capture)
+    monkeypatch.setattr("pulsar_advisor.stages.report.report_page", lambda _root, _snapshot: None)
+    monkeypatch.setattr("pulsar_advisor.stages.report.write_report", stages.report)
+    monkeypatch.setattr("pulsar_advisor.stages.execute.apply_to_cluster", stages.apply)
+    monkeypatch.setattr("pulsar_advisor.tables.state.cluster_state", stages.state)
+    monkeypatch.setattr("pulsar_advisor.tables.state.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
+    hook = "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit"
+    monkeypatch.setattr(hook, lambda self, application: stages.submit(self, application))
+    return stages
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a person (None: the time-out) does with a request."""
+
+    option: str
+    person: str | None = "olive"
+    form: Mapping[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture
+def run_dag(stages: Stages) -> Iterator[Callable[..., Any]]:
+    """Run a whole DAG in this process; a request for approval is answered through the metadata database, as the API
+    server does it. Gives the DAG run's state and each task's."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    def run(
+        dag_id: str, conf: Mapping[str, Any] | None = None, answer: Answer | None = None
+    ) -> tuple[str, dict[str, str]]:
+        dag = DagBag(REPOSITORY / "dags" / f"{dag_id}.py").dags[dag_id]
+        for task in dag.tasks:
+            task.retry_delay = timedelta(0)
+        done = threading.Event()
+        responder = threading.Thread(target=_respond, args=(dag_id, answer, done))
+        responder.start()
+        try:
+            dag_run = dag.test(run_conf=dict(conf or {}))
+        finally:
+            done.set()
+            responder.join()
+        return str(dag_run.state), {ti.task_id: str(ti.state) for ti in dag_run.get_task_instances()}
+
+    yield run
+
+
+def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
+    """Answer whatever waits for a person; a question that no test expected fails instead of waiting for ever."""
+    from airflow.models.hitl import HITLDetail
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.models.trigger import handle_event_submit
+    from airflow.triggers.base import TriggerEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    waiting = (
+        select(HITLDetail, TaskInstance)
+        .join(TaskInstance, TaskInstance.id == HITLDetail.ti_id)
+        .where(TaskInstance.dag_id == dag_id, TaskInstance.state == "awaiting_input")
+    )
+    while not done.wait(0.2):
+        with create_session() as session:
+            for detail, ti in session.execute(waiting):
+                if answer is None:
+                    ti.state = "failed"
+                    continue
+                detail.responded_by = answer.person and {"id": answer.person, "name": answer.person}
+                detail.responded_at = datetime.now(UTC)
+                detail.chosen_options = [answer.option]
+                detail.params_input = dict(answer.form)
+                payload = detail.as_resume_event_payload(timedout=answer.person is None)
+                handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)

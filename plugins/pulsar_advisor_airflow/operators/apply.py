@@ -51,10 +51,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """The result of the run, `pulsar-advisor/apply-result/1`."""
-        from pulsar_advisor.admin.transport import AdminTransport
-        from pulsar_advisor.execution.apply import apply_plan
-        from pulsar_advisor.execution.cluster_writes import AdminCluster
         from pulsar_advisor.execution.executor import ApplyOptions
+        from pulsar_advisor.stages.execute import apply_to_cluster
         from pulsar_advisor.storage import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import opened_ledger
@@ -66,7 +64,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             told_to_airflow(),
             opened_ledger(root) as ledger,
             PulsarAdminHook(self.pulsar_conn_id).options() as connection,
-            AdminTransport(connection.admin) as transport,
         ):
             unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
             options = ApplyOptions(
@@ -75,7 +72,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 resume=unfinished,
                 undo_folder=root.folder(PLANS, reference.snapshot),
             )
-            result = apply_plan(reference.load(root), ledger, AdminCluster(transport), options, self.log.info)
+            result = apply_to_cluster(reference.load(root), ledger, connection.admin, options, self.log.info)
         self.log.info(result.sentence)
         if result.exit_code:
             raise AirflowFailException(f"{result.sentence}; clear this task to go on with it")

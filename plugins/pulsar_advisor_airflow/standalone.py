@@ -1,0 +1,220 @@
+"""`python -m pulsar_advisor_airflow.standalone`: Airflow on this machine's loopback, with the local cluster connected."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+USERS: Final = {"admin": "op", "olive": "user", "uma": "user", "vic": "viewer"}
+"""Name to role of Airflow's simple auth manager. Two may write at least: who proposes a plan can't approve it."""
+
+PREFERRED_PORT: Final = 8080
+START_LIMIT_S: Final = 180
+STOP_LIMIT_S: Final = 30
+
+_PASSWORDS: Final = "simple_auth_manager_passwords.json"
+_CLUSTER_STATE: Final = Path(".cache/cluster/state.json")  # what `make cluster-up` leaves
+
+
+class DidNotStart(Exception):
+    """Airflow ended early, or was not healthy in time; the message names its log."""
+
+
+@dataclass(frozen=True)
+class Airflow:
+    """A running Airflow: its address, and the password of each user."""
+
+    url: str
+    passwords: Mapping[str, str]
+    log: Path
+
+
+@contextmanager
+def running(
+    repository: Path, home: Path, root: Path, *, port: int = 0, environment: Mapping[str, str] | None = None
+) -> Iterator[Airflow]:
+    """Airflow's scheduler, DAG processor, triggerer and API server, stopped with the block.
+
+    `home` is AIRFLOW_HOME, `root` the advisor's root; port 0 takes a free one. `environment` goes on top of the rest.
+    Raises `DidNotStart`.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / "standalone.log"
+    port = port or _free_port()
+    airflow = Airflow(f"http://127.0.0.1:{port}", _passwords(home / _PASSWORDS), log)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).parent / "airflow"), "standalone"],
+            env=_environment(repository, home, root, port) | dict(environment or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that all it starts can be stopped as one group
+        )
+        try:
+            _wait_until_healthy(airflow, process)
+            yield airflow
+        finally:
+            _stop(process)
+
+
+def local_cluster(state_file: Path = _CLUSTER_STATE) -> dict[str, Any] | None:
+    """The connection, as JSON data, of the cluster that `make cluster-up` started; None if it isn't running."""
+    try:
+        state = json.loads(state_file.read_text(encoding="utf-8"))
+        os.kill(state["process"]["pid"], 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return {
+        "conn_type": "pulsar_admin",
+        "password": Path(state["token_file"]).read_text(encoding="utf-8").strip() if state["token_file"] else None,
+        "extra": {"admin_urls": ",".join(state["admin_urls"]), "zookeeper": state["zookeeper"]},
+    }
+
+
+def _environment(repository: Path, home: Path, root: Path, port: int) -> dict[str, str]:
+    binaries = str(Path(sys.executable).parent)
+    address = f"http://127.0.0.1:{port}"
+    return {
+        **os.environ,
+        "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', os.defpath)}",  # spark-submit lies there
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__API__BASE_URL": address,
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(64),
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(repository / "dags"),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(repository / "plugins"),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / _PASSWORDS),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__PULSAR_ADVISOR__CLUSTER": "live",
+        "AIRFLOW__PULSAR_ADVISOR__ROOT": str(root),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+    }
+
+
+def _passwords(file: Path) -> dict[str, str]:
+    """Passwords of the users, generated once and kept beside the database."""
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    passwords = {name: known.get(name) or secrets.token_urlsafe(9) for name in USERS}
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(passwords) + "\n", encoding="utf-8")
+    return passwords
+
+
+def _wait_until_healthy(airflow: Airflow, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    while not _is_healthy(airflow):
+        if process.poll() is not None:
+            raise DidNotStart(f"Airflow ended with code {process.returncode}; {airflow.log} says why")
+        if time.monotonic() > deadline:
+            raise DidNotStart(f"Airflow was not healthy within {START_LIMIT_S} s; see {airflow.log}")
+        time.sleep(0.5)
+
+
+def _is_healthy(airflow: Airflow) -> bool:
+    try:
+        with urllib.request.urlopen(f"{airflow.url}/api/v2/monitor/health", timeout=5) as answer:  # noqa: S310
+            health = json.load(answer)
+    except (OSError, ValueError):
+        return False
+    return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group: Airflow's parts outlive the parent that started them."""
+    for number, limit_s in ((signal.SIGTERM, STOP_LIMIT_S), (signal.SIGKILL, STOP_LIMIT_S)):
+        deadline = time.monotonic() + limit_s
+        try:
+            os.killpg(process.pid, number)
+            while time.monotonic() < deadline:
+                process.poll()
+                os.killpg(process.pid, 0)
+                time.sleep(0.1)
+        except ProcessLookupError:
+            return
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run Airflow until interrupted; prints the address and the logins."""
+    parser = argparse.ArgumentParser(prog="pulsar_advisor_airflow.standalone", description=__doc__)
+    parser.add_argument("--port", type=int, help=f"port on loopback; default: {PREFERRED_PORT}, or a free one")
+    options = parser.parse_args(arguments)
+    port = options.port or (PREFERRED_PORT if _is_free(PREFERRED_PORT) else 0)
+    repository = Path.cwd()
+    cluster = local_cluster()
+    connections = {"AIRFLOW_CONN_PULSAR_DEFAULT": json.dumps(cluster)} if cluster else {}
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        with running(
+            repository, repository / "airflow-home", repository / "data", port=port, environment=connections
+        ) as airflow:
+            _say(f"Airflow: {airflow.url}\n")
+            for name, password in airflow.passwords.items():
+                _say(f"  {name:<6} {password}   ({USERS[name]})")
+            _say("\nWhoever triggers pulsar_rebalance can't approve it: log in as two people.")
+            where = (
+                cluster["extra"]["admin_urls"] if cluster else "none: no local cluster is running (`make cluster-up`)"
+            )
+            _say(f"Connection pulsar_default: {where}")
+            _say(f"Log: {airflow.log}\nCtrl-C stops it.")
+            signal.pause()
+    except DidNotStart as error:
+        _say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        _say("stopped")
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,153 @@
+"""Whole runs of `pulsar_rebalance`: real wiring, gate, ledger and executor; cluster and Spark are doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dags.conftest import Answer, Stages
+from pulsar_advisor.execution.cluster_port import Unload
+from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.stages.plans import write_plan
+from unit.execution.doubles import B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
+
+RunDag = Callable[..., tuple[str, dict[str, str]]]
+BELOW_THE_GATE = ("apply", "after.capture", "after.normalize", "verify")
+FAST = {"pause_s": 0}
+
+
+def kinds(stages: Stages) -> list[str]:
+    return [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
+
+
+def test_an_approved_plan_is_recommended_carried_out_and_verified(stages: Stages, run_dag: RunDag) -> None:
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, tasks["verify"], tasks["plan_by_digest"]) == ("success", "success", "skipped")
+    assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
+    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    assert (approval.approver, approval.source) == ("olive", "airflow")
+    [proposal] = stages.ledger().proposals(digest_of(stages.plan))
+    assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
+
+
+def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
+    conf = {"shedder": "OverloadShedder", "splits": False, "max_unloads": 3, **FAST}
+    run_dag("pulsar_rebalance", conf, Answer("Reject"))
+    arguments = "--shedder=OverloadShedder --placement=LeastLongTermMessageRate --no-splits --view=fresh"
+    assert stages.calls == [
+        "capture",
+        "normalize",
+        "validate",
+        f"recommend {arguments} --max-unloads=3 --max-splits=2",
+        "report",
+    ]
+
+
+def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(stages: Stages, run_dag: RunDag) -> None:
+    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
+    write_plan(stages.root, stages.plan)
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST}, Answer("Approve"))
+    assert (state, tasks["fresh.capture"], tasks["propose"]) == ("success", "skipped", "success")
+    assert stages.calls == ["capture", "normalize"]  # those after apply
+    assert len(stages.cluster.writes) == 1
+
+
+def test_an_unknown_digest_fails_without_asking_anybody(stages: Stages, run_dag: RunDag) -> None:
+    state, tasks = run_dag("pulsar_rebalance", {"digest": f"sha256:{'0' * 64}"})
+    assert (state, tasks["plan_by_digest"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(Answer("Reject"), "rejected by olive"), (Answer("Reject", person=None), "nobody answered in time")],
+    ids=["rejected", "timed out"],
+)
+def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answer: Answer, said: str) -> None:
+    state, tasks = run_dag("pulsar_rebalance", FAST, answer)
+    assert state == "success"
+    assert {tasks[name] for name in BELOW_THE_GATE} == {"skipped"}
+    assert stages.cluster.writes == []
+    assert stages.ledger().approvals(digest_of(stages.plan)) == []
+    assert said in stages.ledger().events(digest_of(stages.plan))[-1].detail
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer("Approve", person="dag_test"), Answer("Approve", person="DAG_TEST"), Answer("Approve", person=None)],
+    ids=["by the proposer", "by the proposer in capitals", "by nobody"],
+)
+def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
+    stages: Stages, run_dag: RunDag, answer: Answer
+) -> None:
+    state, tasks = run_dag("pulsar_rebalance", FAST, answer)
+    assert (state, tasks["approve"]) == ("failed", "failed")
+    assert {tasks[name] for name in BELOW_THE_GATE} == {"upstream_failed"}
+    assert stages.cluster.writes == []
+    assert stages.ledger().approvals(digest_of(stages.plan)) == []
+    assert kinds(stages) == ["proposed", "refused"]
+
+
+def test_splits_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> None:
+    stages.plan = make_plan([split_step(1)])
+    state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, stages.cluster.writes) == ("failed", [])
+    form = {"allow_splits": True, "accept_worse": False, "comment": "go"}
+    state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
+    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    assert (approval.allows_splits, approval.accepts_worse, approval.comment) == (True, False, "go")
+    assert len(stages.cluster.writes) == 1
+
+
+def test_a_snapshot_that_must_not_be_used_ends_the_run_before_anybody_is_asked(stages: Stages, run_dag: RunDag) -> None:
+    stages.fit_for_use = False
+    state, tasks = run_dag("pulsar_rebalance", FAST)
+    assert (state, tasks["fresh.require_trusted_snapshot"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
+
+
+def test_with_nothing_to_do_nobody_is_asked(stages: Stages, run_dag: RunDag) -> None:
+    stages.nothing_to_do = True
+    state, tasks = run_dag("pulsar_rebalance", FAST)
+    assert (state, tasks["fresh.plan"], tasks["approve"], tasks["apply"]) == (
+        "success",
+        "skipped",
+        "skipped",
+        "skipped",
+    )
+
+
+def test_a_world_that_changed_after_the_approval_fails_apply_without_a_retry(stages: Stages, run_dag: RunDag) -> None:
+    stages.cluster.owners[f"{NAMESPACE}/{LOWER}"] = B2
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, tasks["apply"], tasks["verify"]) == ("failed", "failed", "upstream_failed")
+    assert stages.cluster.writes == []
+
+
+def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: RunDag) -> None:
+    real = stages.state
+
+    def moved_back(root: Any, snapshot: str) -> Any:
+        stages.cluster.owners[f"{NAMESPACE}/{LOWER}"] = "10.0.0.1:8080"
+        return real(root, snapshot)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pulsar_advisor.tables.state.cluster_state", moved_back)
+        state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, tasks["apply"], tasks["verify"]) == ("failed", "success", "failed")
+
+
+def test_the_request_shows_the_digest_and_each_step(stages: Stages, run_dag: RunDag) -> None:
+    from airflow.models.hitl import HITLDetail
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    stages.plan = make_plan([unload_step(), split_step()])
+    run_dag("pulsar_rebalance", FAST, Answer("Reject"))
+    with create_session() as session:
+        request = session.scalars(select(HITLDetail).order_by(HITLDetail.created_at.desc())).first()
+    assert request is not None
+    assert digest_of(stages.plan) in request.subject
+    assert f"`{NAMESPACE}/{LOWER}`" in (request.body or "")
+    assert "Splits can't be undone" in (request.body or "")
+    assert "dag_test" in (request.body or "")

@@ -1,0 +1,43 @@
+"""Whole runs of the two DAGs that only read: what they hand on, and when they stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dags.conftest import Stages
+
+RunDag = Callable[..., tuple[str, dict[str, str]]]
+
+
+def test_a_snapshot_goes_from_capture_to_the_asset(stages: Stages, run_dag: RunDag) -> None:
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    state, _ = run_dag("pulsar_snapshot")
+    assert state == "success"
+    assert stages.calls == ["capture", "normalize", "validate"]
+    with create_session() as session:
+        event = session.scalars(select(AssetEvent).order_by(AssetEvent.id.desc())).first()
+        assert event is not None
+        [snapshot] = stages.root.snapshots()
+        assert event.extra == {"root": stages.root.url, "cluster": "demo", "snapshot": snapshot}
+
+
+def test_a_snapshot_that_must_not_be_used_is_not_announced(stages: Stages, run_dag: RunDag) -> None:
+    stages.fit_for_use = False
+    state, tasks = run_dag("pulsar_snapshot")
+    assert (state, tasks["validate"], tasks["require_trusted_snapshot"]) == ("failed", "success", "failed")
+
+
+def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages, run_dag: RunDag) -> None:
+    run_dag("pulsar_snapshot")
+    stages.calls.clear()
+    state, _ = run_dag("pulsar_recommend", {"snapshot": stages.root.snapshots()[0]})
+    assert state == "success"
+    assert stages.calls == ["recommend --shedder=all --placement=all --splits --view=fresh", "report"]
+
+
+def test_started_by_hand_without_a_snapshot_it_fails_and_computes_nothing(stages: Stages, run_dag: RunDag) -> None:
+    state, tasks = run_dag("pulsar_recommend")
+    assert (state, tasks["snapshot"], stages.calls) == ("failed", "failed", [])
