@@ -32,7 +32,16 @@ EXACT_NODES: Final = 100
 _INFEASIBLE: Final = 2
 """`OptimizeResult.status` of `scipy.optimize.milp` where there is no solution."""
 
+BEYOND_ALL_BOUNDS_PPM: Final = 1e12
+"""A million times a limit: no such load fits anywhere, and sums up to it are exact."""
+
 Rows = npt.NDArray[np.signedinteger] | int
+
+
+def whole_ppm(amount: Floats, ppm_per_unit: Floats) -> Integers:
+    """Amounts in whole parts per million; what is beyond all bounds counts as just that."""
+    with np.errstate(over="ignore"):
+        return np.rint(np.minimum(amount * ppm_per_unit, BEYOND_ALL_BOUNDS_PPM)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +65,7 @@ class Balancing:
 
     def demand(self, bundles: Rows, brokers: Rows) -> Integers:
         """What bundles (rows) make up at brokers (rows)."""
-        demand: Integers = np.rint(self.moved[bundles] * self.ppm_per_unit[brokers]).astype(np.int64)
-        return demand
+        return whole_ppm(self.moved[bundles], self.ppm_per_unit[brokers])
 
     def demand_at_source(self) -> Integers:
         """(m, 5): what each bundle makes up where it is."""
@@ -171,7 +179,7 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
             # Receivers only fill up: what fits nowhere now never will, so it is not asked again.
             room = (ceiling[receivers] - load[receivers]).max(axis=0)
             mine = members[source]
-            members[source] = mine[(problem.moved[mine] * least_per_unit <= room + 1).all(axis=1)]
+            members[source] = mine[(whole_ppm(problem.moved[mine], least_per_unit) <= room).all(axis=1)]
         if (still_above := int((load[source] - ceiling[source]).max())) > 0:
             heapq.heappush(furthest, (-still_above, source))
     return destination
@@ -191,7 +199,12 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
     fewest = _fewest_to_leave(problem)
     bundles, brokers = np.flatnonzero(demand.any(axis=1)), np.flatnonzero(problem.receives)
     bundle, to = (axis.ravel() for axis in np.meshgrid(bundles, brokers, indexing="ij"))
-    bundle, to = bundle[problem.source[bundle] != to], to[problem.source[bundle] != to]
+    # Not even with everything else gone that may go.
+    rest = problem.load.copy()
+    np.subtract.at(rest, problem.source, demand)
+    possible = (rest[to] + problem.demand(bundle, to) <= problem.ceiling[to, None]).all(axis=1)
+    possible &= problem.source[bundle] != to
+    bundle, to = bundle[possible], to[possible]
     if fewest is None or not len(bundle):
         return Moves(known.destination, known.reached, None)
     number, source, column = len(problem.load), problem.source[bundle], np.arange(len(bundle))

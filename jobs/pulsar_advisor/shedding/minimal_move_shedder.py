@@ -39,7 +39,14 @@ from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import EXCLUSIONS
-from pulsar_advisor.shedding.fewest_moves import Balancing, Moves, few_moves, fewest_moves
+from pulsar_advisor.shedding.fewest_moves import (
+    BEYOND_ALL_BOUNDS_PPM,
+    Balancing,
+    Moves,
+    few_moves,
+    fewest_moves,
+    whole_ppm,
+)
 
 SETTING_KEYS: Final = (
     "loadBalancerSheddingGracePeriodMinutes",
@@ -56,9 +63,6 @@ STEP_PERCENT: Final = 5
 """How much the target is raised at a time where it is out of reach."""
 
 PPM: Final = 1_000_000
-
-BEYOND_ALL_BOUNDS_PPM: Final = 1e12
-"""A million times a limit: such a figure is no usage, and sums of it would be no longer exact."""
 
 BROKER_OUTCOMES: Final = (
     Outcome("unfit", False, "", "its figures are incomplete or unfit, so it neither gives nor receives"),
@@ -195,12 +199,14 @@ def _moved(state: ClusterState, bundles: Indices, source: Indices) -> Floats:
         return np.minimum(ratio, 1.0)
 
     shares = np.zeros((len(bundles), len(RESOURCES)))
-    rate = part[:, RATE_IN] + part[:, RATE_OUT], whole[:, RATE_IN] + whole[:, RATE_OUT]
-    shares[:, RESOURCES.index("cpu")] = share(*rate)
-    shares[:, RESOURCES.index("bandwidthIn")] = share(part[:, THROUGHPUT_IN], whole[:, THROUGHPUT_IN])
-    shares[:, RESOURCES.index("bandwidthOut")] = share(part[:, THROUGHPUT_OUT], whole[:, THROUGHPUT_OUT])
-    moved: Floats = shares * np.nan_to_num(state.brokers.usage[source])
-    return moved
+    with np.errstate(invalid="ignore", over="ignore"):
+        shares[:, RESOURCES.index("cpu")] = share(
+            part[:, RATE_IN] + part[:, RATE_OUT], whole[:, RATE_IN] + whole[:, RATE_OUT]
+        )
+        shares[:, RESOURCES.index("bandwidthIn")] = share(part[:, THROUGHPUT_IN], whole[:, THROUGHPUT_IN])
+        shares[:, RESOURCES.index("bandwidthOut")] = share(part[:, THROUGHPUT_OUT], whole[:, THROUGHPUT_OUT])
+    usage = state.brokers.usage[source]
+    return np.where(np.isfinite(usage), usage, 0.0) * shares
 
 
 def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
@@ -263,7 +269,7 @@ def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
     usage, per_unit = _usage(load, settings)
     mean = max(0, int(usage[load.fit].max(axis=1).sum()) // max(int(load.fit.sum()), 1))
     least_per_unit = np.where(load.receives.any(), per_unit[load.receives].min(axis=0, initial=np.inf), 0.0)
-    alone = np.rint(load.moved * least_per_unit).max(axis=1).astype(np.int64)
+    alone = whole_ppm(load.moved, least_per_unit).max(axis=1)
     movable = np.flatnonzero((load.exclusion == NOT_NEEDED) & (alone <= mean * TARGET_PERCENT // 100))
     problem = Balancing(
         load=usage,
@@ -285,8 +291,8 @@ def _usage(load: MovableLoad, settings: LoadBalancerSettings) -> tuple[Integers,
     # A resource used whole while the others idle shows its own weight.
     weights = weighted_maximum(np.eye(len(RESOURCES)), np.ones((len(RESOURCES), len(RESOURCES))), settings)
     with np.errstate(all="ignore"):
-        per_unit = np.where(load.limit > 0, weights * PPM / load.limit, 0.0)
-        usage = np.where(np.isnan(load.usage), 0.0, load.usage) * per_unit
+        per_unit = np.minimum(np.where(load.limit > 0, weights * PPM / load.limit, 0.0), np.finfo(np.float64).max)
+        usage = np.where((per_unit > 0) & ~np.isnan(load.usage), load.usage * per_unit, 0.0)
     beyond = np.argwhere(load.fit[:, None] & ~(np.abs(usage) < BEYOND_ALL_BOUNDS_PPM))
     if len(beyond):
         row, resource = beyond[0]

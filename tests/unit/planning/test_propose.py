@@ -1,6 +1,10 @@
 """One shedder, one placement, the split decider: what they want together, and why they don't."""
 
-from pulsar_advisor.model.cluster_state import ClusterState
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import Question, propose
@@ -64,7 +68,25 @@ def test_the_same_question_has_the_same_answer(state: ClusterState, settings: Re
 
 
 def test_a_simple_cluster_gets_no_destinations(state: ClusterState, settings: ResolvedSettings) -> None:
-    from dataclasses import replace
-
     simple = replace(state, load_manager="simple")
     assert {move.destination for move in ask(simple, settings).moves} == {-1}
+
+
+NAMED_BY_THE_SHEDDER = pytest.mark.parametrize("shedder", ["MinimalMoveShedder", "TransferShedder"])
+EAGER = {"loadBalancerBrokerLoadTargetStd": "0.05"}
+
+
+@NAMED_BY_THE_SHEDDER
+def test_a_destination_that_the_shedder_names_stands(state: ClusterState, shedder: str) -> None:
+    # Placement would send the bundle to c, for the even spread of the namespace; b is the idlest.
+    move = ask(state, resolve_settings("4.0.8", what_if=EAGER), shedder).moves[0]
+    assert (state.brokers.ids[move.source], state.brokers.ids[move.destination]) == ("a:8080", "b:8080")
+
+
+@NAMED_BY_THE_SHEDDER
+def test_no_bundle_is_sent_where_isolation_policies_forbid_it(state: ClusterState, shedder: str) -> None:
+    policy = IsolationPolicy("p", ("t/hot",), primary=("a", "c"), secondary=(), min_limit=0, usage_threshold=0)
+    isolated = replace(state, isolation_policies=(policy,))
+    eager = {**EAGER, "loadBalancerSheddingBundlesWithPoliciesEnabled": "true"}
+    proposal = ask(isolated, resolve_settings("4.0.8", what_if=eager), shedder)
+    assert "b:8080" not in {state.brokers.ids[move.destination] for move in proposal.moves}

@@ -168,6 +168,22 @@ def test_a_usage_beyond_all_bounds_is_refused_with_the_broker() -> None:
         answer(state)
 
 
+def test_a_broker_whose_limit_is_next_to_nothing_is_no_destination() -> None:
+    state = state_of({"a": 90.0, "b": 0.0, "c": 30.0}, {"a": [25.0] * 3, "b": [], "c": [30.0]})
+    limit = state.brokers.limit.copy()
+    limit[1, 0] = 1e-300
+    decision = answer(replace(state, brokers=replace(state.brokers, limit=limit)))
+    assert {destination for _, _, destination in moves(state, decision)} <= {"c"}
+
+
+def test_a_resource_without_a_limit_counts_as_idle() -> None:
+    state = state_of({**HOT, "b": float("inf")}, HOT_BUNDLES)
+    limit = state.brokers.limit.copy()
+    limit[1, 0] = 0.0
+    decision = answer(replace(state, brokers=replace(state.brokers, limit=limit)))
+    assert decision.figures["mean_usage_ratio"] == pytest.approx(130 / 300, abs=1e-6)
+
+
 def test_an_idle_cluster_is_left_alone() -> None:
     state = state_of({"a": 0.0, "b": 0.0}, {"a": [0.0, 0.0], "b": [0.0]})
     assert set(broker_codes(state, answer(state)).values()) == {"no_load"}

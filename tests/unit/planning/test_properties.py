@@ -1,0 +1,134 @@
+"""What holds for the plan of every shedder on any cluster."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of, dump_plan
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
+from pulsar_advisor.planning.forecast import after_move, loads_of, usage_ratios
+from pulsar_advisor.planning.propose import Question, propose
+from pulsar_advisor.shedding.registry import SHEDDERS
+from states import BrokerRow, BundleRow, cluster_state
+from unit.any_cluster import Rows, orderly, rows
+
+EAGER = {
+    "loadBalancerBrokerOverloadedThresholdPercentage": "50",
+    "loadBalancerBrokerComfortLoadLevelPercentage": "50",
+    "loadBalancerBundleUnloadMinThroughputThreshold": "0",
+    "loadBalancerBrokerLoadTargetStd": "0.05",
+    "loadBalancerSheddingConditionHitCountThreshold": "0",
+    "minUnloadMessage": "0",
+    "minUnloadMessageThroughput": "0",
+    "maxUnloadPercentage": "0.5",
+    "lowerBoundarySheddingEnabled": "true",
+}
+SETTINGS = resolve_settings("4.0.8", what_if=EAGER)
+NAMES = tuple(shedder.name for shedder in SHEDDERS)
+
+every_shedder = pytest.mark.parametrize("shedder", NAMES)
+placement = st.sampled_from([entry.name for entry in PLACEMENTS])
+
+
+def plan_of(shedder: str, placement: str, state: ClusterState) -> Plan:
+    """The plan of one combination; an example that it refuses in words is none."""
+    question = Question(shedder, (placement,), splits=True, seed=7)
+    try:
+        [(_, proposal)] = propose(question, state, SETTINGS.values)
+        if isinstance(proposal, AdvisorError):
+            raise proposal
+        inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
+        return build_plan(
+            state, SETTINGS, proposal, Combination(shedder, placement, 7, {}), inputs, Limits(), frozenset(EAGER)
+        )
+    except AdvisorError as refusal:
+        assert str(refusal)
+        reject()
+
+
+def shuffled(brokers: Sequence[BrokerRow], bundles: Sequence[BundleRow], seed: int) -> ClusterState:
+    draw = random.Random(seed)
+    return cluster_state(draw.sample(brokers, len(brokers)), draw.sample(bundles, len(bundles)))
+
+
+@every_shedder
+@given(of=rows(), placement=placement)
+@settings(max_examples=40, deadline=None)
+def test_the_same_input_in_any_order_of_rows_gives_the_same_bytes(shedder: str, of: Rows, placement: str) -> None:
+    brokers, bundles = of
+    first = dump_plan(plan_of(shedder, placement, cluster_state(brokers, bundles)))
+    assert dump_plan(plan_of(shedder, placement, shuffled(brokers, bundles, seed=1))) == first
+
+
+@every_shedder
+@given(of=rows(), placement=placement)
+@settings(max_examples=40, deadline=None)
+def test_a_plan_of_any_figures_has_a_digest_and_only_steps_the_cluster_could_take(
+    shedder: str, of: Rows, placement: str
+) -> None:
+    state = cluster_state(*of)
+    plan = plan_of(shedder, placement, state)
+    assert digest_of(plan).startswith("sha256:")
+    bundles = {state.bundle_name(row): row for row in range(len(state.bundles))}
+    moved = set()
+    for step in plan.steps:
+        row = bundles[f"{step.namespace}/{step.bundle}"]
+        if step.action != "unload":
+            continue
+        assert row not in moved
+        moved.add(row)
+        assert step.destination != step.source == state.brokers.ids[state.bundles.owner[row]]
+        if step.destination is not None:
+            assert state.brokers.available[state.brokers.ids.index(step.destination)]
+        if step.executable:
+            assert state.bundles.usable[row] and state.bundles.in_boundaries[row] and state.bundles.topics[row] > 0
+
+
+@given(of=rows(), placement=placement)
+@settings(max_examples=100, deadline=None)
+def test_every_unload_of_the_strategy_of_ours_can_be_carried_out(of: Rows, placement: str) -> None:
+    plan = plan_of("MinimalMoveShedder", placement, cluster_state(*of))
+    assert [step.not_executable_because for step in plan.steps if step.action == "unload" and not step.executable] == []
+
+
+@every_shedder
+@given(of=rows(orderly), placement=placement)
+@settings(max_examples=40, deadline=None)
+def test_a_forecast_loses_no_message_no_byte_and_no_bundle(shedder: str, of: Rows, placement: str) -> None:
+    predicted = plan_of(shedder, placement, cluster_state(*of)).predicted
+    before, after = predicted.before.brokers.values(), predicted.after.brokers.values()
+    largest = max((bundle.traffic[column] for bundle in of[1] for column in range(4)), default=0.0)
+    tolerance = 1e-9 * max(1.0, largest, *(broker.throughput_bytes_per_s or 0.0 for broker in before))
+    for figure in ("msg_rate_per_s", "throughput_bytes_per_s", "bundles"):
+        sums = [math.fsum(getattr(broker, figure) for broker in side) for side in (before, after)]
+        assert sums[0] == pytest.approx(sums[1], rel=1e-9, abs=tolerance)
+
+
+@given(of=rows(orderly))
+@settings(max_examples=60, deadline=None)
+def test_the_strategy_of_ours_lifts_nobody_above_the_busiest_it_found(of: Rows) -> None:
+    state = cluster_state(*of)
+    question = Question("MinimalMoveShedder", ("LeastLongTermMessageRate",), splits=False, seed=7)
+    try:
+        [(_, proposal)] = propose(question, state, SETTINGS.values)
+    except AdvisorError:
+        reject()
+    assert not isinstance(proposal, AdvisorError)
+    origin = loads = loads_of(state)
+    for move in proposal.moves:
+        loads = after_move(loads, origin, state.bundles, move.bundle, move.source, move.destination)
+    fit = state.brokers.available & state.brokers.complete
+    if fit.any():
+        busiest = usage_ratios(origin, SETTINGS.values)[fit].max()
+        # Loads are parts per million, and Pulsar's percentages are binary32.
+        assert usage_ratios(loads, SETTINGS.values)[fit].max() <= busiest * (1 + 1e-5) + 1e-5
