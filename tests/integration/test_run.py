@@ -47,9 +47,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return run(tmp_path_factory.mktemp("first"))
 
 
-def test_the_advice_is_an_unload_and_a_split(first: Ran) -> None:
+def test_the_advice_has_unloads_and_a_split_that_can_be_carried_out(first: Ran) -> None:
     plan = json.loads((first.plans / first.advice["plan"]).read_bytes())
-    assert [step["action"] for step in plan["steps"]] == ["unload", "split"]
+    assert {step["action"] for step in plan["steps"]} == {"unload", "split"}
     assert all(step["executable"] for step in plan["steps"])
     assert plan["predicted"]["after"]["maximum_ratio"] < plan["predicted"]["before"]["maximum_ratio"]
 

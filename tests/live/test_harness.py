@@ -23,7 +23,7 @@ from harness.workload import skewed_workload, topic_hash
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.full]
 
 WORKLOAD = skewed_workload()
 UNLOADS = "[ThresholdShedder] Unloading bundle"
