@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -71,6 +71,17 @@ def write_outcomes(
             pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), file, compression="zstd")
     except OSError as error:
         raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
+
+
+def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Table:
+    """The answers written for these shedders, in the order of their names."""
+    folder = root.folder("outcomes", snapshot)
+    files = [file for file in (folder / f"{shedder}.parquet" for shedder in sorted(shedders)) if file.exists()]
+    tables = []
+    for file in files:
+        with file.open("rb") as content:
+            tables.append(pq.read_table(content))
+    return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 
 def outcomes_table(state: ClusterState, answers: Answers, *, shedder: str | None, placement: str | None) -> pa.Table:

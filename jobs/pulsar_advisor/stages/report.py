@@ -7,7 +7,6 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Final, Literal
 
-import pyarrow.dataset as ds
 from upath import UPath
 
 from pulsar_advisor.model.plan import PlannedSetting
@@ -19,6 +18,7 @@ from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.json import report_json
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.stages.outcomes import outcomes_of
 from pulsar_advisor.stages.plans import PLANS, read_plan
 from pulsar_advisor.stages.recommend import RECOMMENDATION, RECOMMENDATION_SCHEMA, VALIDATION_SCHEMA
 from pulsar_advisor.storage import RESULT, Root, read_json, write_file
@@ -35,8 +35,7 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
     recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
     validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_SCHEMA])
     plans = [read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"]]
-    outcomes = root.folder("outcomes", snapshot)
-    table = ds.dataset(outcomes.path, filesystem=outcomes.fs, format="parquet", partitioning=None).to_table()
+    shedders = {row["shedder"] for row in recommendation["combinations"]}
     settings: dict[str, PlannedSetting] = planned_settings(
         resolve_settings(*settings_inputs(root, snapshot)), WHAT_IF_KEYS
     )
@@ -47,7 +46,7 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
         recommendation,
         plans,
         validation,
-        read_outcomes(table),
+        read_outcomes(outcomes_of(root, snapshot, shedders)),
         settings,
         root_url=root.url,
         tool_version=version(DISTRIBUTION),
