@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from states import BrokerRow, BundleRow
@@ -54,3 +56,24 @@ def rows(draw: st.DrawFn, figure: st.SearchStrategy[float] = unruly) -> Rows:
         for text in draw(st.sampled_from([RANGES, OVERLAPPING]))
     ]
     return brokers, bundles
+
+
+@st.composite
+def coherent_rows(draw: st.DrawFn) -> Rows:
+    """Such clusters as they are: a broker's traffic is the sum of its bundles', and its CPU follows the messages."""
+    brokers, bundles = draw(rows(st.integers(0, 40).map(float)))
+
+    def total(broker: BrokerRow) -> list[float]:
+        own = [bundle.traffic for bundle in bundles if bundle.owner == broker.id]
+        return [sum(figures) for figures in zip((0.0,) * 4, *own, strict=True)]
+
+    totals = {broker.id: total(broker) for broker in brokers}
+    return [
+        replace(
+            broker,
+            traffic=tuple(totals[broker.id]),
+            cpu=(totals[broker.id][0] + totals[broker.id][1], 300.0),
+            bandwidth_in=(totals[broker.id][2], 200.0),
+        )
+        for broker in brokers
+    ], bundles

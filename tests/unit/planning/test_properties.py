@@ -20,7 +20,7 @@ from pulsar_advisor.planning.forecast import after_move, loads_of, usage_ratios
 from pulsar_advisor.planning.propose import Question, propose
 from pulsar_advisor.shedding.registry import SHEDDERS
 from states import BrokerRow, BundleRow, cluster_state
-from unit.any_cluster import Rows, orderly, rows
+from unit.any_cluster import Rows, coherent_rows, orderly, rows
 
 EAGER = {
     "loadBalancerBrokerOverloadedThresholdPercentage": "50",
@@ -62,7 +62,7 @@ def shuffled(brokers: Sequence[BrokerRow], bundles: Sequence[BundleRow], seed: i
 
 
 @every_shedder
-@given(of=rows(), placement=placement)
+@given(of=rows() | coherent_rows(), placement=placement)
 @settings(max_examples=40, deadline=None)
 def test_the_same_input_in_any_order_of_rows_gives_the_same_bytes(shedder: str, of: Rows, placement: str) -> None:
     brokers, bundles = of
@@ -71,7 +71,7 @@ def test_the_same_input_in_any_order_of_rows_gives_the_same_bytes(shedder: str, 
 
 
 @every_shedder
-@given(of=rows(), placement=placement)
+@given(of=rows() | coherent_rows(), placement=placement)
 @settings(max_examples=40, deadline=None)
 def test_a_plan_of_any_figures_has_a_digest_and_only_steps_the_cluster_could_take(
     shedder: str, of: Rows, placement: str
@@ -94,7 +94,7 @@ def test_a_plan_of_any_figures_has_a_digest_and_only_steps_the_cluster_could_tak
             assert state.bundles.usable[row] and state.bundles.in_boundaries[row] and state.bundles.topics[row] > 0
 
 
-@given(of=rows(), placement=placement)
+@given(of=rows() | coherent_rows(), placement=placement)
 @settings(max_examples=100, deadline=None)
 def test_every_unload_of_the_strategy_of_ours_can_be_carried_out(of: Rows, placement: str) -> None:
     plan = plan_of("MinimalMoveShedder", placement, cluster_state(*of))
@@ -102,7 +102,7 @@ def test_every_unload_of_the_strategy_of_ours_can_be_carried_out(of: Rows, place
 
 
 @every_shedder
-@given(of=rows(orderly), placement=placement)
+@given(of=rows(orderly) | coherent_rows(), placement=placement)
 @settings(max_examples=40, deadline=None)
 def test_a_forecast_loses_no_message_no_byte_and_no_bundle(shedder: str, of: Rows, placement: str) -> None:
     predicted = plan_of(shedder, placement, cluster_state(*of)).predicted
@@ -114,7 +114,7 @@ def test_a_forecast_loses_no_message_no_byte_and_no_bundle(shedder: str, of: Row
         assert sums[0] == pytest.approx(sums[1], rel=1e-9, abs=tolerance)
 
 
-@given(of=rows(orderly))
+@given(of=coherent_rows())
 @settings(max_examples=60, deadline=None)
 def test_the_strategy_of_ours_lifts_nobody_above_the_busiest_it_found(of: Rows) -> None:
     state = cluster_state(*of)

@@ -17,7 +17,7 @@ from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.shedding.cycle import steady_state
 from pulsar_advisor.shedding.registry import SHEDDERS, load
 from states import cluster_state
-from unit.any_cluster import orderly, unruly
+from unit.any_cluster import coherent_rows, orderly, unruly
 from unit.any_cluster import rows as rows_of
 
 RELEASES = ("2.11.0", "3.0.7", "4.0.8", "4.2.4", "5.0.1")
@@ -34,7 +34,7 @@ EAGER = {
 
 
 def clusters(figure: st.SearchStrategy[float] = unruly) -> st.SearchStrategy[ClusterState]:
-    return rows_of(figure).map(lambda rows: cluster_state(*rows))
+    return (rows_of(figure) | coherent_rows()).map(lambda rows: cluster_state(*rows))
 
 
 def decide(name: str, release: str, state: ClusterState) -> SheddingDecision:
