@@ -598,6 +598,20 @@ def verify(
 
 
 @app.command
+def doctor(*, connection: Connection = Connection(), json: Json = False) -> None:
+    """Say whether a capture would be fit: what can be reached and read, with which role, and what can't be computed."""
+    from rich.console import Console
+
+    from pulsar_advisor.capture.examination import examine
+    from pulsar_advisor.stages.doctor import diagnose, print_diagnosis
+
+    diagnosis = diagnose(examine(connection.options()))
+    _print(diagnosis.document()) if json else print_diagnosis(diagnosis, Console())
+    if diagnosis.exit_code:
+        raise Ended(diagnosis.exit_code)
+
+
+@app.command
 def brokers(
     *,
     place: Place | None = None,
