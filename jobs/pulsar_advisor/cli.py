@@ -40,7 +40,7 @@ app = App(
     default_parameter=Parameter(negative_iterable=(), show_default=True),
     result_action="return_value",
 )
-snapshots = App(name="snapshots", help="List snapshots; carry one to another machine.")
+snapshots = App(name="snapshots", help="List snapshots, look at one, carry one to another machine, remove old ones.")
 app.command(snapshots)
 
 INTERRUPTED: Final = 130
@@ -662,6 +662,52 @@ def list_snapshots(*, place: Place, json: Json = False) -> None:
     """The snapshots of a cluster, oldest first."""
     ids = place.open().snapshots()
     _print(ids) if json else _say("\n".join(ids) or "no snapshots")
+
+
+@snapshots.command(name="show")
+def show_snapshot(snapshot: str = LATEST, /, *, place: Place, json: Json = False) -> None:
+    """What a snapshot holds, what it lacks, and which stages have worked on it.
+
+    Parameters
+    ----------
+    snapshot
+        Its id, or 'latest'.
+    """
+    from pulsar_advisor.stages.snapshot import summary
+
+    root = place.open()
+    found = summary(root, root.resolve(snapshot))
+    _print(found.document()) if json else _say("\n".join(found.lines()))
+
+
+@snapshots.command(name="prune")
+def prune_snapshots(
+    *,
+    place: Place,
+    keep_days: int | None = None,
+    keep_count: int | None = None,
+    dry_run: Annotated[bool, Flag] = False,
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Remove old snapshots and all that was made of them; the newest stays, and every one a plan refers to.
+
+    Parameters
+    ----------
+    keep_days
+        Keep what is younger than so many days.
+    keep_count
+        Keep the newest so many.
+    dry_run
+        Say what would be removed; remove nothing.
+    """
+    from datetime import UTC, datetime
+
+    from pulsar_advisor.stages.retention import Retention, prune
+
+    retention = Retention(keep_days, keep_count)
+    pruned = prune(place.open(), retention, ledger.ledger, datetime.now(UTC), dry_run=dry_run)
+    _print(pruned.document()) if json else _say("\n".join(pruned.lines()))
 
 
 @snapshots.command(name="export")
