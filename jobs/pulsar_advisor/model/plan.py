@@ -117,6 +117,8 @@ class PlanDecision(_Part):
     acts_in_cycle: int | None
     why_nothing: str | None
     would_pulsar_act: str
+    figures: Mapping[str, int | float | str | None] = {}
+    """What the shedder computed on the way, by name: thresholds, means, bounds; null where it isn't finite."""
 
 
 class Plan(_Part):

@@ -104,6 +104,21 @@ def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[s
     return {key: PlannedSetting(value=text(values[key]), origin=settings.origins[key]) for key in sorted(keys)}
 
 
+def _plain_figures(figures: Mapping[str, object]) -> dict[str, int | float | str | None]:
+    """The figures that are one number, word or flag; what a shedder knows of each broker stands in its outcomes."""
+    plain: dict[str, int | float | str | None] = {}
+    for name, value in figures.items():
+        if isinstance(value, bool):
+            plain[name] = str(value).lower()
+        elif isinstance(value, int | np.integer):
+            plain[name] = int(value)
+        elif isinstance(value, float | np.floating):
+            plain[name] = finite(float(value))
+        elif isinstance(value, str):
+            plain[name] = value
+    return plain
+
+
 class _Steps:
     """Steps in the making, and the world as it is expected to be when the next one is sent."""
 
@@ -251,6 +266,7 @@ def build_plan(
             after=forecast(state, steps.loads, settings.values),
         ),
         decision=PlanDecision(
+            figures=_plain_figures(proposal.figures),
             acts_in_cycle=proposal.acts_in_cycle,
             why_nothing=proposal.why_nothing,
             would_pulsar_act=would_pulsar_act(

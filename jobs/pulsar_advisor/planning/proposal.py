@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pulsar_advisor.model.decision import SplitDecision
@@ -45,3 +46,5 @@ class Proposal:
     answers: tuple[Answers, ...]
     acts_in_cycle: int | None
     why_nothing: str | None
+    figures: Mapping[str, object] = field(default_factory=dict)
+    """What the shedder computed on the way, by name."""

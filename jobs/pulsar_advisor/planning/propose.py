@@ -104,6 +104,7 @@ def _combine(
         splits=splits.decision.splits if splits is not None else (),
         answers=tuple(answers),
         acts_in_cycle=steady.acts_in_cycle,
+        figures=chosen.figures,
         why_nothing=None if moves else _why_nothing(question.shedder, state, chosen, wrapper),
     )
 

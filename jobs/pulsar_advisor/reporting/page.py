@@ -100,6 +100,8 @@ class ReportPage:
     splits: StepList
     topic_listing_complete: bool
     answers: Answers
+    figures: tuple[Fact, ...]
+    """What the shedder behind the verdict computed on the way."""
     combinations: tuple[CombinationRow, ...]
     trust: Trust
     drift: tuple[str, ...] | None
@@ -152,11 +154,23 @@ def build_page(
             (reference.shedder, reference.placement) if reference else (),
             combinations,
         ),
+        figures=_figures(reference),
         combinations=_combination_rows(combinations, recommendation["advice"]["digest"], settings),
         trust=trust,
         drift=None if drift is None else tuple(drift),
         settings=_setting_rows(settings),
         provenance=_provenance(state, recommendation, reference, advised, tool_version),
+    )
+
+
+def _figures(plan: Plan | None) -> tuple[Fact, ...]:
+    if plan is None:
+        return ()
+    shown = {
+        name: f"{value:,.4g}" if isinstance(value, float) else value for name, value in plan.decision.figures.items()
+    }
+    return tuple(
+        Fact(name.replace("_", " "), "not finite" if value is None else str(value)) for name, value in shown.items()
     )
 
 

@@ -124,3 +124,14 @@ def test_switches_of_the_cluster_are_named_and_never_silence_the_plan(
     assert plan.decision.would_pulsar_act == "Pulsar itself would not act: loadBalancerSheddingEnabled=false"
     assert plan.settings["loadBalancerSheddingEnabled"].origin == "dynamic"
     assert plan.steps[0].executable
+
+
+def test_what_the_shedder_computed_stands_in_the_plan_as_plain_figures(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    figures = {"mean_usage_ratio": 0.4, "moves": 3, "gap": float("nan"), "proven": True, "scores": {"a:8080": 1.0}}
+    proposal = Proposal((), (), (), None, "nothing", figures)
+    combination = Combination("ThresholdShedder", "LeastLongTermMessageRate", 0, {})
+    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
+    plan = build_plan(state, settings, proposal, combination, inputs, Limits(), frozenset())
+    assert plan.decision.figures == {"mean_usage_ratio": 0.4, "moves": 3, "gap": None, "proven": "true"}
