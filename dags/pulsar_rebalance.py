@@ -29,8 +29,6 @@ from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.stages import captured, spark_stage, trusted_snapshot
 
-RESPONSE_TIMEOUT = timedelta(hours=4)
-
 
 @task.branch
 def given_or_fresh() -> str:
@@ -40,6 +38,7 @@ def given_or_fresh() -> str:
 
 @dag(
     schedule=None,
+    render_template_as_native_obj=True,  # numbers and lists of the form stay what they are
     allowed_run_types=["manual"],
     max_active_runs=1,
     is_paused_upon_creation=False,
@@ -56,14 +55,17 @@ def given_or_fresh() -> str:
         ),
         **strategy_params("ThresholdShedder", "LeastLongTermMessageRate"),
         **LIMITS,
-        "expires_h": Param(
-            4, type="number", exclusiveMinimum=0, maximum=72, title="Approval holds (hours)", section="Limits"
-        ),
         "max_age_h": Param(
             6, type="number", exclusiveMinimum=0, maximum=72, title="Snapshot at most so old (hours)", section="Limits"
         ),
         "pause_s": Param(
             10, type="number", minimum=0, maximum=3600, title="Pause between two calls (seconds)", section="Limits"
+        ),
+        "answer_within_h": Param(
+            4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"
+        ),
+        "expires_h": Param(
+            4, type="number", exclusiveMinimum=0, maximum=72, title="Approval holds (hours)", section="Approval"
         ),
         "approvers": Param(
             [],
@@ -91,9 +93,9 @@ def pulsar_rebalance() -> None:
         task_id="approve",
         plan=plan,
         **place,
+        answer_within_h="{{ params.answer_within_h }}",
         valid_for_h="{{ params.expires_h }}",
         approvers="{{ params.approvers }}",
-        response_timeout=RESPONSE_TIMEOUT,
     )
     applied = PulsarApplyOperator(
         task_id="apply",

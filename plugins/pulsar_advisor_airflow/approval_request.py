@@ -20,12 +20,12 @@ def subject(plan: Plan) -> str:
     return f"Rebalance Pulsar cluster {plan.cluster}? {digest_of(plan)}"
 
 
-def body(plan: Plan, proposer: str) -> str:
-    """The plan for a person: effect, unloads, splits apart, and what needs a tick of its own."""
-    return "\n".join(_lines(plan, proposer))
+def body(plan: Plan, proposer: str, report: str) -> str:
+    """The plan for a person: effect, unloads, splits apart, what needs a tick of its own; `report` is a link."""
+    return "\n".join(_lines(plan, proposer, report))
 
 
-def _lines(plan: Plan, proposer: str) -> Iterator[str]:
+def _lines(plan: Plan, proposer: str, report: str) -> Iterator[str]:
     unloads = [step for step in plan.steps if step.executable and step.action == "unload"]
     splits = [step for step in plan.steps if step.executable and step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after
@@ -39,6 +39,7 @@ def _lines(plan: Plan, proposer: str) -> Iterator[str]:
         f"{_percent(after.standard_deviation_ratio)} (predicted)"
     )
     yield f"- digest: `{digest_of(plan)}`"
+    yield f"- [report]({report}) of snapshot `{plan.snapshot}`"
     if worse := worse_because(plan):
         yield f"- **it makes things worse**: {worse}. Tick *Accept a worse outcome* if you mean it."
     if left_out := len(plan.steps) - len(unloads) - len(splits):

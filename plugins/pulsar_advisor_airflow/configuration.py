@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 SECTION: Final = "pulsar_advisor"
+
+REPORTS_PREFIX: Final = "/pulsar-advisor/reports"
+"""Where the web server shows reports; a snapshot's id follows."""
 
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "root": {
@@ -57,3 +61,11 @@ def job(stage: str) -> str:
     import pulsar_advisor
 
     return str(Path(pulsar_advisor.__path__[0]).parent / f"{stage}.py")
+
+
+def report_link(snapshot: str) -> str:
+    """The address of a snapshot's report, relative to the host of Airflow's web server."""
+    from airflow.sdk import conf
+
+    base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+    return f"{base}{REPORTS_PREFIX}/{snapshot}"

@@ -22,6 +22,16 @@ def kinds(stages: Stages) -> list[str]:
     return [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
 
 
+def last_request() -> Any:
+    """The newest request for approval in Airflow's database."""
+    from airflow.models.hitl import HITLDetail
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        return session.scalars(select(HITLDetail).order_by(HITLDetail.created_at.desc())).first()
+
+
 def test_an_approved_plan_is_recommended_carried_out_and_verified(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, tasks["verify"], tasks["plan_by_digest"]) == ("success", "success", "skipped")
@@ -137,17 +147,22 @@ def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: R
     assert (state, tasks["apply"], tasks["verify"]) == ("failed", "success", "failed")
 
 
-def test_the_request_shows_the_digest_and_each_step(stages: Stages, run_dag: RunDag) -> None:
-    from airflow.models.hitl import HITLDetail
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
+def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = make_plan([unload_step(), split_step()])
-    run_dag("pulsar_rebalance", FAST, Answer("Reject"))
-    with create_session() as session:
-        request = session.scalars(select(HITLDetail).order_by(HITLDetail.created_at.desc())).first()
-    assert request is not None
+    run_dag("pulsar_rebalance", {"approvers": ["olive", "uma"], **FAST}, Answer("Reject"))
+    request = last_request()
+    assert [person["name"] for person in request.assigned_users] == ["olive", "uma"]
     assert digest_of(stages.plan) in request.subject
-    assert f"`{NAMESPACE}/{LOWER}`" in (request.body or "")
-    assert "Splits can't be undone" in (request.body or "")
-    assert "dag_test" in (request.body or "")
+    body = request.body or ""
+    for part in (
+        f"`{NAMESPACE}/{LOWER}`",
+        "Splits can't be undone",
+        "**dag_test** proposes 1 unload(s) and 1 split(s)",
+    ):
+        assert part in body
+
+
+def test_without_approvers_named_anybody_may_be_asked(stages: Stages, run_dag: RunDag) -> None:
+    run_dag("pulsar_rebalance", FAST, Answer("Reject"))
+    request = last_request()
+    assert request.assigned_users == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from harness.artifacts import DEFAULT_RELEASE
+from pulsar_advisor_airflow.provider import get_provider_info
 
 REPOSITORY = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yaml").read_text())
@@ -97,11 +99,18 @@ def test_every_airflow_variable_is_an_option_of_the_locked_airflow() -> None:
     package = importlib.util.find_spec("airflow")
     assert package and package.origin
     options = yaml.safe_load(Path(package.origin).with_name("config_templates").joinpath("config.yml").read_text())
+    options |= get_provider_info()["config"]
     variables = {variable for name in AIRFLOW_SERVICES for variable in SERVICES[name]["environment"]}
     variables |= set(re.findall(r"\b(AIRFLOW__\w+)=", (REPOSITORY / "Dockerfile").read_text()))
     for variable in variables:
         if match := re.fullmatch(r"AIRFLOW__([A-Z_]+?)__([A-Z_]+)", variable):
             assert match[2].lower() in options[match[1].lower()]["options"], variable
+
+
+def test_airflow_is_connected_to_the_brokers_of_the_file() -> None:
+    connection = json.loads(SERVICES["airflow-scheduler"]["environment"]["AIRFLOW_CONN_PULSAR_DEFAULT"])
+    assert connection["conn_type"] == "pulsar_admin"
+    assert connection["extra"]["admin_urls"].split(",") == [f"http://{broker}:8080" for broker in BROKERS]
 
 
 def test_the_image_is_built_on_the_locked_airflow() -> None:

@@ -37,8 +37,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         root: str,
         cluster: str,
         pulsar_conn_id: str,
-        pause_s: Any = 10,
-        max_age_h: Any = 6,
+        pause_s: float | str = 10,
+        max_age_h: float | str = 6,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -32,11 +33,12 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
+    :param answer_within_h: hours to wait for an answer (templated)
     :param valid_for_h: hours until the approval expires (templated)
-    :param approvers: names of those who may answer (templated); empty: everybody with write access to the DAG
+    :param approvers: names of those who may answer (templated, to a list); empty: everybody who may write to the DAG
     """
 
-    template_fields = ("plan", "root", "cluster", "valid_for_h", "approvers")
+    template_fields = ("plan", "root", "cluster", "answer_within_h", "valid_for_h", "approvers")
 
     def __init__(
         self,
@@ -44,14 +46,16 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         plan: Any,
         root: str,
         cluster: str,
-        valid_for_h: Any = 4,
-        approvers: Any = (),
+        answer_within_h: float | str = 4,
+        valid_for_h: float | str = 4,
+        approvers: Sequence[str] | str = (),
         **kwargs: Any,
     ) -> None:
         kwargs.pop("params", None)  # the DAG's, which Airflow adds to each constructor of the hierarchy
         super().__init__(
             subject="Rebalance a Pulsar cluster?",
             defaults=self.REJECT,
+            response_timeout=timedelta(hours=4),  # execute() sets the one that was asked for
             ignore_downstream_trigger_rules=True,
             params={
                 ALLOW_SPLITS: Param(
@@ -65,18 +69,22 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.plan = plan
         self.root = root
         self.cluster = cluster
+        self.answer_within_h = answer_within_h
         self.valid_for_h = valid_for_h
         self.approvers = approvers
 
     def execute(self, context: Context) -> None:
         """Show the plan and wait for an answer."""
         from pulsar_advisor_airflow import approval_request
+        from pulsar_advisor_airflow.configuration import report_link
 
         with told_to_airflow():
             plan = self._load()
         self.subject = approval_request.subject(plan)
-        self.body = approval_request.body(plan, context["dag_run"].triggering_user_name or "Nobody known")
-        self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
+        proposer = context["dag_run"].triggering_user_name or "Nobody known"
+        self.body = approval_request.body(plan, proposer, report_link(plan.snapshot))
+        self.response_timeout = timedelta(hours=float(self.answer_within_h))
+        self.assigned_users = [{"id": name, "name": name} for name in self.approvers] or None
         try:
             super().execute(context)
         except TaskAwaitingInput as parked:

@@ -1,0 +1,32 @@
+"""Serves the HTML reports inside Airflow, to whoever may see the DAG that makes them.
+
+`airflow.api_fastapi.core_api.security` is internal to Airflow's core, though its own providers use it: only here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from airflow.api_fastapi.core_api.security import requires_access_dag
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.responses import HTMLResponse
+
+from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.storage import Root, read_file
+from pulsar_advisor_airflow.configuration import option
+
+RECOMMENDING_DAG: Final = "pulsar_recommend"
+
+app = FastAPI(title="Reports of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
+
+
+# A mounted application has no authentication of its own.
+@app.get("/{snapshot}", dependencies=[Depends(requires_access_dag(method="GET", param_dag_id=RECOMMENDING_DAG))])
+def report(snapshot: str) -> HTMLResponse:
+    """The report of one snapshot of the configured cluster; 404 if there is none."""
+    root = Root(option("root"), option("cluster"))
+    try:
+        page = read_file(root.folder("reports", root.resolve(snapshot)) / "report.html", "report")
+    except AdvisorError as error:
+        raise HTTPException(500 if isinstance(error, StorageError) else 404, str(error)) from error
+    return HTMLResponse(page, headers={"Content-Security-Policy": "frame-ancestors 'self'"})
