@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from parity import run_vectors, split_vectors
-from parity.java_classes import JavaClasses
+from parity.java_classes import WITHOUT_EXTENSIBLE_MANAGER, JavaClasses
 from parity.vector_load import resources, settings_of
 from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.model.java_maps import hash_map_order, string_hashes
 from pulsar_advisor.model.resource_usage import maximum, weighted_maximum
 
 Json = Mapping[str, Any]
@@ -140,6 +141,9 @@ class Verdict:
 
 def compare(case: Json, java: JavaClasses) -> Verdict:
     """Put a case to the real classes and to our engine, and compare all they answer to the last bit."""
+    if java.release == WITHOUT_EXTENSIBLE_MANAGER:
+        # Its managers don't tell strategies which brokers are active.
+        case = {**case, "steps": [_without_active_brokers(step) for step in case["steps"]]} if "steps" in case else case
     question = replayable(case)
     assert question is not None
     told = java.ask(question)
@@ -153,11 +157,13 @@ def compare(case: Json, java: JavaClasses) -> Verdict:
     theirs = told.get("answers")
     if theirs and case.get("strategy") == "LocalBrokerData":
         theirs[0].pop("print")
-    if ours is None or theirs is None:
-        same = ours is None and theirs is None
-    else:
-        same = _equal(theirs, ours)
+    both_refuse = ours is None and theirs is None
+    same = both_refuse or (ours is not None and theirs is not None and _equal(theirs, ours))
     return Verdict() if same else Verdict(difference=f"Java {told.get('error') or theirs}\nours {refusal or ours}")
+
+
+def _without_active_brokers(step: Json) -> dict[str, Any]:
+    return {key: value for key, value in step.items() if key != "activeBrokers"}
 
 
 def our_answers(case: Json, release: str) -> list[Any]:
@@ -172,6 +178,8 @@ def our_answers(case: Json, release: str) -> list[Any]:
         answers = split_vectors.RUNNERS[kind](case, release)
     except UsageError:
         answers = {"result": "IllegalArgument"}
+    if strategy == "split.BundleSplitterTask":
+        answers = _as_a_hash_map(answers, release)
     return answers if isinstance(answers, list) else [answers]
 
 
@@ -185,6 +193,14 @@ def _broker_maxima(case: Json, release: str) -> dict[str, Any]:
     }
 
 
+def _as_a_hash_map(answer: Any, release: str) -> dict[str, Any]:
+    """The task's selection as Java's map keeps it; up to 2.11 it doesn't say on which broker a bundle is."""
+    bundles = list(answer["selected"])
+    owners = answer["selected"] if release != WITHOUT_EXTENSIBLE_MANAGER else dict.fromkeys(bundles)
+    in_order = [bundles[position] for position in hash_map_order(string_hashes(bundles))]
+    return {"selected": {bundle: owners[bundle] for bundle in in_order}}
+
+
 def _equal(theirs: list[Any], ours: list[Any]) -> bool:
     return (
         len(theirs) == len(ours)
@@ -196,4 +212,6 @@ def _equal(theirs: list[Any], ours: list[Any]) -> bool:
 
 def _same_order(theirs: Json, ours: Json) -> bool:
     """Source brokers, and bundles to split, in the order in which Pulsar acts on them."""
-    return all(list(theirs[key]) == list(ours[key]) for key in ("unload",) if key in theirs)
+    return all(
+        list(theirs[key]) == list(ours[key]) for key in ("unload", "selected") if isinstance(theirs.get(key), dict)
+    )

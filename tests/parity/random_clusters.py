@@ -42,7 +42,7 @@ SPECIAL_NAMESPACES = (
 
 def random_case(strategy: str, number: int, seed: int) -> Case:
     """Case `number` of a strategy; raises KeyError for a strategy without generator."""
-    random = Random(f"{seed}/{strategy}/{number}")  # noqa: S311
+    random = Random(f"{seed}/{strategy}/{number}")
     figures = Figures(random, random.choice(KINDS))
     body = GENERATORS[strategy](random, figures)
     named = {} if "algorithm or task" in body else {"strategy": strategy}
@@ -75,9 +75,7 @@ class Figures:
     def resources(self) -> Case:
         """Usage and limit of some resources; a missing one is (0, 0)."""
         return {
-            name: [self.number(100), self._random.choice(LIMITS)]
-            for name in RESOURCES
-            if self._random.random() < 0.75
+            name: [self.number(100), self._random.choice(LIMITS)] for name in RESOURCES if self._random.random() < 0.75
         }
 
     def traffic(self, rate: float = 2000, throughput: float = 5e7) -> Case:
@@ -116,7 +114,7 @@ def _weights(random: Random) -> Case:
 
 def _broker_names(random: Random) -> list[str]:
     pattern = random.choice(BROKER_NAMES)
-    names = [pattern.format(number) for number in range(random.choice((1, 2, 2, 3, 3, 4, 5, 6, 8, 13, 20)))]
+    names = [pattern.format(number) for number in range(random.choice((1, 2, 2, 3, 3, 4, 5, 6, 8, 13, 20, 45)))]
     if random.random() < 0.1:
         names += EQUAL_HASHES
     return _shuffled(random, names)
@@ -533,8 +531,7 @@ def _bundle_splitter_task(random: Random, figures: Figures) -> Case:
     bundles = _split_names(random, 25)
     stats: dict[str, Case] = {broker: {} for broker in brokers}
     for bundle in bundles:
-        for _ in range(random.choice((1, 1, 1, 1, 2))):
-            stats[random.choice(brokers)][bundle] = figures.traffic(30000, 6e7) | _counts(random)
+        stats[random.choice(brokers)][bundle] = figures.traffic(30000, 6e7) | _counts(random)
     return {
         "config": _split_limits(random),
         "brokers": {broker: {"lastStats": record} for broker, record in stats.items()},

@@ -1,7 +1,6 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -41,14 +40,16 @@ final class RecordCases {
         double direct = conf.getLoadBalancerDirectMemoryResourceWeight();
         double in = weight(conf, "In");
         double out = weight(conf, "Out");
-        for (Method method : LocalBrokerData.class.getMethods()) {
-            if (method.getName().equals("getMaxResourceUsageWithWeight")) {
-                return (double) (method.getParameterCount() == 4
-                        ? method.invoke(data, cpu, direct, in, out)
-                        : method.invoke(data, cpu, conf.getLoadBalancerMemoryResourceWeight(), direct, in, out));
-            }
+        try {
+            return (double) LocalBrokerData.class
+                    .getMethod("getMaxResourceUsageWithWeight", double.class, double.class, double.class, double.class)
+                    .invoke(data, cpu, direct, in, out);
+        } catch (NoSuchMethodException heapCounts) {
+            return (double) LocalBrokerData.class
+                    .getMethod("getMaxResourceUsageWithWeight", double.class, double.class, double.class,
+                            double.class, double.class)
+                    .invoke(data, cpu, conf.getLoadBalancerMemoryResourceWeight(), direct, in, out);
         }
-        throw new NoSuchMethodException("getMaxResourceUsageWithWeight");
     }
 
     private static double weight(ServiceConfiguration conf, String direction) throws ReflectiveOperationException {
