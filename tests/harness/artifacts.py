@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.errors import LiveClusterUnavailable
 
 CACHE_VARIABLE = "PULSAR_ADVISOR_CACHE"
+BROKER = "pulsar-broker"
 DEFAULT_RELEASE = "4.0.8"
 RELEASES = ("2.10.5", "2.11.0", "3.0.7", "4.0.7", DEFAULT_RELEASE, "4.2.4")
 
@@ -32,10 +33,10 @@ def cache_directory() -> Path:
     return Path(xdg_cache) / "pulsar-rebalance-advisor"
 
 
-def class_path(release: str = DEFAULT_RELEASE) -> str:
-    """The Java class path (`…/*`) of `pulsar-broker` of this release, resolved now if it isn't cached yet.
+def class_path(release: str = DEFAULT_RELEASE, artifact: str = BROKER) -> str:
+    """The Java class path (`…/*`) of an artifact of this release, resolved now if it isn't cached yet.
 
-    ZooKeeper and BookKeeper come with it. Safe to call from several processes at once: one resolves, the others
+    ZooKeeper and BookKeeper come with the broker. Safe to call from several processes at once: one resolves, the others
     wait; the folder appears under its name only when it is complete.
 
     Raises:
@@ -46,12 +47,13 @@ def class_path(release: str = DEFAULT_RELEASE) -> str:
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise LiveClusterUnavailable(f"{tool!r} isn't on PATH; install Java 17 and Maven, then try again.")
-    jars = cache_directory() / "jars" / release
+    name = release if artifact == BROKER else f"{artifact}-{release}"
+    jars = cache_directory() / "jars" / name
     if not jars.is_dir():
         jars.parent.mkdir(parents=True, exist_ok=True)
-        with _exclusive(jars.with_name(f"{release}.lock")):
+        with _exclusive(jars.with_name(f"{name}.lock")):
             if not jars.is_dir():
-                _resolve(release, jars)
+                _resolve(release, artifact, jars)
     return f"{jars}/*"
 
 
@@ -62,10 +64,10 @@ def _exclusive(lock: Path) -> Iterator[None]:
         yield
 
 
-def _resolve(release: str, jars: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{release}-") as work:
+def _resolve(release: str, artifact: str, jars: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f".{jars.name}-") as work:
         pom, complete = Path(work, "pom.xml"), Path(work, "jars")
-        pom.write_text(project_model(release), encoding="utf-8")
+        pom.write_text(project_model(release, artifact), encoding="utf-8")
         # -U: Maven remembers a failed look-up, and would repeat the failure without asking again.
         command = ["mvn", "-q", "-B", "-U", "-f", str(pom), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={complete}"]
@@ -73,19 +75,19 @@ def _resolve(release: str, jars: Path) -> None:
             maven = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_LIMIT_S, check=False)
         except subprocess.TimeoutExpired as error:
             raise LiveClusterUnavailable(
-                f"Maven did not resolve pulsar-broker {release} within {MAVEN_LIMIT_S} s; check the network."
+                f"Maven did not resolve {artifact} {release} within {MAVEN_LIMIT_S} s; check the network."
             ) from error
         if maven.returncode != 0:
             tail = "\n".join((maven.stdout + maven.stderr).splitlines()[:LOG_TAIL_LINES])
             raise LiveClusterUnavailable(
-                f"Maven can't resolve pulsar-broker {release} (exit {maven.returncode}); "
+                f"Maven can't resolve {artifact} {release} (exit {maven.returncode}); "
                 f"check that the artifact repository is reachable. Maven says:\n{tail}"
             )
         complete.rename(jars)
 
 
-def project_model(release: str) -> str:
-    """The pom.xml whose runtime dependencies are a broker's class path.
+def project_model(release: str, artifact: str = BROKER) -> str:
+    """The pom.xml whose runtime dependencies are an artifact's class path.
 
     Importing Pulsar's own parent fixes the transitive versions (OpenTelemetry, log4j, Netty) as the distribution has
     them; a dependency's own dependency management is otherwise not inherited.
@@ -95,10 +97,10 @@ def project_model(release: str) -> str:
     ) + _dependency("pulsar", release, "<type>pom</type><scope>import</scope>")
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>harness</groupId><artifactId>broker-class-path</artifactId><version>1</version>"
+        "<groupId>harness</groupId><artifactId>class-path</artifactId><version>1</version>"
         "<packaging>pom</packaging>"
         f"<dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>"
-        f"<dependencies>{_dependency('pulsar-broker', release)}</dependencies></project>"
+        f"<dependencies>{_dependency(artifact, release)}</dependencies></project>"
     )
 
 
