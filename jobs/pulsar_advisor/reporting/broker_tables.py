@@ -7,6 +7,7 @@ is a ratio (0..1) under the Modular manager. The original has no overall table u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -36,7 +37,7 @@ _OVERLOADED_PERCENT: Final = 85.0
 """Defaults of `loadBalancerBrokerComfortLoadLevelPercentage` and `loadBalancerBrokerOverloadedThresholdPercentage`."""
 
 Figure = float | int | None
-"""None: the source doesn't have it."""
+"""None: the source doesn't have it, or not as a finite number."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +317,8 @@ def _allocated_percent(
 
 def _number(source: Mapping[str, Any], name: str) -> float | None:
     value = source.get(name)
-    return None if value is None else float(value)  # Jackson writes a number that isn't finite as text: "NaN"
+    number = math.nan if value is None else float(value)
+    return number if math.isfinite(number) else None  # Jackson writes a number that isn't finite as text: "NaN"
 
 
 def _count(source: Mapping[str, Any], name: str) -> int | None:

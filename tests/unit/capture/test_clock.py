@@ -1,0 +1,60 @@
+"""The clock of a broker is known to a second or so, and never guessed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.capture.clock import ClockDifference, clock_difference
+
+CONNECTION = AdminConnection(admin_urls=("http://127.0.0.1:1",), connect_timeout_s=2)
+
+
+@contextmanager
+def broker(date: str) -> Iterator[str]:
+    """The web address of something that answers with this `Date`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(401)  # a broker tells the time whoever asks
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return date
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("offset_s", [-600, 0, 42])
+def test_the_difference_is_found_within_its_bounds(offset_s: int) -> None:
+    before_s = time.time()
+    with broker(formatdate(before_s + offset_s, usegmt=True)) as address:
+        found = clock_difference(CONNECTION, address)
+    assert found is not None
+    elapsed_s = time.time() - before_s  # the server's clock stands still meanwhile
+    assert found.at_least_s - 1e-3 <= offset_s <= found.at_most_s + elapsed_s
+    assert found.at_most_s - found.at_least_s <= 1 + elapsed_s
+
+
+def test_an_answer_without_a_time_or_no_answer_is_no_difference() -> None:
+    with broker("soon") as address:
+        assert clock_difference(CONNECTION, address) is None
+    assert clock_difference(CONNECTION, "http://127.0.0.1:1") is None
+
+
+@pytest.mark.parametrize(("bounds", "certain_s"), [((-0.4, 0.6), 0.0), ((41.5, 42.6), 41.5), ((-42.6, -41.5), -41.5)])
+def test_only_what_is_certain_counts(bounds: tuple[float, float], certain_s: float) -> None:
+    assert ClockDifference(*bounds).certain_s == certain_s

@@ -1,0 +1,76 @@
+"""Asking a cluster everything once: what comes back, what is lacking, and that nothing but GET is sent."""
+
+from __future__ import annotations
+
+from pulsar_advisor.capture.examination import Lack, examine
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection
+from unit.capture.fake_cluster import ADMIN, FakeCluster
+
+LOGIN_PAGE = "<html><body>Error 401 Authentication required</body></html>"
+
+
+def test_a_healthy_cluster_lacks_nothing_and_is_only_read(cluster: FakeCluster) -> None:
+    found = examine(cluster.options())
+    assert (found.cluster_name, set(found.brokers)) == ("fake", {cluster.first.id, cluster.second.id})
+    assert (found.leader, found.lacks) == (cluster.second.id, {})
+    assert found.releases == dict.fromkeys(found.brokers, "4.0.8")
+    assert found.load_managers == dict.fromkeys(found.brokers, "modular")
+    assert [answers.lacks for answers in found.answers.values()] == [{}, {}]
+    assert all(answers.clock is not None for answers in found.answers.values())
+    assert {method for broker in (cluster.first, cluster.second) for method, _ in broker.requests} == {"GET"}
+
+
+def test_statistics_of_topics_are_read_at_one_broker_only(cluster: FakeCluster) -> None:
+    examine(cluster.options())
+    requests = [path for broker in (cluster.first, cluster.second) for _, path in broker.requests]
+    assert requests.count(f"{ADMIN}/broker-stats/topics") == 1
+    assert requests.count(f"{ADMIN}/broker-stats/load-report") == 2
+
+
+def test_secrets_in_a_brokers_configuration_are_not_kept(cluster: FakeCluster) -> None:
+    found = examine(cluster.options())
+    assert found.leading_settings.keys() == {"loadManagerClassName"}
+    assert found.dynamic == {"loadBalancerEnabled": "true"}
+
+
+def test_a_broker_that_is_down_is_asked_once(cluster: FakeCluster) -> None:
+    cluster.second.stop()
+    found = examine(cluster.options())
+    answers = found.answers[cluster.second.id]
+    assert (answers.silent, answers.lacks.keys()) == (True, {"owned_bundles"})
+    assert isinstance(found.admin_urls[cluster.second.url], Lack)
+    assert found.answers[cluster.first.id].lacks == {}
+
+
+def test_without_credentials_nothing_more_is_asked(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/brokers/version", LOGIN_PAGE, status=401)
+    found = examine(cluster.options())
+    assert [lack.status for lack in found.admin_urls.values() if isinstance(lack, Lack)] == [401, 401]
+    assert len(cluster.first.requests) == 1
+
+
+def test_a_role_without_rights_still_tells_which_surfaces_it_lacks(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        for path in ("/brokers/configuration/runtime", "/brokers/fake", "/tenants"):
+            broker.answers(path, {"reason": "Unauthorized"}, status=401)
+        broker.answers("/clusters", ["fake"])
+    found = examine(cluster.options())
+    assert {surface: lack.status for surface, lack in found.lacks.items()} == dict.fromkeys(
+        ("settings", "brokers", "tenants"), 401
+    )
+    assert found.cluster_name == "fake"
+
+
+def test_something_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
+    cluster.first.answers("/brokers/version", "<html>Welcome</html>")
+    lack = examine(cluster.options(admin_urls=(cluster.first.url,))).admin_urls[cluster.first.url]
+    assert isinstance(lack, Lack)
+    assert "is this the admin URL of a Pulsar broker?" in lack.reason
+
+
+def test_a_zookeeper_that_can_not_be_reached_is_noted(cluster: FakeCluster) -> None:
+    zookeeper = ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.5)
+    found = examine(cluster.options().model_copy(update={"zookeeper": zookeeper}))
+    assert found.zookeeper is not None
+    assert "no session within 0.5 s" in (found.zookeeper.lack or "")
