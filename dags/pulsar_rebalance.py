@@ -61,6 +61,9 @@ def given_or_fresh() -> str:
         "pause_s": Param(
             10, type="number", minimum=0, maximum=3600, title="Pause between two calls (seconds)", section="Limits"
         ),
+        "canary_hold_s": Param(
+            60, type="number", minimum=0, maximum=3600, title="First step must hold (seconds)", section="Limits"
+        ),
         "answer_within_h": Param(
             4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"
         ),
@@ -103,6 +106,7 @@ def pulsar_rebalance() -> None:
         **place,
         pulsar_conn_id=option("pulsar_conn_id"),
         pause_s="{{ params.pause_s }}",
+        canary_hold_s="{{ params.canary_hold_s }}",
         max_age_h="{{ params.max_age_h }}",
     )
     with TaskGroup("after") as after:

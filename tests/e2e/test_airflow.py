@@ -262,7 +262,7 @@ def test_only_those_who_were_asked_may_answer(user: Callable[[str], Api], advice
 def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_approved_it(
     user: Callable[[str], Api], recommended: object, cluster: LiveCluster, ledger: Ledger, root: Root
 ) -> None:
-    run = user("uma").trigger("pulsar_rebalance", max_unloads=1, max_splits=1, pause_s=0)
+    run = user("uma").trigger("pulsar_rebalance", max_unloads=1, max_splits=1, pause_s=0, canary_hold_s=3)
     user("olive").request(run)
     plan = user("olive").result("pulsar_rebalance", run, "propose")
     assert user("olive").answer(run, "Approve", **YES_TO_ALL) == 200

@@ -25,10 +25,19 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
     :param pause_s: seconds between two calls (templated)
+    :param canary_hold_s: seconds the first step must hold before the second is sent (templated)
     :param max_age_h: greatest age of the plan's snapshot, in hours (templated)
     """
 
-    template_fields: Sequence[str] = ("plan", "root", "cluster", "pulsar_conn_id", "pause_s", "max_age_h")
+    template_fields: Sequence[str] = (
+        "plan",
+        "root",
+        "cluster",
+        "pulsar_conn_id",
+        "pause_s",
+        "canary_hold_s",
+        "max_age_h",
+    )
 
     def __init__(
         self,
@@ -38,6 +47,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         cluster: str,
         pulsar_conn_id: str,
         pause_s: float | str = 10,
+        canary_hold_s: float | str = 60,
         max_age_h: float | str = 6,
         **kwargs: Any,
     ) -> None:
@@ -47,6 +57,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self.cluster = cluster
         self.pulsar_conn_id = pulsar_conn_id
         self.pause_s = pause_s
+        self.canary_hold_s = canary_hold_s
         self.max_age_h = max_age_h
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002
@@ -68,6 +79,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
             options = ApplyOptions(
                 pause_s=float(self.pause_s),
+                canary_hold_s=float(self.canary_hold_s),
                 max_age_s=int(float(self.max_age_h) * 3600),
                 resume=unfinished,
                 undo_folder=root.folder(PLANS, reference.snapshot),
