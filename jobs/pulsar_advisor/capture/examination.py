@@ -56,9 +56,9 @@ class BrokerAnswers:
     clock: ClockDifference | None = None
 
     @property
-    def silent(self) -> bool:
-        """Whether nobody answered at the broker's address."""
-        return any(lack.status is None for lack in self.lacks.values())
+    def silence(self) -> Lack | None:
+        """Why nobody answered at the broker's address; None if somebody did."""
+        return next((lack for lack in self.lacks.values() if lack.status is None), None)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
 
     def ask(surface: str, read: Callable[[], T]) -> T | None:
         # Whoever doesn't answer once isn't asked again: it would only cost a time-out each.
-        return None if answers.silent else _attempt(answers.lacks, surface, read)
+        return None if answers.silence else _attempt(answers.lacks, surface, read)
 
     # First, as behind https its answer tells the broker's address.
     ask("owned_bundles", lambda: client.owned_bundles(cluster_name, broker))
@@ -206,13 +206,13 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
         if report is not None:
             answers.load_manager = load_manager_kind(report.loadReportType or None, class_name)
     address = transport.web_address(broker)
-    if address is not None and not answers.silent:
+    if address is not None and answers.silence is None:
         answers.clock = clock_difference(transport.connection, address)
     return answers
 
 
 def _ask_for_topics(found: Examination, transport: AdminTransport) -> None:
-    found.topics_asked_of = next((broker for broker, answers in found.answers.items() if not answers.silent), None)
+    found.topics_asked_of = next((broker for broker, answers in found.answers.items() if answers.silence is None), None)
     if (broker := found.topics_asked_of) is not None:
         _attempt(found.answers[broker].lacks, "topic_stats", lambda: ReadClient(transport).broker_topics(broker))
 

@@ -43,7 +43,6 @@ _ROLE_OF_SURFACE: Final[Mapping[str, str]] = {
 """Surfaces, as a snapshot names them, and who may read them. Stock Pulsar has no role that may only read."""
 _REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenants", "namespaces"})
 """Without these there is no snapshot, or none that passes validation."""
-_OF_EACH_BROKER: Final = ("owned_bundles", "settings", "brokers", "load_reports")
 _SWITCHES: Final[Mapping[str, str]] = {
     "loadBalancerEnabled": "brokers write no reports to the metadata store, and Pulsar balances nothing",
     "loadBalancerSheddingEnabled": "Pulsar unloads nothing by itself",
@@ -160,45 +159,42 @@ def _surfaces(found: Examination) -> Iterator[Row]:
         if surface in found.lacks:
             status: Status = "problem" if surface in _REQUIRED_OF_CLUSTER else "warning"
             yield _lacking(surface, status, found.lacks[surface], role)
-        elif surface in found.asked and surface not in _OF_EACH_BROKER:
-            yield Row(f"surface.{surface}", "ok", f"{surface} can be read")
+        elif surface in found.asked and surface not in ("settings", "brokers"):  # told for each broker
+            yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read (needs {role})")
     if "namespaces" not in found.asked | found.lacks.keys() and "tenants" not in found.lacks:
         yield Row("surface.namespaces", "problem", "there is no tenant, so no namespace", "is this the right cluster?")
 
 
 def _brokers(found: Examination) -> Iterator[Row]:
-    for surface in (*_OF_EACH_BROKER, "topic_stats"):
-        asked = [found.topics_asked_of] if surface == "topic_stats" else list(found.brokers)
-        by_extensible = [broker for broker in asked if found.load_managers.get(broker or "") == "extensible"]
-        if surface == "load_reports":
-            asked = [broker for broker in asked if broker not in by_extensible]
-        lacking = {
-            broker: lack
-            for broker in asked
-            if broker is not None and (lack := found.answers[broker].lacks.get(surface)) is not None
-        }
-        for broker, lack in lacking.items():
-            status: Status = "problem" if len(lacking) == len(asked) else "warning"
-            row = _lacking(surface, status, lack, _ROLE_OF_SURFACE[surface])
-            if lack.status is None:
-                yield Row(
-                    "broker", status, f"{broker} does not answer at its own address: {lack.reason}", row.what_to_do
-                )
-            else:
-                yield row
-        silent = sum(found.answers[broker].silent for broker in asked if broker is not None)
-        had = len(asked) - silent - sum(lack.status is not None for lack in lacking.values())
-        if asked and had:
-            yield Row(f"surface.{surface}", "ok", f"{surface} can be read at {had} of {len(asked)} broker(s) asked")
+    silent = {broker: answers.silence for broker, answers in found.answers.items() if answers.silence is not None}
+    for broker, lack in silent.items():
+        status: Status = "problem" if len(silent) == len(found.answers) else "warning"
+        todo = "run where every broker's web address can be reached; start the broker if it is down"
+        yield Row("broker", status, f"{broker} does not answer at its own address: {lack.reason}", todo)
+    answering = [broker for broker in found.answers if broker not in silent]
+    for surface, asked in (
+        ("owned_bundles", answering),
+        ("settings", answering),
+        ("brokers", answering),
+        ("load_reports", [broker for broker in answering if found.load_managers.get(broker) != "extensible"]),
+        ("topic_stats", [broker for broker in answering if broker == found.topics_asked_of]),
+    ):
+        role = _ROLE_OF_SURFACE[surface]
+        lacks = [found.answers[broker].lacks[surface] for broker in asked if surface in found.answers[broker].lacks]
+        for lack in lacks:
+            yield _lacking(surface, "problem" if len(lacks) == len(asked) else "warning", lack, role)
+        if len(lacks) < len(asked):
+            sentence = f"{_words(surface)} can be read at {len(asked) - len(lacks)} of {len(asked)} broker(s) asked"
+            yield Row(f"surface.{surface}", "ok", f"{sentence} (needs {role})")
+
+
+def _words(surface: str) -> str:
+    return surface.replace("_", " ")
 
 
 def _lacking(surface: str, status: Status, lack: Lack, role: str) -> Row:
-    if lack.status is None:
-        todo = "run where every broker's web address can be reached; start the broker if it is down"
-    elif lack.status in (401, 403):
-        todo = f"use the credentials of {role}"
-    else:
-        todo = "look into the broker's log, then try again"
+    forbidden = lack.status in (401, 403)
+    todo = f"use the credentials of {role}" if forbidden else "look into the broker's log, then try again"
     return Row(f"surface.{surface}", status, lack.reason, todo)
 
 
@@ -206,20 +202,20 @@ def _clocks(found: Examination) -> Iterator[Row]:
     clocks = {broker: answers.clock for broker, answers in found.answers.items() if answers.clock is not None}
     if not clocks:
         return
-    off = {b: clock.certain_s for b, clock in clocks.items() if abs(clock.certain_s) > LARGEST_CLOCK_DIFFERENCE_S}
+    limit_s = LARGEST_CLOCK_DIFFERENCE_S
+    off_s = {broker: clock.certain_s for broker, clock in clocks.items() if abs(clock.certain_s) > limit_s}
     spread_s = max(clock.at_least_s for clock in clocks.values()) - min(clock.at_most_s for clock in clocks.values())
-    if not off and spread_s <= LARGEST_CLOCK_DIFFERENCE_S:
-        sentence = (
-            f"the clocks of {len(clocks)} broker(s) and this machine agree within {LARGEST_CLOCK_DIFFERENCE_S:g} s"
-        )
-        yield Row("clock", "ok", sentence)
-    elif len(off) == len(clocks) and spread_s <= LARGEST_CLOCK_DIFFERENCE_S:
-        behind_s = sum(off.values()) / len(off)
-        sentence = f"this machine's clock is {_offset(-behind_s)} all brokers'"
+    if not off_s and spread_s <= limit_s:
+        yield Row("clock", "ok", f"the clocks of {len(clocks)} broker(s) and this machine agree within {limit_s:g} s")
+    elif not off_s:
+        todo = "set the brokers' clocks: ages of their reports go by them"
+        yield Row("clock", "warning", f"the brokers' clocks differ by at least {spread_s:.0f} s", todo)
+    elif len(off_s) == len(clocks) and spread_s <= limit_s:
+        sentence = f"this machine's clock is {_offset(-min(off_s.values(), key=abs))} all brokers'"
         yield Row("clock", "warning", sentence, "set this machine's clock: ages of reports and approvals go by it")
     else:
-        for broker, offset_s in off.items():
-            sentence = f"the clock of {broker} is {_offset(offset_s)} this machine's"
+        for broker, seconds in off_s.items():
+            sentence = f"the clock of {broker} is {_offset(seconds)} this machine's"
             yield Row("clock", "warning", sentence, "set that broker's clock: ages of its reports go by it")
 
 
