@@ -5,6 +5,7 @@ Airflow reads its settings once, at the first import, so they come first.
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import tempfile
@@ -156,6 +157,8 @@ class Answer:
     option: str
     person: str | None = "olive"
     form: Mapping[str, Any] = field(default_factory=dict)
+    meanwhile: Callable[[str, Any], None] = lambda _run_id, _session: None
+    """What somebody does to the DAG run (by its id, in a database session) while it waits."""
 
 
 @pytest.fixture
@@ -165,22 +168,34 @@ def run_dag(stages: Stages) -> Iterator[Callable[..., Any]]:
     from airflow.dag_processing.dagbag import DagBag
 
     def run(
-        dag_id: str, conf: Mapping[str, Any] | None = None, answer: Answer | None = None
+        dag_id: str,
+        conf: Mapping[str, Any] | None = None,
+        answer: Answer | None = None,
+        mark_success: str | None = None,
     ) -> tuple[str, dict[str, str]]:
         dag = DagBag(REPOSITORY / "dags" / f"{dag_id}.py").dags[dag_id]
         for task in dag.tasks:
             task.retry_delay = timedelta(0)
         done = threading.Event()
-        responder = threading.Thread(target=_respond, args=(dag_id, answer, done))
+        responder = threading.Thread(target=_respond_or_interrupt, args=(dag_id, answer, done))
         responder.start()
         try:
-            dag_run = dag.test(run_conf=dict(conf or {}))
+            dag_run = dag.test(run_conf=dict(conf or {}), mark_success_pattern=mark_success)
         finally:
             done.set()
             responder.join()
         return str(dag_run.state), {ti.task_id: str(ti.state) for ti in dag_run.get_task_instances()}
 
     yield run
+
+
+def _respond_or_interrupt(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
+    """Without an answer `dag.test()` would wait for ever: a failure here ends it."""
+    try:
+        _respond(dag_id, answer, done)
+    except BaseException:
+        _thread.interrupt_main()
+        raise
 
 
 def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
@@ -203,6 +218,7 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 if answer is None:
                     ti.state = "failed"
                     continue
+                answer.meanwhile(ti.run_id, session)
                 detail.responded_by = answer.person and {"id": answer.person, "name": answer.person}
                 detail.responded_at = datetime.now(UTC)
                 detail.chosen_options = [answer.option]

@@ -99,6 +99,31 @@ def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
     assert kinds(stages) == ["proposed", "refused"]
 
 
+def test_a_gate_marked_as_a_success_is_no_approval(stages: Stages, run_dag: RunDag) -> None:
+    state, tasks = run_dag("pulsar_rebalance", FAST, mark_success="approve")
+    assert (state, tasks["approve"], tasks["apply"]) == ("failed", "success", "failed")
+    assert stages.cluster.writes == []
+
+
+def test_a_plan_exchanged_while_the_gate_waits_is_neither_approved_nor_carried_out(
+    stages: Stages, run_dag: RunDag
+) -> None:
+    def exchange(run_id: str, session: Any) -> None:
+        from airflow.models.xcom import XComModel
+
+        other = stages.plan.model_copy(update={"seed": 7})
+        plan = {"snapshot": other.snapshot, "file": write_plan(stages.root, other), "digest": digest_of(other)}
+        XComModel.set(
+            "return_value", plan, dag_id="pulsar_rebalance", task_id="propose", run_id=run_id, session=session
+        )
+
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", meanwhile=exchange))
+    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    assert approval.approver == "olive"
+    assert (state, tasks["approve"], tasks["apply"]) == ("failed", "success", "failed")
+    assert stages.cluster.writes == []
+
+
 def test_splits_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = make_plan([split_step(1)])
     state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
