@@ -139,3 +139,17 @@ def test_simple_tables_are_the_tools(start_cluster: StartCluster, tmp_path: Path
     with running_load(cluster), monitor_brokers(cluster, tmp_path, "--connect-string", cluster.zookeeper) as log:
         samples = samples_until(lambda: "Overall Broker Data" in log.read_text(), cluster)
         assert_shown_by_both(log.read_text(), samples, ratio=False)
+
+
+def test_extensible_figures_are_the_tools_as_far_as_it_has_them(start_cluster: StartCluster, tmp_path: Path) -> None:
+    """The tool listens to a topic on which brokers tell changes above a tenth only, so its rates may lag so much."""
+    cluster = start_cluster(ClusterOptions(load_manager="extensible", cpu_sensor=False))
+    arguments = ("--extensions", "--connect-string", cluster.brokers[0].service_url)
+    with running_load(cluster), monitor_brokers(cluster, tmp_path, *arguments) as log:
+        samples = samples_until(lambda: "MAX %" in log.read_text(), cluster)
+        tables = list(broker_tables(log.read_text()))
+    assert tables
+    for broker, table in tables:
+        assert list(table) == ["SYSTEM", "COUNT", "LATEST"]
+        assert any(same(table["COUNT"], row_of(sample, broker, "COUNT")) for sample in samples)
+        assert any(table["LATEST"] == pytest.approx(row_of(sample, broker, "LATEST"), rel=0.15) for sample in samples)

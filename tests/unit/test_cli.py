@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,11 @@ def test_a_call_that_can_not_be_right_is_usage(
         (["approve", "/nowhere.json", "--digest", "d", "--as", "n"], 2, "/nowhere.json does not exist"),
         (["apply", "/nowhere.json"], 2, "/nowhere.json does not exist"),
         (["snapshots", "import", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
+        (["snapshots", "show"], 2, "there is no snapshot of cluster 'c'"),
+        (["snapshots", "prune"], 2, "say what to keep: --keep-days N, --keep-count N, or both"),
+        (["brokers"], 2, "there is no snapshot of cluster 'c'"),
+        (["brokers", "--watch"], 2, "a snapshot does not change: --watch needs a live cluster"),
+        (["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "5"], 1, "connection refused: is the broker up"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_to_do(
@@ -61,6 +67,29 @@ def test_what_is_not_there_is_named_with_what_to_do(
     assert says in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["doctor"], "no admin URL: give --admin-url"),
+        (["brokers"], "whose brokers? Give --root and --cluster for a snapshot, or --admin-url for a cluster"),
+    ],
+)
+def test_a_verb_that_looks_at_a_cluster_needs_one(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, err = ends(capsys, *words)
+    assert (code, says in err) == (2, True)
+
+
+def test_doctor_ends_with_1_where_nothing_answers_and_still_says_what_it_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert exit_code(["doctor", "--admin-url", NOBODY_LISTENS, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["reachable"], document["fit"]) == (False, False)
+    assert [row["check"] for row in document["rows"]] == ["admin_url"]
 
 
 def test_a_cluster_name_can_not_leave_the_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,11 +69,12 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     managers: Mapping[str, LoadManagerKind] = manifest["load_managers"]
     if "extensible" in managers.values():
         sums = _sums_by_broker(map(_TOPIC_LINE.decode, content("topic_stats")))
+        metrics = {line["broker"]: line["document"] for line in map(_LINE.decode, content("broker_metrics"))}
         answered = {file["broker"] for file in manifest["files"] if file["surface"] == "topic_stats"}
         for broker in [broker for broker, manager in managers.items() if manager == "extensible"]:
             reports.pop(broker, None)  # its node in ZooKeeper, which holds no load
             if broker in answered:
-                reports[broker] = sums[broker]
+                reports[broker] = {**sums[broker], **_usage(metrics.get(broker, {}))}
     reasons = {entry["broker"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] is not None}
     ids = manifest["identity"]["broker_ids"]
     known = [broker for broker in ids if broker in reports and broker in managers]
@@ -161,8 +162,8 @@ def _asked(
     class_name = client.runtime_configuration(broker).get("loadManagerClassName")
     if load_manager_kind(None, class_name) == "extensible":
         lines = (line for some in topic_lines(broker, client.broker_topics(broker)) for line in some)
-        usage = _usage(transport, transport.web_address(broker) or f"https://{broker}")
-        return BrokerLoad(broker, "extensible", {**_sums_by_broker(lines)[broker], **usage})
+        metrics = _metrics(transport, transport.web_address(broker) or f"https://{broker}")
+        return BrokerLoad(broker, "extensible", {**_sums_by_broker(lines)[broker], **_usage(metrics)})
     report: LoadReport = decode(client.load_report(broker), LOAD_REPORT)
     kind = load_manager_kind(report.loadReportType or None, class_name)
     if kind is None:
@@ -170,17 +171,22 @@ def _asked(
     return BrokerLoad(broker, kind, msgspec.to_builtins(report), averages)
 
 
-def _usage(transport: AdminTransport, broker_url: str) -> dict[str, Any]:
-    """A broker's resource usage under Extensible, in the form of `BrokerLoadData`: percent of a limit of 100."""
+def _metrics(transport: AdminTransport, broker_url: str) -> dict[str, Any]:
+    """The load metrics of one broker in one; `max` is the feature of that name of `brk_lb_resource_usage`."""
     answer = transport.require(transport.get("/admin/v2/broker-stats/metrics", broker_url=broker_url), 200)
-    usage: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for entry in decode(Document(answer.url, answer.body), _METRICS):
-        for resource, name in zip(RESOURCES, _USAGE_METRICS, strict=True):
-            if name in entry.metrics:
-                usage[resource] = {"usage": entry.metrics[name], "limit": 100.0}
+        merged |= {name: entry.metrics[name] for name in _USAGE_METRICS if name in entry.metrics}
         if entry.dimensions.get("feature") == "max" and "brk_lb_resource_usage" in entry.metrics:
-            usage["maxResourceUsage"] = entry.metrics["brk_lb_resource_usage"]
-    return usage
+            merged["max"] = entry.metrics["brk_lb_resource_usage"]
+    return merged
+
+
+def _usage(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Load metrics in the form of `BrokerLoadData`: percent of a limit of 100, and the greatest as a ratio."""
+    named = zip(RESOURCES, _USAGE_METRICS, strict=True)
+    usage = {resource: {"usage": metrics[name], "limit": 100.0} for resource, name in named if name in metrics}
+    return {**usage, **({"maxResourceUsage": metrics["max"]} if "max" in metrics else {})}
 
 
 def _sums_by_broker(lines: Iterable[TopicLine]) -> defaultdict[str, dict[str, Any]]:

@@ -1,0 +1,43 @@
+"""A snapshot in words: what it holds, what it lacks, and how far it has come."""
+
+from __future__ import annotations
+
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.stages.snapshot import summary
+from pulsar_advisor.storage import RESULT, Root, write_json
+from unit.capture.fake_cluster import FakeCluster, Silence
+
+
+def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str) -> None:
+    found = summary(root, recorded)
+    assert (found.cluster_name, found.pulsar_version, found.load_manager) == ("live", "4.0.8", "modular")
+    assert (len(found.brokers), found.zookeeper, found.missing, found.stages) == (3, True, (), {})
+    assert found.surfaces["topic_stats"] == 46  # of three files, one a broker
+    assert found.surfaces["resource_quotas"] == 0  # asked for, and there are none
+    assert "  topic_stats                      46 lines" in list(found.lines())
+
+
+def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Root) -> None:
+    cluster.second.stop()
+    found = summary(root, capture(cluster.options(), root, Silence()))
+    assert found.incomplete_brokers == (cluster.second.id,)
+    assert any(entry.startswith(f"topic_stats of {cluster.second.id}: ") for entry in found.missing)
+    assert any(entry.startswith("bundle_data: only ZooKeeper has it") for entry in found.missing)
+
+
+def test_a_document_that_could_not_be_decoded_is_told(cluster: FakeCluster, root: Root) -> None:
+    cluster.first.answers("/broker-stats/load-report", "{not json")
+    found = summary(root, capture(cluster.options(), root, Silence()))
+    assert [entry.partition(": ")[0] for entry in found.failures] == [f"load_reports of {cluster.first.id}"]
+
+
+def test_every_stage_that_is_done_is_told(root: Root, recorded: str) -> None:
+    normalized = {"schema": "pulsar-advisor/tables-result/1", "tables": {"brokers": 3, "topics": 84}, "problems": 0}
+    write_json(root.folder("tables/result", recorded) / RESULT, normalized)
+    results = [{"severity": "warning", "success": False}, {"severity": "critical", "success": True}]
+    validated = {"schema": "pulsar-advisor/validation-result/1", "success": True, "results": results}
+    write_json(root.folder("validation", recorded) / RESULT, validated)
+    assert summary(root, recorded).stages == {
+        "normalized": "87 rows, 0 problems",
+        "validated": "fit for use; failed: 1 warning",
+    }
