@@ -1,7 +1,8 @@
 """Asks a cluster once, and lightly, for everything that a capture asks for, and keeps what came of it.
 
-Every broker is asked for its owned bundles, settings, release, load report and time; statistics of topics, by far the
-largest documents, are read at one broker, and namespaces' documents of one namespace. Nothing is written anywhere.
+Every broker is asked for its owned bundles, settings, release, load report (or, under Extensible, metrics) and time;
+statistics of topics, by far the largest documents, are read at one broker, and namespaces' documents of one namespace.
+Nothing is written anywhere.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ T = TypeVar("T")
 TENANTS_TRIED: Final = 20
 """How many tenants are looked through for a namespace to try."""
 
+_METRICS = "/admin/v2/broker-stats/metrics"
 _VERSION = "/admin/v2/brokers/version"
 _RELEASE = re.compile(r"\d+\.\d+\S*")
 _NAMES = msgspec.json.Decoder(list[str])
@@ -201,7 +203,10 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     answers.release = ask("brokers", lambda: client.version(broker))
     class_name = settings.get("loadManagerClassName")
     answers.load_manager = load_manager_kind(None, class_name)
-    if answers.load_manager != "extensible":
+    if answers.load_manager == "extensible":
+        url = transport.web_address(broker)
+        ask("broker_metrics", lambda: transport.require(transport.get(_METRICS, broker_url=url), 200))
+    else:
         report = ask("load_reports", lambda: decode(client.load_report(broker), LOAD_REPORT))
         if report is not None:
             answers.load_manager = load_manager_kind(report.loadReportType or None, class_name)

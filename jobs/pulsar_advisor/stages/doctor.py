@@ -32,6 +32,7 @@ _ROLE_OF_SURFACE: Final[Mapping[str, str]] = {
     "settings": _SUPER_USER,
     "owned_bundles": _SUPER_USER,
     "load_reports": _SUPER_USER,
+    "broker_metrics": _SUPER_USER,
     "topic_stats": _SUPER_USER,
     "isolation_policies": _SUPER_USER,
     "failure_domains": _SUPER_USER,
@@ -172,11 +173,13 @@ def _brokers(found: Examination) -> Iterator[Row]:
         todo = "run where every broker's web address can be reached; start the broker if it is down"
         yield Row("broker", status, f"{broker} does not answer at its own address: {lack.reason}", todo)
     answering = [broker for broker in found.answers if broker not in silent]
+    extensible = [broker for broker in answering if found.load_managers.get(broker) == "extensible"]
     for surface, asked in (
         ("owned_bundles", answering),
         ("settings", answering),
         ("brokers", answering),
-        ("load_reports", [broker for broker in answering if found.load_managers.get(broker) != "extensible"]),
+        ("load_reports", [broker for broker in answering if broker not in extensible]),
+        ("broker_metrics", extensible),
         ("topic_stats", [broker for broker in answering if broker == found.topics_asked_of]),
     ):
         role = _ROLE_OF_SURFACE[surface]

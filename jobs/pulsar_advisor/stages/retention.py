@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -103,9 +104,9 @@ def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetim
 
 
 def snapshots_of_plans(root: Root, ledger_url: str | None) -> frozenset[str]:
-    """The snapshots of every plan of this cluster that the ledger knows: proposed, approved or carried out.
+    """The snapshots of every plan of this cluster that the ledger knows (proposed, approved or carried out).
 
-    A ledger beside the root that was never written to knows none.
+    Also those a plan's strategies learnt from. A ledger beside the root that was never written to knows none.
     """
     url = ledger_url or default_ledger_url(root)
     if ledger_url is None and not Path(make_url(url).database or "").exists():
@@ -115,11 +116,16 @@ def snapshots_of_plans(root: Root, ledger_url: str | None) -> frozenset[str]:
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
-            return frozenset(connection.scalars(select(PlanRecord.snapshot).where(PlanRecord.cluster == root.cluster)))
+            plans = connection.scalars(select(PlanRecord.document).where(PlanRecord.cluster == root.cluster))
+            return frozenset(snapshot for plan in plans for snapshot in _snapshots_of(json.loads(plan)))
     except SQLAlchemyError as error:
         raise StorageError(f"ledger {engine.url.render_as_string()} can't be read: {error}") from error
     finally:
         engine.dispose()
+
+
+def _snapshots_of(plan: Mapping[str, Any]) -> list[str]:
+    return [plan["snapshot"], *plan["memory"].get("snapshots", ())]
 
 
 def _stages(root: Root) -> list[str]:

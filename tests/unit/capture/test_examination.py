@@ -33,6 +33,17 @@ def test_secrets_in_a_brokers_configuration_are_not_kept(cluster: FakeCluster) -
     assert found.dynamic == {"loadBalancerEnabled": "true"}
 
 
+def test_under_extensible_metrics_are_asked_for_in_place_of_a_load_report(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        cluster.configure(broker, loadManagerClassName="org.example.ExtensibleLoadManagerImpl")
+    cluster.first.answers("/broker-stats/metrics", [])
+    cluster.second.answers("/broker-stats/metrics", {"reason": "super-user"}, status=401)
+    found = examine(cluster.options())
+    assert found.answers[cluster.first.id].lacks == {}
+    assert found.answers[cluster.second.id].lacks.keys() == {"broker_metrics"}
+    assert "/broker-stats/load-report" not in {path.removeprefix(ADMIN) for _, path in cluster.first.requests}
+
+
 def test_a_broker_that_is_down_is_asked_once(cluster: FakeCluster) -> None:
     cluster.second.stop()
     found = examine(cluster.options())

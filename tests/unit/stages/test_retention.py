@@ -86,6 +86,21 @@ def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> Non
     assert stages_with(root, OLD) == set(STAGES)
 
 
+def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> None:
+    ledger = open_ledger(default_ledger_url(root))
+    learnt = make_plan([unload_step()], cluster=root.cluster, snapshot=NEW, memory={"snapshots": [OLD]})
+    propose(ledger, learnt, ALICE)
+    ledger.close()
+    assert pruned(root, count=1).referred_to == (OLD,)
+
+
+def test_a_plan_of_another_cluster_keeps_nothing(root: Root) -> None:
+    ledger = open_ledger(default_ledger_url(root))
+    propose(ledger, make_plan([unload_step()], cluster="other", snapshot=OLD), ALICE)
+    ledger.close()
+    assert pruned(root, days=30).removed == (OLD,)
+
+
 def test_where_the_ledger_can_not_be_known_nothing_is_removed() -> None:
     with pytest.raises(UsageError, match="name one with --ledger URL"):
         prune(Root("memory://prune", "test"), Retention(1), None, NOW, dry_run=False)
