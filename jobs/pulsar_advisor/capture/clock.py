@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 import urllib3
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from pulsar_advisor.admin.transport import USER_AGENT, AdminConnection
 
@@ -28,7 +29,7 @@ def clock_difference(connection: AdminConnection, web_address: str) -> ClockDiff
     """Ask a broker for its release and look at the time of its answer; None if there is no answer, or no time in it."""
     pool = urllib3.PoolManager(
         cert_reqs="CERT_REQUIRED",
-        ca_certs=str(connection.tls_ca_file) if connection.tls_ca_file else None,
+        ca_certs=str(connection.tls_ca_file or DEFAULT_CA_BUNDLE_PATH),  # what the other calls trust
         cert_file=str(connection.tls_cert_file) if connection.tls_cert_file else None,
         key_file=str(connection.tls_key_file) if connection.tls_key_file else None,
         assert_hostname=None if connection.tls_verify_hostname else False,

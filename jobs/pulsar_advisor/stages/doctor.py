@@ -204,6 +204,9 @@ def _lacking(surface: str, status: Status, lack: Lack, role: str) -> Row:
 def _clocks(found: Examination) -> Iterator[Row]:
     clocks = {broker: answers.clock for broker, answers in found.answers.items() if answers.clock is not None}
     if not clocks:
+        if any(answers.silence is None for answers in found.answers.values()):
+            todo = "compare the clocks yourself: ages of reports go by them"
+            yield Row("clock", "warning", "no broker's answer tells the time, so clocks can't be compared", todo)
         return
     limit_s = LARGEST_CLOCK_DIFFERENCE_S
     off_s = {broker: clock.certain_s for broker, clock in clocks.items() if abs(clock.certain_s) > limit_s}

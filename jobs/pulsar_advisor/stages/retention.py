@@ -18,6 +18,7 @@ from pulsar_advisor.capture.lease import remove_folder
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.stages.plans import PLANS
 from pulsar_advisor.storage import MANIFEST, Root, snapshot_id
 
 SCHEMA: Final = "pulsar-advisor/prune-result/1"
@@ -79,18 +80,18 @@ class Pruned:
 def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetime, *, dry_run: bool) -> Pruned:
     """Remove outdated snapshots: the raw manifest first, so that one is never there in part, then every stage's folder.
 
-    Raises `UsageError` where it can't be known which snapshots plans refer to (an object store, and no ledger named),
+    Raises `UsageError` where it can't be known which snapshots plans refer to (see `snapshots_of_plans`), and
     `StorageError` if the ledger can't be read or a folder can't be removed.
     """
-    referred_to = snapshots_of_plans(root, ledger_url)
+    stages = _stages(root)
+    referred_to = snapshots_of_plans(root, ledger_url, has_plans=PLANS in stages)
     existing = root.snapshots()
     outdated = retention.outdated(existing, now)
     removed = [snapshot for snapshot in outdated if snapshot not in referred_to]
-    stages = _stages(root)
     remainders = sorted(_made_of(root, stages) - set(existing) - referred_to)
     if not dry_run:
         for snapshot in removed:
-            (root.folder("raw", snapshot) / MANIFEST).unlink()
+            _remove_manifest(root.folder("raw", snapshot) / MANIFEST)
             remove_folder(root.folder("raw", snapshot))
         for snapshot in (*remainders, *removed):
             for stage in stages:
@@ -103,13 +104,18 @@ def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetim
     )
 
 
-def snapshots_of_plans(root: Root, ledger_url: str | None) -> frozenset[str]:
+def snapshots_of_plans(root: Root, ledger_url: str | None, *, has_plans: bool) -> frozenset[str]:
     """The snapshots of every plan of this cluster that the ledger knows (proposed, approved or carried out).
 
-    Also those a plan's strategies learnt from. A ledger beside the root that was never written to knows none.
+    Also those a plan's strategies learnt from. Without a ledger there are none, unless the root `has_plans`: then their
+    ledger is elsewhere, and `UsageError` is raised.
     """
     url = ledger_url or default_ledger_url(root)
     if ledger_url is None and not Path(make_url(url).database or "").exists():
+        if has_plans:
+            raise UsageError(
+                f"{root.path} holds plans but no ledger that tells who refers to them: name it, --ledger URL"
+            )
         return frozenset()
     with closing(open_ledger(url)):  # explains a wrong URL, and brings an older ledger up to date
         pass
@@ -126,6 +132,13 @@ def snapshots_of_plans(root: Root, ledger_url: str | None) -> frozenset[str]:
 
 def _snapshots_of(plan: Mapping[str, Any]) -> list[str]:
     return [plan["snapshot"], *plan["memory"].get("snapshots", ())]
+
+
+def _remove_manifest(path: UPath) -> None:
+    try:
+        path.unlink()
+    except OSError as error:
+        raise StorageError(f"can't remove {path}: {error.strerror or error}") from error
 
 
 def _stages(root: Root) -> list[str]:

@@ -145,6 +145,7 @@ def test_a_cluster_whose_brokers_can_not_be_listed_claims_nothing_about_them() -
             },
             "the brokers' clocks differ by at least 8 s",
         ),
+        (both(clock=None), "no broker's answer tells the time, so clocks can't be compared"),
     ],
 )
 def test_clocks_that_differ(answers: dict[str, BrokerAnswers], sentence: str) -> None:

@@ -29,6 +29,7 @@ def snapshots(root: Root) -> None:
         for stage in STAGES:
             write_file(root.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
         write_file(root.folder("raw", snapshot) / "topic_stats" / "0.jsonl.zst", b"")
+    open_ledger(default_ledger_url(root)).close()
 
 
 def pruned(root: Root, *, days: int | None = None, count: int | None = None, dry_run: bool = False) -> Pruned:
@@ -101,7 +102,11 @@ def test_a_plan_of_another_cluster_keeps_nothing(root: Root) -> None:
     assert pruned(root, days=30).removed == (OLD,)
 
 
-def test_where_the_ledger_can_not_be_known_nothing_is_removed() -> None:
+def test_where_the_ledger_can_not_be_known_nothing_is_removed(root: Root) -> None:
+    (Path(root.url) / "ledger.sqlite").unlink()
+    with pytest.raises(UsageError, match="holds plans but no ledger"):
+        pruned(root, days=30)
+    assert root.snapshots() == list(SNAPSHOTS)
     with pytest.raises(UsageError, match="name one with --ledger URL"):
         prune(Root("memory://prune", "test"), Retention(1), None, NOW, dry_run=False)
 
@@ -120,6 +125,27 @@ def test_an_interrupted_prune_leaves_no_half_snapshot_and_the_next_one_ends_it(
     assert stages_with(root, OLD) == set(STAGES)
     assert pruned(root, days=30).remainders == (OLD,)
     assert stages_with(root, OLD) == {"raw"}  # without a manifest: the next capture removes it
+
+
+def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path) -> None:
+    store, url = Root("memory://prune-named", "test"), f"sqlite:///{tmp_path}/ledger.sqlite"
+    for snapshot in SNAPSHOTS:
+        for stage in STAGES:
+            write_file(store.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
+    ledger = open_ledger(url)
+    propose(ledger, make_plan([unload_step()], cluster="test", snapshot=OLD), ALICE)
+    ledger.close()
+    assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == Pruned((MIDDLE,), (OLD,), (), False)
+    assert store.snapshots() == [OLD, NEW]
+    assert stages_with(store, MIDDLE) == set()
+
+
+def test_without_plans_no_ledger_is_needed_and_none_is_made(tmp_path: Path) -> None:
+    captured_only = Root(str(tmp_path / "other root"), "test")
+    for snapshot in SNAPSHOTS:
+        write_file(captured_only.folder("raw", snapshot) / MANIFEST, b"{}")
+    assert pruned(captured_only, days=30).removed == (OLD,)
+    assert [path.name for path in Path(captured_only.url).iterdir()] == ["raw"]
 
 
 def test_what_is_said() -> None:
