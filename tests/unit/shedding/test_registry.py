@@ -36,5 +36,5 @@ def test_every_outcome_has_a_sentence_that_takes_two_numbers(shedder: Strategy) 
 
 
 def test_an_unknown_shedder_is_refused() -> None:
-    with pytest.raises(UsageError, match="no shedder 'Treshold'; the nearest is 'ThresholdShedder'"):
-        load("Treshold")
+    with pytest.raises(UsageError, match="no shedder 'Thresholdy'; the nearest is 'ThresholdShedder'"):
+        load("Thresholdy")
