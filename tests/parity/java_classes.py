@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -26,13 +26,7 @@ MOCKITO = "5.14.2"
 JACKSON_ANNOTATIONS = "2.21"
 MAVEN_LIMIT_S = 600
 COMPILER_LIMIT_S = 120
-JVM_OPTIONS = (
-    "-Xmx768m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
-    f"-Dlog4j2.configurationFile={SOURCES}/log4j2.properties",
-)
+START_FAST = ("-Xmx768m", "-XX:TieredStopAtLevel=1")
 
 Json = Mapping[str, Any]
 
@@ -66,23 +60,49 @@ def java_classes(release: str) -> Iterator[JavaClasses]:
     Raises:
         LiveClusterUnavailable: Java, Maven, or the artifacts can't be had.
     """
-    class_path = _class_path(release)
-    options = [*JVM_OPTIONS, "-cp", f"{_compiled(release, class_path)}:{class_path}"]
+    command = java_command("ReplayCases", release, sources_for(release), START_FAST)
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
         subprocess.Popen(
-            ["java", *options, "ReplayCases"],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",
-            env={name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"},
+            env=java_environment(),
         ) as process,
     ):
         try:
             yield JavaClasses(process, errors, release)
         finally:
             process.kill()
+
+
+def java_command(main: str, release: str, sources: Sequence[Path], options: Sequence[str]) -> list[str]:
+    """The command that runs one of our main classes against the jars of a release, compiling it first if need be."""
+    class_path = _class_path(release)
+    return [
+        "java",
+        "-XX:+UseSerialGC",
+        f"-Dlog4j2.configurationFile={SOURCES}/log4j2.properties",
+        *options,
+        "-cp",
+        f"{_compiled(release, class_path, sources)}:{class_path}",
+        main,
+    ]
+
+
+def java_environment() -> dict[str, str]:
+    """This process's environment without options that would reach every JVM."""
+    return {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
+
+
+def sources_for(release: str) -> list[Path]:
+    """Our sources that a release can compile."""
+    sources = sorted(SOURCES.glob("*.java"))
+    if release == WITHOUT_EXTENSIBLE_MANAGER:
+        return [source for source in sources if source.name != EXTENSIBLE_SOURCE]
+    return sources
 
 
 def _class_path(release: str) -> str:
@@ -144,11 +164,8 @@ def _publish(complete: Path, folder: Path) -> None:
             raise
 
 
-def _compiled(release: str, class_path: str) -> Path:
+def _compiled(release: str, class_path: str, sources: Sequence[Path]) -> Path:
     """The folder with our classes for this release, compiled again when a source changes."""
-    sources = sorted(SOURCES.glob("*.java"))
-    if release == WITHOUT_EXTENSIBLE_MANAGER:
-        sources = [source for source in sources if source.name != EXTENSIBLE_SOURCE]
     content = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     folder = artifacts.cache_directory() / "parity" / f"{release}-{content}"
     if folder.is_dir():
@@ -157,6 +174,10 @@ def _compiled(release: str, class_path: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{release}-") as work:
         classes = Path(work, "classes")
         command = ["javac", "-nowarn", "-proc:none", "-encoding", "UTF-8", "-d", str(classes), "-cp", class_path]
-        subprocess.run([*command, *map(str, sources)], check=True, timeout=COMPILER_LIMIT_S, stderr=subprocess.DEVNULL)
+        compiler = subprocess.run(
+            [*command, *map(str, sources)], capture_output=True, text=True, timeout=COMPILER_LIMIT_S, check=False
+        )
+        if compiler.returncode != 0:
+            raise RuntimeError(f"javac refuses our sources with Pulsar {release}:\n{compiler.stderr}")
         _publish(classes, folder)
     return folder
