@@ -32,6 +32,8 @@ T = TypeVar("T")
 _NOTE_ON_SIMPLE: Final = "KB/S of RAW MSG is the network card's usage in kbit/s divided by 1024, as Pulsar prints it."
 
 _BYTES_PER_KIB: Final = 1024
+_WIDTH_OF_FILE: Final = 200
+"""Columns, where nothing says how wide the page is: enough for the longest broker ids."""
 _COMFORTABLE_PERCENT: Final = 65.0
 _OVERLOADED_PERCENT: Final = 85.0
 """Defaults of `loadBalancerBrokerComfortLoadLevelPercentage` and `loadBalancerBrokerOverloadedThresholdPercentage`."""
@@ -207,6 +209,8 @@ def rendered(load: ClusterLoad) -> RenderableType:
 
 def print_tables(load: ClusterLoad, console: Console) -> None:
     """Print everything; rich leaves colours out where the console is no terminal."""
+    if not console.is_terminal:
+        console.width = max(console.width, _WIDTH_OF_FILE)
     console.print(rendered(load))
 
 

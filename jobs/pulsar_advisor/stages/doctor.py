@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pulsar_advisor.capture.broker_surfaces import oldest_release, prevailing_load_manager
@@ -115,14 +114,13 @@ def diagnose(found: Examination) -> Diagnosis:
 
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
-    """A table and the verdict; rich leaves colours out where the console is no terminal."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("STATUS", "CHECK", "FOUND", "WHAT TO DO"):
-        table.add_column(heading, overflow="fold")
+    """A line a row, and the verdict; rich leaves colours out where the console is no terminal."""
+    width = max((len(row.check) for row in diagnosis.rows), default=0)
     for row in diagnosis.rows:
-        status = Text(row.status, style=_COLOURS[row.status])
-        table.add_row(status, row.check, Text(plain(row.sentence)), Text(plain(row.what_to_do)))
-    console.print(table)
+        todo = f" → {plain(row.what_to_do)}" if row.what_to_do else ""
+        status = (f"{row.status:<8} ", _COLOURS[row.status])
+        line = Text.assemble(status, f"{row.check:<{width}}  ", plain(row.sentence), (todo, "dim"))
+        console.print(line, soft_wrap=True)
     console.print(Text(diagnosis.sentence, style=f"bold {'green' if diagnosis.fit else 'red'}"))
 
 

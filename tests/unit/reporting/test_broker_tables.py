@@ -149,6 +149,11 @@ def test_the_terminal_shows_tables_what_is_missing_and_nothing_that_plays_tricks
     assert "b2\\x1b[31m: no answer" in text
 
 
+def test_a_long_broker_id_stays_on_one_line_where_output_goes_to_a_file() -> None:
+    broker = f"pulsar-broker-17.{'very-long-' * 6}name.svc.cluster.local:8443"
+    assert f"│ {broker} │" in shown(ClusterLoad("here", 0, (modular(broker),), {}))
+
+
 def test_colours_appear_on_a_terminal_only() -> None:
     load = ClusterLoad("here", 0, (modular(maxResourceUsage=0.95),), {})
     assert "\x1b[" not in shown(load)
