@@ -20,6 +20,7 @@ def spark_stage(stage: str, snapshot: Any, arguments: Sequence[str] = ()) -> Spa
         task_id=stage,
         application=job(stage),
         application_args=[*place, *arguments],
+        conf={"spark.log.level": "WARN"},  # at INFO a stage writes tens of thousands of lines into the task's log
         conn_id=option("spark_conn_id"),
         name=f"pulsar-advisor {stage}",
     )
