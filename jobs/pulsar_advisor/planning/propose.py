@@ -16,6 +16,7 @@ from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import PlacementFacts, placement_facts, unload_obstacle
 from pulsar_advisor.planning.history import replay
+from pulsar_advisor.planning.observe import observed
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal
 from pulsar_advisor.planning.select_broker import BrokerSelection
 from pulsar_advisor.shedding import registry as shedders
@@ -50,10 +51,10 @@ def propose(
     `history` are earlier states, oldest first, for the shedder's memory.
     """
     shedder = shedders.load(question.shedder)
-    view = shedder.observe(state, settings, state.captured_at_ms)
+    facts = placement_facts(state, settings)
+    view = observed(shedder.observe, state, settings, facts)
     steady = steady_state(shedder, view, settings, replay(shedder, history, state, settings))
     splits = steady_splits(state, settings, SplitMemory()) if question.splits else None
-    facts = placement_facts(state, settings)
     for name in question.placements:
         try:
             yield name, _combine(question, name, state, settings, steady, splits, facts, view)
@@ -79,7 +80,7 @@ def _combine(
         facts=facts,
         name=placement,
         strategy=strategy,
-        view=view if observes_the_same else strategy.observe(state, settings, state.captured_at_ms),
+        view=view if observes_the_same else observed(strategy.observe, state, settings, facts),
         # One AvgShedder serves as both: the placement knows what the shedder had in mind.
         memory=steady.memory.destinations if question.shedder == placement == "AvgShedder" else strategy.Memory(),
         seed=question.seed,

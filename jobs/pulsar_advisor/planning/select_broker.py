@@ -48,6 +48,7 @@ class BrokerSelection:
     explained: list[tuple[int, Outcomes]] = field(default_factory=list)
     """Bundle row and the answer about each broker: first the filters', then the strategy's."""
     _candidates: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
+    _in_order: dict[bytes, Indices] = field(default_factory=dict)
 
     def select(self, bundle: int, _source: int) -> int:
         """The broker for a bundle (rows), NOBODY where there is none."""
@@ -89,7 +90,11 @@ class BrokerSelection:
 
     def _in_java_order(self, brokers: Indices) -> Indices:
         """Candidates in the order of the hash set the Modular manager keeps them in."""
-        return brokers[hash_map_order(string_hashes([self.state.brokers.ids[row] for row in brokers]))]
+        key = brokers.tobytes()
+        if key not in self._in_order:
+            ids = [self.state.brokers.ids[row] for row in brokers]
+            self._in_order[key] = brokers[hash_map_order(string_hashes(ids))]
+        return self._in_order[key]
 
     def _is_overloaded(self, broker: int) -> bool:
         brokers = self.state.brokers

@@ -1,0 +1,95 @@
+"""What changed in a cluster between two snapshots, apart from its load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.planning.build_plan import boundaries_of
+from pulsar_advisor.planning.executable import is_pulsars_own
+
+NAMES_SHOWN: Final = 10
+
+
+def drift(
+    before: ClusterState,
+    now: ClusterState,
+    settings_before: Mapping[str, str],
+    settings_now: Mapping[str, str],
+) -> tuple[str, ...]:
+    """One sentence a change, brokers first; none where nothing changed.
+
+    The settings are Pulsar's keys with their texts, dynamic values over the leader's runtime ones.
+    """
+    return (
+        *_came_and_went("Broker", _active(before), _active(now), "was added", "was lost"),
+        *_brokers_versions(before, now),
+        *_leader(before, now),
+        *_settings(settings_before, settings_now),
+        *_came_and_went("Namespace", _namespaces(before), _namespaces(now), "was created", "was deleted"),
+        *_boundaries(before, now),
+    )
+
+
+def _active(state: ClusterState) -> set[str]:
+    return {broker for broker, active in zip(state.brokers.ids, state.brokers.available, strict=True) if active}
+
+
+def _namespaces(state: ClusterState) -> dict[str, int]:
+    """Name -> row; without those of brokers, which come and go with them."""
+    return {name: row for row, name in enumerate(state.namespaces.names) if not is_pulsars_own(name)}
+
+
+def _came_and_went(kind: str, before: Iterable[str], now: Iterable[str], came: str, went: str) -> Iterator[str]:
+    for names, what in ((set(now) - set(before), came), (set(before) - set(now), went)):
+        yield from _shortened([f"{kind} {name} {what}." for name in sorted(names)])
+
+
+def _brokers_versions(before: ClusterState, now: ClusterState) -> Iterator[str]:
+    old = dict(zip(before.brokers.ids, before.brokers.versions, strict=True))
+    new = dict(zip(now.brokers.ids, now.brokers.versions, strict=True))
+    yield from _shortened(
+        [
+            f"Broker {broker} went from version {old[broker]} to {version}."
+            for broker, version in new.items()
+            if version and old.get(broker) and version != old[broker]
+        ]
+    )
+
+
+def _leader(before: ClusterState, now: ClusterState) -> Iterator[str]:
+    if before.load_manager != now.load_manager:
+        yield f"The load manager went from {before.load_manager} to {now.load_manager}."
+    old, new = (state.brokers.ids[state.leader] if state.leader >= 0 else "nobody" for state in (before, now))
+    if old != new:
+        yield f"The leader was {old}, it is {new}: what it remembered of usage and unloads is lost."
+
+
+def _settings(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    yield from _shortened(
+        [
+            f"{key} went from '{before.get(key, 'not set')}' to '{now.get(key, 'not set')}'."
+            for key in sorted({*before, *now})
+            if before.get(key) != now.get(key)
+        ]
+    )
+
+
+def _boundaries(before: ClusterState, now: ClusterState) -> Iterator[str]:
+    old, new = _namespaces(before), _namespaces(now)
+    changes = []
+    for name in sorted(old.keys() & new.keys()):
+        cuts_before, cuts_now = boundaries_of(before, old[name]), boundaries_of(now, new[name])
+        if cuts_before != cuts_now:
+            changes.append(
+                f"The boundaries of {name} changed: {max(len(cuts_before) - 1, 0)} bundles before, "
+                f"{max(len(cuts_now) - 1, 0)} now."
+            )
+    yield from _shortened(changes)
+
+
+def _shortened(sentences: list[str]) -> Iterator[str]:
+    yield from sentences[:NAMES_SHOWN]
+    if len(sentences) > NAMES_SHOWN:
+        yield f"And {len(sentences) - NAMES_SHOWN} more changes like the last one."
