@@ -73,8 +73,8 @@ lock: setup ## Resolve the requirements*.in files again into hashed lock files
 	$(LOCK) requirements-dev.in -o requirements-dev.txt
 	$(LOCK) requirements-executor.in -o requirements-executor.txt
 
-bench: setup ## Measure, and print the figures as tables
-	@$(if $(wildcard bench/run.py),$(BIN)/python bench/run.py,echo "bench: bench/run.py does not exist")
+bench: setup ## Measure the engine: preparation, decision, memory; prints a table
+	@$(BIN)/python bench/bench_engine.py
 
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py
