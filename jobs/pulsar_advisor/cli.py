@@ -201,10 +201,11 @@ def normalize(*, place: Place, snapshot: str = LATEST, master: Master = "local[*
 @app.command
 def validate(
     *,
-    place: Place,
+    place: Place | None = None,
     snapshot: str = LATEST,
     master: Master = "local[*]",
     fail_on: Literal["critical", "warning"] = "critical",
+    explain: str | None = None,
     json: Json = False,
 ) -> None:
     """Decide whether a snapshot can be trusted; ends with exit code 3 when it must not be used.
@@ -213,7 +214,16 @@ def validate(
     ----------
     fail_on
         The least severity that ends with exit code 3.
+    explain
+        A check by its name: say what it holds, why and what to do, and judge nothing.
     """
+    if explain is not None:
+        from pulsar_advisor.quality.explain import explain as explained
+
+        _say(explained(explain))
+        return
+    if place is None:
+        raise UsageError("say which cluster to judge: --root and --cluster; or which check to explain: --explain CHECK")
     from pulsar_advisor.quality.validate import validate as judge
 
     root = place.open()

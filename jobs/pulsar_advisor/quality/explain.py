@@ -1,0 +1,33 @@
+"""What one check says, why, and what to do about it: for people at a terminal."""
+
+from __future__ import annotations
+
+import difflib
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.quality.checks import checks
+
+
+def explain(name: str) -> str:
+    """The entry of a check by its name, `<table>.<code>`, or by its code where only one table has it.
+
+    Raises `UsageError` with the nearest name if there is none, and with all of them if there are several.
+    """
+    found = [check for check in checks() if name in (check.name, check.code)]
+    if not found:
+        names = [check.name for check in checks()]
+        nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
+        raise UsageError(f"there is no check '{name}'; the nearest is '{nearest}', docs/checks.md lists all")
+    if len(found) > 1:
+        raise UsageError(f"'{name}' may be any of {', '.join(check.name for check in found)}: give the whole name")
+    (check,) = found
+    return "\n".join(
+        [
+            f"{check.name}: {check.title}",
+            f"  severity    {check.severity}",
+            f"  scope       {check.scope}",
+            f"  why         {check.reason}",
+            f"  what to do  {check.action}",
+            f"  source      expectations/{check.table}.json: {check.expectation}",
+        ]
+    )
