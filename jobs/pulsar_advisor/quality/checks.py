@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 Severity = Literal["critical", "warning", "info"]
 Scope = Literal["cluster", "broker", "namespace", "bundle"]
 
-TABLES: Final = ("brokers", "bundles", "namespaces", "problems", "settings", "topics")
+TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "problems", "settings", "topics")
 """Tables that have a suite."""
 
 

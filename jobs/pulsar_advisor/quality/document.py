@@ -19,7 +19,9 @@ leader acts on, right or wrong, and is used as it is.
   running: they get no step, and the report says so. One that fails for more than 100,000 rows is critical.
 * A failed **info** changes nothing; it explains what the figures can't show.
 
-A bundle without an owner is normal and fails no check.
+A bundle without an owner is normal and fails no check. Checks that compare with an earlier snapshot (`figures_moved`,
+`steady`) pass where there is none. What no check can see: [blind-spots.md](blind-spots.md). One entry at a terminal:
+`pulsar-advisor validate --explain bundles.one_owner`.
 """
 
 

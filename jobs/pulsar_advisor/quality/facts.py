@@ -1,20 +1,30 @@
-"""The tables as the suites look at them: facts across rows and tables joined once, as columns.
+"""The tables as the suites look at them: facts across rows, tables and snapshots joined once, as columns.
 
 Only the fresh view is judged: advice is made from it. The published view is what the leader acts on, right or wrong.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.storage import Root
+from pulsar_advisor.model.strategy import Strategy
+from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.quality.history import normalized_before
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.storage import MANIFEST, Root, read_json
 from pulsar_advisor.tables.raw import spark_url
+from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.tables.state import read_table
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
+
+_RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
 
 _FIGURES: Final = (
     "msg_rate_in_per_s",
@@ -23,64 +33,331 @@ _FIGURES: Final = (
     "msg_throughput_out_bytes_per_s",
 )
 
+_HIGHEST_FIGURE: Final = 1e15
+"""Above it a figure is no rate of messages or bytes any machine has."""
+
+_SMALLEST_NORMAL: Final = 2.2250738585072014e-308
+"""Numbers nearer to zero have lost digits (IEEE 754 binary64)."""
+
+_STATISTICS_PASSES_MS: Final = 120_000
+"""Two passes of Pulsar's default statistics interval (`statsUpdateFrequencyInSecs`, 60 s)."""
+
+_JUMP_WITHIN_MS: Final = 3_600_000
+_JUMP_RATIO: Final = 100
+_JUMP_FROM: Final = 1000
+"""Messages or bytes a second below which a bundle that starts or stops is nothing unusual."""
+
+_LOAD_MANAGERS: Final = ("ModularLoadManagerImpl", "SimpleLoadManagerImpl", "ExtensibleLoadManagerImpl")
+_SPLIT_ALGORITHMS: Final = (
+    "range_equally_divide",
+    "topic_count_equally_divide",
+    "specified_positions_divide",
+    "flow_or_qps_equally_divide",
+)
+
 
 def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame]:
     """Table name -> rows with the columns of the table and the facts its suite speaks of."""
 
-    def table(name: str) -> DataFrame:
-        return spark.read.parquet(spark_url(root.folder(f"tables/{name}", snapshot)))
+    def table(name: str, of: str = snapshot) -> DataFrame:
+        return spark.read.parquet(spark_url(root.folder(f"tables/{name}", of)))
 
-    brokers = table("brokers").where("view = 'fresh'")
+    def fresh(name: str, of: str = snapshot) -> DataFrame:
+        return table(name, of).where("view = 'fresh'")
+
+    before = normalized_before(root, snapshot)
+    brokers, bundles, topics = fresh("brokers"), fresh("bundles"), table("topics")
+    earlier = None if before is None else (fresh("brokers", before), fresh("bundles", before))
     return {
-        "brokers": _brokers(brokers),
-        "bundles": _bundles(table("bundles").where("view = 'fresh'"), brokers),
+        "brokers": _brokers(brokers, bundles, earlier and earlier[0]),
+        "bundles": _bundles(bundles, brokers, topics, earlier),
+        "capture": _capture(spark, root, snapshot),
         "namespaces": _namespaces(table("namespaces")),
+        "policies": _policies(spark, root, snapshot),
         "problems": _problems(table("problems")),
-        "settings": table("settings"),
-        "topics": _topics(table("topics")),
+        "settings": _settings(table("settings")),
+        "topics": _topics(topics),
     }
 
 
-def _brokers(brokers: DataFrame) -> DataFrame:
-    """Facts: is_leader as 0 or 1, minutes between the report's writing and its reading, usage in percent."""
+def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) -> DataFrame:
+    """Facts: is_leader as 0 or 1, age of the report, usage in percent, limits against the other brokers', totals
+    against the sums over bundles, whether the totals moved since the earlier snapshot.
+    """
     percents = {
         f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
-        for resource in ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
+        for resource in _RESOURCES
     }
-    return brokers.withColumns(
-        {
-            "leaders": sf.col("is_leader").cast("int"),
-            "report_age_minutes": sf.expr("(report_read_at_ms - report_updated_at_ms) / 60000D"),
-            **percents,
-        }
+    # Kbit/s, as the limit is; metrics know percentages only.
+    carried = {
+        f"carried_{way}_percent": sf.expr(
+            f"if(report_source = 'load_report' and bandwidth_{way}_limit > 0, "
+            f"0.8 * msg_throughput_{way}_bytes_per_s / bandwidth_{way}_limit, null)"
+        )
+        for way in ("in", "out")
+    }
+    common = brokers.where("available").agg(
+        *(
+            sf.expr(f"mode() within group (order by {resource}_limit)").alias(f"common_{resource}_limit")
+            for resource in _RESOURCES
+        )
+    )
+    alike = {
+        f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
+        for resource in _RESOURCES
+    }
+    # A bundle whose figure is no rate is named by a check of its own; it spoils no sum.
+    sums = (
+        bundles.where("reported")
+        .groupBy(sf.col("figures_broker").alias("broker"))
+        .agg(
+            sf.count("*").alias("summed_bundles"),
+            *(
+                sf.expr(f"if(bool_and({figure} between 0 and {_HIGHEST_FIGURE}), sum({figure}), null)").alias(
+                    f"sum_{figure}"
+                )
+                for figure in _FIGURES
+            ),
+        )
+    )
+    unaccounted = {
+        f"unaccounted_{figure}_ratio": sf.expr(
+            f"if(summed_bundles = bundles_with_figures, abs({figure} - sum_{figure}) "
+            f"/ greatest({figure}, sum_{figure}, 1), null)"
+        )
+        for figure in _FIGURES
+    }
+    return (
+        brokers.crossJoin(sf.broadcast(common))
+        .join(sums, "broker", "left")
+        .withColumns(
+            {
+                "leaders": sf.col("is_leader").cast("int"),
+                "report_age_minutes": sf.expr("(report_read_at_ms - report_updated_at_ms) / 60000D"),
+                "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
+                **percents,
+                **carried,
+                **alike,
+                **unaccounted,
+            }
+        )
+        .transform(lambda rows: _with_moved(rows, earlier, "broker", "report_read_at_ms"))
     )
 
 
-def _bundles(bundles: DataFrame, brokers: DataFrame) -> DataFrame:
+def _with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, clock: str) -> DataFrame:
+    """Fact: whether a row's figures differ from the earlier snapshot's; null where they need not.
+
+    Two passes of statistics never give the same doubles while messages flow. Figures in whole thousandths were cut by
+    the broker and can repeat, so they say nothing.
+    """
+    if earlier is None:
+        return rows.withColumn("figures_moved", sf.lit(None).cast("boolean"))
+    past = earlier.select(
+        key, sf.col(clock).alias("past_clock"), *(sf.col(figure).alias(f"past_{figure}") for figure in _FIGURES)
+    )
+    flows = " + ".join(_FIGURES)
+    uncut = " or ".join(f"abs(1000 * {figure} - rint(1000 * {figure})) > 1e-6" for figure in _FIGURES)
+    same = " and ".join(f"{figure} = past_{figure}" for figure in _FIGURES)
+    return rows.join(past, key, "left").withColumn(
+        "figures_moved",
+        sf.expr(
+            f"if({clock} - past_clock > {_STATISTICS_PASSES_MS} and {flows} > 0 and ({uncut}), not ({same}), null)"
+        ),
+    )
+
+
+def _bundles(
+    bundles: DataFrame, brokers: DataFrame, topics: DataFrame, earlier: tuple[DataFrame, DataFrame] | None
+) -> DataFrame:
     """Facts: distance to the neighbours on the ring, whether owner and figures stand up to a second source."""
-    active = brokers.where("available").select(sf.col("broker").alias("owner"), sf.lit(True).alias("active"))
-    ring = "partition by namespace, in_boundaries order by lower, upper"
-    return bundles.join(active, "owner", "left").selectExpr(
-        "*",
-        f"if(in_boundaries, coalesce(lead(lower) over ({ring}), 4294967295) - upper, null) as gap_to_next",
-        f"if(in_boundaries, lower - coalesce(lag(upper) over ({ring}), 0), null) as gap_to_previous",
-        "if(owner is null, null, coalesce(active, false)) as owner_is_active",
-        "size(claimed_by) as claims",
-        "if(owner_in_zookeeper is null or size(claimed_by) = 0, null, array_contains(claimed_by, owner_in_zookeeper)) "
-        "as owners_agree",
-        "if(reported, coalesce(figures_broker = owner, false), null) as figures_are_the_owners",
-        "size(reported_by) as reports",
-        f"if(reported, {' + '.join(f'int({figure} is null)' for figure in _FIGURES)}, null) as missing_figures",
+    # Each broker's own heartbeat bundles make a list that was read a list with something in it.
+    lists = bundles.select(sf.explode("claimed_by").alias("owner")).distinct()
+    of_brokers = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms").join(
+        lists.withColumn("owner_lists", sf.lit(True)), "owner", "left"
     )
+    nodes = bundles.agg(sf.expr("bool_or(owner_in_zookeeper is not null)").alias("zookeeper_names_owners"))
+    ring = "partition by namespace, in_boundaries order by lower, upper"
+    averages = [f"{term}{figure}" for term in ("", "short_term_", "long_term_") for figure in _FIGURES]
+    judged = (
+        bundles.join(of_brokers, "owner", "left")
+        .crossJoin(sf.broadcast(nodes))
+        .join(_sums_over_topics(topics), ["bundle", "figures_broker"], "left")
+        .join(_loaded_at_owner(topics), ["bundle", "owner"], "left")
+        .selectExpr(
+            "*",
+            f"if(in_boundaries, coalesce(lead(lower) over ({ring}), 4294967295) - upper, null) as gap_to_next",
+            f"if(in_boundaries, lower - coalesce(lag(upper) over ({ring}), 0), null) as gap_to_previous",
+            "if(owner is null, null, coalesce(available, false)) as owner_is_active",
+            "size(claimed_by) as claims",
+            _OWNERS_AGREE,
+            # Under Extensible the leader serves the load manager's own topics, whoever owns their bundles.
+            "if(reported and (kind <> 'system' or owner is not null), coalesce(figures_broker = owner, false), null) "
+            "as figures_are_the_owners",
+            "size(reported_by) as reports",
+            "if(loaded_at_owner > 0, reported, null) as loaded_is_reported",
+            f"if(reported, {' + '.join(f'int({figure} is null)' for figure in _FIGURES)}, null) as missing_figures",
+            " + ".join(
+                f"int(coalesce({column} <> 0 and abs({column}) < {_SMALLEST_NORMAL}D, false))" for column in averages
+            )
+            + " as denormal_figures",
+            " or ".join(
+                f"(msg_rate_{way}_per_s = 0 and msg_throughput_{way}_bytes_per_s > 10000) "
+                f"or (msg_rate_{way}_per_s > 1 and msg_throughput_{way}_bytes_per_s = 0)"
+                for way in ("in", "out")
+            )
+            + " as bytes_contradict_messages",
+            "if(zookeeper_names_owners and kind = 'user' and msg_rate_in_per_s + msg_rate_out_per_s > 0, "
+            "averages_origin <> 'one_sample', null) as averages_are_stored",
+            _agrees_with_topics(),
+        )
+    )
+    one_broker = "partition by figures_broker"
+    return (
+        judged.selectExpr(
+            "*",
+            f"count_if(agrees_with_topics) over ({one_broker}) as agreeing",
+            f"count_if(not agrees_with_topics) over ({one_broker}) as disagreeing",
+        )
+        # Most of a broker's bundles agree only if both documents come from one pass of its statistics.
+        .withColumn(
+            "topics_add_up",
+            sf.expr("if(agreeing >= 2 and disagreeing <= greatest(1, 0.1 * agreeing), agrees_with_topics, null)"),
+        )
+        .transform(lambda rows: _with_moved(rows, earlier and _read_at(earlier), "bundle", "report_read_at_ms"))
+        .withColumn("steady", _steady(known=earlier is not None))
+    )
+
+
+_OWNERS_AGREE: Final = """case
+    when owner_in_zookeeper is null and size(claimed_by) = 0 then null
+    when owner_in_zookeeper is not null and size(claimed_by) > 0 then array_contains(claimed_by, owner_in_zookeeper)
+    when kind not in ('user', 'system') then null
+    when owner_in_zookeeper is not null then if(owner_lists, false, null)
+    when zookeeper_names_owners then false
+end as owners_agree"""
+"""Null where only one side was read. Heartbeat and SLA bundles have nodes or not, depending on the release."""
+
+
+def _sums_over_topics(topics: DataFrame) -> DataFrame:
+    return (
+        topics.where("loaded")
+        .groupBy(
+            sf.concat_ws("/", "namespace", "reported_range").alias("bundle"), sf.col("broker").alias("figures_broker")
+        )
+        .agg(
+            sf.count("*").alias("summed_topics"),
+            *(sf.sum(figure).alias(f"sum_{figure}") for figure in _FIGURES),
+        )
+    )
+
+
+def _loaded_at_owner(topics: DataFrame) -> DataFrame:
+    return (
+        topics.where("loaded")
+        .groupBy(sf.concat_ws("/", "namespace", "reported_range").alias("bundle"), sf.col("broker").alias("owner"))
+        .agg(sf.count("*").alias("loaded_at_owner"))
+    )
+
+
+def _agrees_with_topics() -> str:
+    """Whether a bundle's figures are its topics' sums, within 0.001 for each topic, where there is any traffic."""
+    close = " and ".join(
+        f"abs({figure} - coalesce(sum_{figure}, 0)) <= 0.001 * coalesce(summed_topics, 0) + 1e-9 * abs({figure})"
+        for figure in _FIGURES
+    )
+    flows = " + ".join(f"abs({figure}) + coalesce(abs(sum_{figure}), 0)" for figure in _FIGURES)
+    return f"if(reported and {flows} > 0, {close}, null) as agrees_with_topics"
+
+
+def _read_at(earlier: tuple[DataFrame, DataFrame]) -> DataFrame:
+    """The earlier bundles with the time their figures were read at."""
+    brokers, bundles = earlier
+    return bundles.join(brokers.select(sf.col("broker").alias("figures_broker"), "report_read_at_ms"), "figures_broker")
+
+
+def _steady(*, known: bool) -> Column:
+    """Whether no figure is a hundred times what it was within the last hour, or a hundredth."""
+    if not known:
+        return sf.lit(None).cast("boolean")
+    jumps = " or ".join(
+        f"(greatest({figure}, past_{figure}) > {_JUMP_FROM} "
+        f"and greatest({figure}, past_{figure}) > {_JUMP_RATIO} * least({figure}, past_{figure}))"
+        for figure in _FIGURES
+    )
+    return sf.expr(f"if(report_read_at_ms - past_clock <= {_JUMP_WITHIN_MS}, not ({jumps}), null)")
+
+
+def _capture(spark: SparkSession, root: Root, snapshot: str) -> DataFrame:
+    """One row about the capture as a whole. Facts: required surfaces that the manifest accounts for in no way."""
+    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    accounted = {entry["surface"] for part in ("files", "missing", "failures") for entry in manifest[part]}
+    row = (
+        snapshot,
+        manifest["skew_ms"] / 1000,
+        (manifest["finished_at_ms"] - manifest["started_at_ms"]) / 1000,
+        sorted(set(_REQUIRED_SURFACES) - accounted),
+    )
+    return spark.createDataFrame(
+        [row], "snapshot string, skew_seconds double, duration_seconds double, absent array<string>"
+    ).withColumn("absent_surfaces", sf.size("absent"))
 
 
 def _namespaces(namespaces: DataFrame) -> DataFrame:
-    """Facts: unreadable bounds, ranges that the document doesn't declare."""
+    """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds."""
     return namespaces.where("not deleted").selectExpr(
         "*",
         "size(filter(boundaries, b -> b is null)) as unreadable_boundaries",
         "size(boundaries) - 1 - declared_bundles as undeclared_ranges",
+        "boundaries = array_sort(array_distinct(boundaries)) as boundaries_ascend",
     )
+
+
+def _policies(spark: SparkSession, root: Root, snapshot: str) -> DataFrame:
+    """Facts: expressions that can't be applied, namespaces and brokers that a policy's expressions match."""
+    policies = read_table(root, snapshot, "policies").to_pylist()
+    namespaces = read_table(root, snapshot, "namespaces")["namespace"].to_pylist() if policies else []
+    brokers = read_table(root, snapshot, "brokers", "fresh")["broker"].to_pylist() if policies else []
+    hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
+
+    def row(policy: dict[str, Any]) -> tuple[str, list[str], int, int]:
+        expressions = [e for part in ("namespaces", "primary", "secondary") for e in policy[part]]
+        unusable = [e for e in expressions if not isinstance(compile_java_expression(e), re.Pattern)]
+        return (
+            policy["name"],
+            unusable,
+            _matched(policy["namespaces"], namespaces),
+            _matched(policy["primary"], hosts),
+        )
+
+    return spark.createDataFrame(
+        [row(policy) for policy in policies],
+        "name string, unusable array<string>, matched_namespaces bigint, matched_primaries bigint",
+    ).withColumn("unusable_expressions", sf.size("unusable"))
+
+
+def _matched(expressions: list[str], names: list[str]) -> int:
+    compiled = [compile_java_expression(expression) for expression in expressions]
+    patterns = [pattern for pattern in compiled if isinstance(pattern, re.Pattern)]
+    return sum(any(pattern.fullmatch(name) for pattern in patterns) for name in names)
+
+
+def _settings(settings: DataFrame) -> DataFrame:
+    """Facts: whether a configured class or algorithm is one of Pulsar's, and so one of ours."""
+
+    def names(strategies: tuple[Strategy, ...]) -> tuple[str, ...]:
+        return tuple(strategy.name.rpartition(".")[2] for strategy in strategies)
+
+    known = {
+        "loadManagerClassName": _LOAD_MANAGERS,
+        "loadBalancerLoadSheddingStrategy": names(SHEDDERS),
+        "loadBalancerLoadPlacementStrategy": names(PLACEMENTS),
+        "defaultNamespaceBundleSplitAlgorithm": _SPLIT_ALGORITHMS,
+    }
+    one_of = " ".join(
+        f"when key = '{key}' then substring_index(value, '.', -1) in {names}" for key, names in known.items()
+    )
+    return settings.withColumn("class_is_known", sf.expr(f"case when value = '' then null {one_of} end"))
 
 
 def _problems(problems: DataFrame) -> DataFrame:

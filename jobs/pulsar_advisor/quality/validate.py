@@ -18,7 +18,9 @@ from pulsar_advisor.tables.state import settings_inputs
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker",),
     "bundles": ("namespace", "bundle"),
+    "capture": ("snapshot", "absent"),
     "namespaces": ("namespace",),
+    "policies": ("name", "unusable"),
     "problems": ("surface", "path", "broker", "detail"),
     "settings": ("origin", "broker", "key"),
     "topics": ("namespace", "topic"),

@@ -1,0 +1,80 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.quality.history import good_before, normalized_before, quality_history, started_failing
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+
+FIRST, SECOND, THIRD = (f"2026112{day}T080000Z" for day in (1, 2, 3))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    root = Root(str(tmp_path), "test")
+    for snapshot in (FIRST, SECOND, THIRD):
+        write_json(root.folder("raw", snapshot) / MANIFEST, {})
+    return root
+
+
+def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | str) -> None:
+    """A validation result: check -> rows that fail, or why it could not be evaluated."""
+    results: list[dict[str, Any]] = [
+        {
+            "check": check,
+            "severity": "warning",
+            "success": answer == 0,
+            "failed_rows": answer if isinstance(answer, int) else 0,
+            "error": answer if isinstance(answer, str) else None,
+        }
+        for check, answer in checks.items()
+    ]
+    document = {"schema": "pulsar-advisor/validation-result/1", "snapshot": snapshot, "success": success}
+    write_json(root.folder("validation", snapshot) / RESULT, {**document, "results": results})
+
+
+def test_the_first_snapshot_has_none_before(root: Root) -> None:
+    judged(root, FIRST, leader=0)
+    assert normalized_before(root, FIRST) is None
+    assert good_before(root, FIRST) is None
+
+
+def test_a_snapshot_without_tables_is_passed_over(root: Root) -> None:
+    write_json(root.folder("tables/result", FIRST) / RESULT, {})
+    assert normalized_before(root, THIRD) == FIRST
+
+
+def test_a_snapshot_unfit_for_use_is_passed_over(root: Root) -> None:
+    judged(root, FIRST)
+    judged(root, SECOND, success=False)
+    assert good_before(root, THIRD) == FIRST
+
+
+def test_a_check_that_starts_to_fail_is_named_with_its_trend(root: Root) -> None:
+    judged(root, FIRST, leader=0, unique=0, some=2)
+    judged(root, SECOND, leader=0, unique=0, some=2)
+    judged(root, THIRD, leader=3, unique=0, some=2)
+    assert started_failing(quality_history(root, THIRD)) == (
+        "Check leader (warning) fails for 3 rows; it passed in 2 of the last 2 snapshots.",
+    )
+
+
+def test_a_check_that_can_no_longer_be_evaluated_is_told_apart(root: Root) -> None:
+    judged(root, SECOND, leader=0)
+    judged(root, THIRD, leader="no such column")
+    assert started_failing(quality_history(root, THIRD)) == (
+        "Check leader (warning) could not be evaluated; it passed in 1 of the last 1 snapshots.",
+    )
+
+
+def test_a_new_check_has_not_started_to_fail(root: Root) -> None:
+    judged(root, SECOND, leader=0)
+    judged(root, THIRD, leader=0, unique=1)
+    assert started_failing(quality_history(root, THIRD)) == ()
+
+
+def test_the_history_is_a_row_for_each_check_and_snapshot(root: Root) -> None:
+    judged(root, FIRST, leader=0)
+    judged(root, SECOND, leader=5)
+    rows = [(row.snapshot, row.check, row.failed_rows) for row in quality_history(root, SECOND)]
+    assert rows == [(FIRST, "leader", 0), (SECOND, "leader", 5)]
