@@ -22,7 +22,7 @@ from snapshots import RATES, RawSnapshot, equal_boundaries, skewed_modular_clust
 
 pytestmark = pytest.mark.spark
 
-REAL_SNAPSHOT = Path(__file__).parent / "data" / "modular-4.0.8.tar"
+REAL_SNAPSHOT = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
 """Three real brokers with a skewed load, captured by the product itself."""
 
 

@@ -153,6 +153,10 @@ class ReadClient:
         """`LocalBrokerData` (Modular) or `LoadReport` (Simple), fresh; 500 under Extensible. Super-user."""
         return self._document("/admin/v2/broker-stats/load-report", broker)
 
+    def broker_metrics(self, broker: str) -> Document:
+        """Metrics of a broker; those of its load under Extensible are `brk_lb_*_usage`. Super-user."""
+        return self._document("/admin/v2/broker-stats/metrics", broker)
+
     def broker_topics(self, broker: str) -> Document:
         """Statistics of every topic loaded on a broker, as of its last statistics pass. Super-user."""
         return self._document("/admin/v2/broker-stats/topics", broker)

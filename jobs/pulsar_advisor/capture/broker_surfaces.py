@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_advisor.admin.read_client import ReadClient, decode
-from pulsar_advisor.capture.documents import LOAD_REPORT, paused_garbage_collection, topic_lines
+from pulsar_advisor.capture.documents import LOAD_REPORT, broker_metrics, paused_garbage_collection, topic_lines
 from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.raw_files import RawFile
 from pulsar_advisor.capture.session import Session
@@ -52,9 +52,15 @@ def read_brokers(session: Session) -> BrokerFacts:
     def read_release(client: ReadClient, broker: str) -> None:
         facts.releases[broker] = client.version(broker)
 
+    def read_metrics(broker: str) -> None:
+        with session.journal.attempt("broker_metrics", broker):
+            metrics = broker_metrics(session.client("broker_metrics", broker).broker_metrics(broker))
+            session.files.extend("broker_metrics", [{"broker": broker, "readAt": now_ms(), "document": metrics}])
+
     def read_load_report(client: ReadClient, broker: str) -> None:
         if facts.load_managers.get(broker) == "extensible":
-            session.journal.miss("load_reports", "the Extensible load manager has no load report")
+            session.journal.lack("load_reports", "under the Extensible load manager, whose load is in broker_metrics")
+            read_metrics(broker)
             return
         report = decode(client.load_report(broker), LOAD_REPORT)
         report_type = report.loadReportType or None

@@ -18,7 +18,11 @@ from pulsar_advisor.capture.broker_surfaces import BrokerFacts, oldest_release, 
 from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespaces
 from pulsar_advisor.capture.journal import Journal, now_ms
 from pulsar_advisor.capture.lease import claimed, remove_remainders
-from pulsar_advisor.capture.metadata_surfaces import SURFACES_OF_ZOOKEEPER_ONLY, read_zookeeper
+from pulsar_advisor.capture.metadata_surfaces import (
+    SURFACES_OF_MODULAR_ONLY,
+    SURFACES_OF_ZOOKEEPER_ONLY,
+    read_zookeeper,
+)
 from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
@@ -125,8 +129,12 @@ def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identit
     if zookeeper is not None:
         read_zookeeper(session, zookeeper)
     else:
+        load_manager = _load_manager(facts, identity.leader)
         for surface in SURFACES_OF_ZOOKEEPER_ONLY:
-            journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
+            if load_manager != "modular" and surface in SURFACES_OF_MODULAR_ONLY:
+                journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
+            else:
+                journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
     ownership.read(session, zookeeper, "end")
     _write_brokers(session, identity, facts)
     session.files.write_surfaces()

@@ -126,6 +126,44 @@ class LoadReport(AllowList):
     preAllocatedMsgRateOut: Number = UNSET
 
 
+class MetricDimensions(AllowList):
+    """What tells two metrics of one name apart."""
+
+    feature: Text = UNSET
+
+
+class LoadMetrics(AllowList):
+    """Metrics of the Extensible manager's `BrokerLoadData`: percent, and ratios for `brk_lb_resource_usage`."""
+
+    brk_lb_cpu_usage: Number = UNSET
+    brk_lb_memory_usage: Number = UNSET
+    brk_lb_directMemory_usage: Number = UNSET
+    brk_lb_bandwidth_in_usage: Number = UNSET
+    brk_lb_bandwidth_out_usage: Number = UNSET
+    brk_lb_resource_usage: Number = UNSET
+
+
+class Metrics(AllowList):
+    """One entry of `broker-stats/metrics`; its `dimensions.broker` lacks the port, so the one called identifies it."""
+
+    dimensions: MetricDimensions = msgspec.field(default_factory=MetricDimensions)
+    metrics: LoadMetrics = msgspec.field(default_factory=LoadMetrics)
+
+
+class BrokerMetrics(AllowList):
+    """The load metrics of one broker in one; `max` and `max_ema` are the two features of `brk_lb_resource_usage`."""
+
+    brk_lb_cpu_usage: Number = UNSET
+    brk_lb_memory_usage: Number = UNSET
+    brk_lb_directMemory_usage: Number = UNSET
+    brk_lb_bandwidth_in_usage: Number = UNSET
+    brk_lb_bandwidth_out_usage: Number = UNSET
+    max: Number = UNSET
+    """Unweighted maximum of the last sample, ratio."""
+    max_ema: Number = UNSET
+    """Smoothed weighted maximum, ratio."""
+
+
 class PublisherStats(AllowList):
     """Figures of one producer, nothing about who it is."""
 
@@ -325,6 +363,7 @@ class LeaderNode(AllowList):
 
 
 LOAD_REPORT: Final = msgspec.json.Decoder(LoadReport)
+METRICS: Final = msgspec.json.Decoder(list[Metrics])
 POLICIES: Final = msgspec.json.Decoder(Policies)
 LOCAL_POLICIES: Final = msgspec.json.Decoder(LocalPolicies)
 ISOLATION_POLICIES: Final = msgspec.json.Decoder(dict[str, IsolationPolicy])
@@ -333,6 +372,21 @@ BROKER_TIME_AVERAGE: Final = msgspec.json.Decoder(BrokerTimeAverage)
 RESOURCE_QUOTA: Final = msgspec.json.Decoder(ResourceQuota)
 OWNERSHIP_NODE: Final = msgspec.json.Decoder(OwnershipNode)
 LEADER_NODE: Final = msgspec.json.Decoder(LeaderNode)
+
+_USAGES: Final = tuple(field for field in LoadMetrics.__struct_fields__ if field != "brk_lb_resource_usage")
+
+
+def broker_metrics(document: Document) -> BrokerMetrics:
+    """What a broker's `broker-stats/metrics` says of its load. Raises `UnreadableAnswer`."""
+    merged = BrokerMetrics()
+    for entry in decode(document, METRICS):
+        for field in _USAGES:
+            if (usage := getattr(entry.metrics, field)) is not UNSET:
+                setattr(merged, field, usage)
+        if (feature := entry.dimensions.feature) in ("max", "max_ema"):
+            setattr(merged, feature, entry.metrics.brk_lb_resource_usage)
+    return merged
+
 
 _BROKER_TOPICS = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
 _BUNDLE_TOPICS = msgspec.json.Decoder(dict[str, dict[str, TopicStats]])

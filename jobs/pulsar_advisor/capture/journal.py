@@ -17,6 +17,9 @@ CLUSTER: Final = "cluster"
 """Target of reads that any broker answers."""
 ZOOKEEPER: Final = "zookeeper"
 
+NOT_AVAILABLE: Final = "not available"
+"""How the reason begins where the cluster's release or load manager has no such thing."""
+
 
 def now_ms() -> int:
     """Epoch milliseconds."""
@@ -91,6 +94,10 @@ class Journal:
         """Note that something was not to be had; the first reason given stays."""
         with self._lock:
             self._missing.setdefault((surface, broker, namespace), reason)
+
+    def lack(self, surface: str, where: str) -> None:
+        """Note that a release or load manager (`where`: "in 2.10.5") has no such thing, so that nothing is wrong."""
+        self.miss(surface, f"{NOT_AVAILABLE} {where}")
 
     def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
         """Note a document that came but can't be decoded."""

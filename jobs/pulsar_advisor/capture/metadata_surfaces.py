@@ -19,6 +19,9 @@ from pulsar_advisor.capture.zookeeper import ZooKeeperReader
 
 SURFACES_OF_ZOOKEEPER_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
 
+SURFACES_OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
+"""The other load managers keep no averages, in ZooKeeper or elsewhere."""
+
 _LINES_AT_A_TIME = 10_000
 
 Line = dict[str, Any]

@@ -52,10 +52,33 @@ def _rates(struct: str, prefix: str = "") -> dict[str, Column]:
     return {prefix + name: sf.col(f"{struct}.{field}") for field, name in _RATES.items()}
 
 
-def load_reports(raw: RawTables) -> DataFrame:
-    """(view, broker, report): one report each, Modular's and Simple's fields under one name.
+_METRICS: Final = {
+    "cpu": "brk_lb_cpu_usage",
+    "memory": "brk_lb_memory_usage",
+    "direct_memory": "brk_lb_directMemory_usage",
+    "bandwidth_in": "brk_lb_bandwidth_in_usage",
+    "bandwidth_out": "brk_lb_bandwidth_out_usage",
+}
+"""Percent. Source: Pulsar `BrokerLoadData.toMetrics`, 3.0 to 4.2."""
 
-    Simple's own throughput totals repeat its message rates (seen in 4.0.8): there the sums over its bundles stand in.
+_STATS: Final = (
+    "struct<msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double, "
+    "consumerCount: bigint, producerCount: bigint, topics: bigint, cacheSize: bigint>"
+)
+_THOUSANDTHS: Final = "decimal(28, 3)"
+
+
+def load_reports(raw: RawTables) -> DataFrame:
+    """(view, broker, report): one report each, every load manager's fields under one name."""
+    written = _written_reports(raw)
+    return written.unionByName(_rebuilt_reports(raw)) if raw.has_extensible_brokers else written
+
+
+def _written_reports(raw: RawTables) -> DataFrame:
+    """The reports of Modular and Simple brokers.
+
+    Simple's own throughput totals repeat its message rates, its start time that of the report (seen in 4.0.8), and it
+    names its bundles in their figures only: sums over its bundles stand in, and no start time.
     """
     document = sf.col("document")
     stats = sf.coalesce(document["lastStats"], document["bundleStats"])
@@ -68,10 +91,12 @@ def load_reports(raw: RawTables) -> DataFrame:
     report = sf.struct(
         sf.col("readAt").alias("report_read_at_ms"),
         sf.coalesce(document["lastUpdate"], document["timestamp"]).alias("report_updated_at_ms"),
-        document["startTimestamp"].alias("start_timestamp_ms"),
+        sf.when(~simple, document["startTimestamp"]).alias("start_timestamp_ms"),
         document["webServiceUrl"].alias("web_service_url"),
         document["brokerVersionString"].alias("version"),
         document["loadManagerClassName"].alias("load_manager_class_name"),
+        sf.lit("load_report").alias("report_source"),
+        sf.lit(None).cast("double").alias("weighted_max_ema_ratio"),
         *(
             sf.coalesce(document[field][side], document["systemResourceUsage"][field][side]).alias(f"{name}_{side}")
             for field, name in _RESOURCES.items()
@@ -83,11 +108,13 @@ def load_reports(raw: RawTables) -> DataFrame:
         throughput("msgThroughputOut").alias("msg_throughput_out_bytes_per_s"),
         document["numTopics"].alias("topics"),
         document["numBundles"].alias("bundles"),
-        document["numProducers"].alias("producers"),
         document["numConsumers"].alias("consumers"),
+        document["numProducers"].alias("producers"),
         document["persistentTopicsEnabled"].alias("persistent_topics_enabled"),
         document["nonPersistentTopicsEnabled"].alias("non_persistent_topics_enabled"),
-        sf.coalesce(document["bundles"], sf.array().cast("array<string>")).alias("listed"),
+        sf.coalesce(document["bundles"], sf.map_keys(document["bundleStats"]), sf.array().cast("array<string>")).alias(
+            "listed"
+        ),
         stats.alias("stats"),
         sf.coalesce(document["lastBundleLosses"], document["bundleLosses"], sf.array().cast("array<string>")).alias(
             "losses"
@@ -105,6 +132,104 @@ def load_reports(raw: RawTables) -> DataFrame:
         .groupBy("view", "broker")
         .agg(sf.max_by("report", "report.report_read_at_ms").alias("report"))
     )
+
+
+def _rebuilt_reports(raw: RawTables) -> DataFrame:
+    """What a load report would say of brokers that have none: of usage by metrics, of traffic by sums over topics.
+
+    Metrics give percentages only, so every limit is 100, and no time, so they count as written when they were read.
+    What else such a broker tells about itself stands in its node in ZooKeeper, a look-up record.
+    """
+    sums = _bundle_sums(raw)
+    figures = sums.groupBy("broker").agg(
+        *(_sum_if_complete(field).cast("double").alias(name) for field, name in _RATES.items()),
+        *(sf.sum(field).alias(name) for field, name in _COUNTED.items()),
+        sf.map_from_entries(
+            sf.collect_list(
+                sf.struct("bundle", sf.struct(*_RATES, *_COUNTED, sf.lit(0).alias("cacheSize")).cast(_STATS))
+            )
+        ).alias("stats"),
+    )
+    last = raw["owned_bundles"].where("source = 'rest'").withColumn("last", sf.expr("max(pass) over ()"))
+    listed = last.where("pass = last").groupBy("broker").agg(sf.collect_list("bundle").alias("listed"))
+    records = (
+        raw["load_reports"]
+        .where("source = 'zookeeper'")
+        .groupBy("broker")
+        .agg(sf.max_by("document", "readAt").alias("record"))
+    )
+    metrics, record = sf.col("document"), sf.col("record")
+    nothing = sf.array().cast("array<string>")
+    report = sf.struct(
+        sf.col("readAt").alias("report_read_at_ms"),
+        sf.col("readAt").alias("report_updated_at_ms"),
+        record["startTimestamp"].alias("start_timestamp_ms"),
+        record["webServiceUrl"].alias("web_service_url"),
+        record["brokerVersionString"].alias("version"),
+        record["loadManagerClassName"].alias("load_manager_class_name"),
+        sf.lit("metrics").alias("report_source"),
+        metrics["max_ema"].alias("weighted_max_ema_ratio"),
+        *(
+            column
+            for name, metric in _METRICS.items()
+            for column in (metrics[metric].alias(f"{name}_usage"), sf.lit(100.0).alias(f"{name}_limit"))
+        ),
+        *(sf.when(sf.col("stats").isNull(), 0.0).otherwise(sf.col(name)).alias(name) for name in _RATES.values()),
+        sf.coalesce("topics", sf.lit(0)).alias("topics"),
+        sf.coalesce(sf.size("listed"), sf.lit(0)).cast("bigint").alias("bundles"),
+        sf.coalesce("consumers", sf.lit(0)).alias("consumers"),
+        sf.coalesce("producers", sf.lit(0)).alias("producers"),
+        record["persistentTopicsEnabled"].alias("persistent_topics_enabled"),
+        record["nonPersistentTopicsEnabled"].alias("non_persistent_topics_enabled"),
+        sf.coalesce("listed", nothing).alias("listed"),
+        "stats",
+        nothing.alias("losses"),
+    )
+    return (
+        raw["broker_metrics"]
+        .groupBy("broker")
+        .agg(sf.max_by(sf.struct("readAt", "document"), "readAt").alias("read"))
+        .select("broker", "read.readAt", "read.document")
+        .where("document.brk_lb_cpu_usage is not null")
+        .join(figures, "broker", "left")
+        .join(listed, "broker", "left")
+        .join(records, "broker", "left")
+        .select(sf.lit("fresh").alias("view"), "broker", report.alias("report"))
+    )
+
+
+_COUNTED: Final = {"consumerCount": "consumers", "producerCount": "producers", "topicCount": "topics"}
+
+
+def _bundle_sums(raw: RawTables) -> DataFrame:
+    """(broker, bundle, figures): sums over each broker's loaded topics, of thousandths as the broker prints them."""
+    consumers = sf.aggregate(
+        sf.map_values("stats.subscriptions"),
+        sf.lit(0).cast("bigint"),
+        lambda sum_, subscription: sum_ + sf.greatest(sf.size(subscription["consumers"]), sf.lit(0)),
+    )
+    return (
+        raw["topic_stats"]
+        .select(
+            "broker",
+            sf.concat_ws("/", "namespace", "range").alias("bundle"),
+            *(sf.expr(f"try_cast(stats.{field} as {_THOUSANDTHS})").alias(field) for field in _RATES),
+            sf.coalesce(consumers, sf.lit(0)).alias("consumerCount"),
+            sf.coalesce("stats.producerCount", sf.lit(0)).alias("producerCount"),
+        )
+        .groupBy("broker", "bundle")
+        .agg(
+            *(_sum_if_complete(field).alias(field) for field in _RATES),
+            sf.sum("consumerCount").alias("consumerCount"),
+            sf.sum("producerCount").alias("producerCount"),
+            sf.count("*").alias("topicCount"),
+        )
+    )
+
+
+def _sum_if_complete(column: str) -> Column:
+    """A sum that is null as soon as one figure is no number: a part of a sum would pass for the whole."""
+    return sf.when(sf.count(column) == sf.count("*"), sf.sum(column))
 
 
 def views(reports: DataFrame) -> DataFrame:
@@ -342,6 +467,8 @@ def brokers(
         *_RATES.values(),
         *_COUNTS,
         *_TIMES,
+        "report_source",
+        "weighted_max_ema_ratio",
         "persistent_topics_enabled",
         "non_persistent_topics_enabled",
     ]
@@ -408,9 +535,12 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
             "domain",
             "topic",
             sf.lit(False).alias("named"),
-            sf.struct(sf.expr("coalesce(broker = owner, false)").alias("is_owner"), "broker", "range", "stats").alias(
-                "shown"
-            ),
+            sf.struct(
+                sf.expr("coalesce(broker = owner, false)").alias("is_owner"),
+                "broker",
+                "range",
+                sf.struct(*(f"stats.{field}" for field in (*_RATES, "producerCount", "storageSize"))).alias("stats"),
+            ).alias("shown"),
         )
     )
     rows = (

@@ -14,7 +14,7 @@ from upath import UPath
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
 from pulsar_advisor.tables import derive
-from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
+from pulsar_advisor.tables.raw import NOT_AVAILABLE, RawTables, read_raw, spark_url, verify_files
 from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, RAW_SNAPSHOT_SCHEMA, TABLES, TABLES_RESULT_SCHEMA, Table
 
 _WRITTEN_AT_ONCE: Final = 4
@@ -39,10 +39,11 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     files = manifest["files"]
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
+    reports = derive.load_reports(raw).persist()
     try:
         counts = raw.counts()
         _check_counts(folder, files, counts)
-        frames = _frames(spark, raw, manifest, counts)
+        frames = _frames(spark, raw, reports, manifest, counts)
         with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
             written = [
                 pool.submit(_write, frames[table.name], table, root.folder(f"tables/{table.name}", snapshot))
@@ -51,6 +52,7 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
         for table in written:
             table.result()
     finally:
+        reports.unpersist()
         raw.release()
     rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
     result = {
@@ -91,10 +93,13 @@ def _check_counts(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Map
 
 
 def _frames(
-    spark: SparkSession, raw: RawTables, manifest: Mapping[str, Any], counts: Mapping[str, tuple[int, int]]
+    spark: SparkSession,
+    raw: RawTables,
+    reports: DataFrame,
+    manifest: Mapping[str, Any],
+    counts: Mapping[str, tuple[int, int]],
 ) -> dict[str, DataFrame]:
     """Every table by name."""
-    reports = derive.load_reports(raw)
     owned = derive.ownership(raw)
     figures = derive.reported_figures(reports)
     namespaces = derive.namespaces(raw, owned, figures)
@@ -136,7 +141,12 @@ def _problems(spark: SparkSession, raw: RawTables, figures: DataFrame, manifest:
     broker_of = _rows(spark, DOCUMENTS, [{**file, "unreadable_rows": 0} for file in manifest["files"]])
     unreadable = raw.unreadable().join(broker_of.select("path", "broker"), "path", "left")
     noted = [
-        {"problem": kind, "surface": entry["surface"], "broker": entry["broker"], "detail": entry[reason]}
+        {
+            "problem": _problem(kind, entry[reason]),
+            "surface": entry["surface"],
+            "broker": entry["broker"],
+            "detail": entry[reason],
+        }
         for kind, entries, reason in (("failure", "failures", "error"), ("missing", "missing", "reason"))
         for entry in manifest[entries]
     ]
@@ -151,6 +161,10 @@ def _problems(spark: SparkSession, raw: RawTables, figures: DataFrame, manifest:
         .unionByName(_rows(spark, PROBLEMS, noted))
         .withColumn("detail", sf.substring("detail", 1, 500))
     )
+
+
+def _problem(kind: str, reason: str) -> str:
+    return "not_available" if kind == "missing" and reason.startswith(NOT_AVAILABLE) else kind
 
 
 def _rows(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:

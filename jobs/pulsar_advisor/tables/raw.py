@@ -18,6 +18,9 @@ from upath import UPath
 
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 
+NOT_AVAILABLE: Final = "not available"
+"""How a reason in the manifest's `missing` begins where the release or load manager has no such thing."""
+
 _RATES = "msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double"
 _USAGE = "struct<usage: double, limit: double>"
 _RESOURCES = ", ".join(f"{name}: {_USAGE}" for name in ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"))
@@ -56,6 +59,12 @@ SURFACES: Final[Mapping[str, Surface]] = {
         f"systemResourceUsage: struct<{_RESOURCES}>, bundleStats: {_BUNDLE_STATS}, bundleLosses: array<string>, "
         "timestamp: bigint>",
         ("source", "broker", "document"),
+    ),
+    "broker_metrics": Surface(
+        "broker string, readAt bigint, document struct<brk_lb_cpu_usage: double, brk_lb_memory_usage: double, "
+        "brk_lb_directMemory_usage: double, brk_lb_bandwidth_in_usage: double, brk_lb_bandwidth_out_usage: double, "
+        "max: double, max_ema: double>",
+        ("broker", "readAt", "document"),
     ),
     "topic_stats": Surface(
         "broker string, namespace string, range string, domain string, topic string, "
@@ -99,6 +108,15 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "resource_quotas": Surface("bundle string, modifiedAt bigint", ("bundle",)),
     "leader": Surface("source string, broker string", ("source",)),
 }
+
+_WITH_CONSUMERS: Final = Surface(
+    SURFACES["topic_stats"].schema.replace(
+        "stats struct<",
+        "stats struct<subscriptions: map<string, struct<consumers: array<struct<msgRateOut: double>>>>, ",
+    ),
+    SURFACES["topic_stats"].required,
+)
+"""Read where brokers give no report that counts consumers; elsewhere it would only cost time."""
 
 _HASHED_AT_ONCE = 8
 _BLOCK_BYTES = 4 * 2**20
@@ -148,6 +166,8 @@ class RawTables:
     """All lines of a snapshot, parsed once: the readable ones by surface, and the rest."""
 
     all_lines: Mapping[str, DataFrame]
+    has_extensible_brokers: bool
+    """Whether some brokers gave metrics in place of a load report; only then lines of `topic_stats` have consumers."""
 
     def __getitem__(self, surface: str) -> DataFrame:
         """The readable lines of one surface; none where the surface wasn't captured."""
@@ -182,12 +202,13 @@ class RawTables:
 
 def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]]) -> RawTables:
     """Parse all raw files of a snapshot's folder, each once, on disk where memory is short."""
-    return RawTables(
-        {
-            name: _read(spark, surface, [spark_url(folder / file["path"]) for file in files if file["surface"] == name])
-            for name, surface in SURFACES.items()
-        }
-    )
+    extensible = any(file["surface"] == "broker_metrics" for file in files)
+    surfaces = {**SURFACES, "topic_stats": _WITH_CONSUMERS} if extensible else SURFACES
+    lines = {
+        name: _read(spark, surface, [spark_url(folder / file["path"]) for file in files if file["surface"] == name])
+        for name, surface in surfaces.items()
+    }
+    return RawTables(lines, extensible)
 
 
 def _path_in_snapshot() -> Column:

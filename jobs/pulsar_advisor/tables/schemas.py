@@ -47,7 +47,8 @@ def _rates(prefix: str, of: str) -> tuple[Column, ...]:
 _VIEW = _required(
     "view",
     "string",
-    "`fresh`: figures of the REST load reports; `published`: of the reports in ZooKeeper (leader's view)",
+    "`fresh`: figures of the brokers' REST answers; `published`: of the reports in ZooKeeper (leader's view), "
+    "which Extensible brokers don't write",
 )
 _KIND = _required("kind", "string", "`user`, `system` (`pulsar/system`), `heartbeat` or `sla_monitor`; by name")
 
@@ -68,11 +69,21 @@ BROKERS: Final = Table(
         _required("complete", "boolean", "false where the manifest names the broker as incomplete or it has no report"),
         Column("failure_domain", "string", "surface failure_domains; null in none"),
         _required("reported", "boolean", "whether this view has a load report of the broker"),
-        Column("report_updated_at_ms", "bigint", "epoch ms; report `lastUpdate` (Modular), `timestamp` (Simple)"),
+        Column(
+            "report_source",
+            "string",
+            "`load_report`, or `metrics`: Extensible brokers have no report, so usage is that of "
+            "`broker-stats/metrics`, in percent of a limit of 100; traffic and counts are sums over topic statistics",
+        ),
+        Column(
+            "report_updated_at_ms",
+            "bigint",
+            "epoch ms; report `lastUpdate` (Modular), `timestamp` (Simple); metrics carry no time: when they were read",
+        ),
         Column("report_read_at_ms", "bigint", "epoch ms; when capture read the report"),
-        Column("start_timestamp_ms", "bigint", "epoch ms; report `startTimestamp` (3.0 and later)"),
+        Column("start_timestamp_ms", "bigint", "epoch ms; report `startTimestamp` (3.0 and later, not Simple)"),
         *(
-            Column(f"{resource}_{side}", "double", f"{unit}; report `{field}.{side}`")
+            Column(f"{resource}_{side}", "double", f"{unit} (metrics: percent); report `{field}.{side}`")
             for resource, field, unit in (
                 ("cpu", "cpu", "percent points of one core"),
                 ("memory", "memory", "MiB of JVM heap"),
@@ -82,14 +93,21 @@ BROKERS: Final = Table(
             )
             for side in ("usage", "limit")
         ),
-        *_rates("", "the report's total"),
+        Column(
+            "weighted_max_ema_ratio",
+            "double",
+            "0..1, smoothed weighted maximum usage; metric `brk_lb_resource_usage`, feature `max_ema` (Extensible)",
+        ),
+        *_rates("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
         Column("topics", "bigint", "loaded topics; report `numTopics`"),
-        Column("bundles", "bigint", "report `numBundles`"),
+        Column("bundles", "bigint", "report `numBundles`; metrics: bundles the broker says it owns"),
         Column("producers", "bigint", "report `numProducers`"),
         Column("consumers", "bigint", "report `numConsumers`"),
-        _required("listed_bundles", "bigint", "length of the report's `bundles`"),
+        _required("listed_bundles", "bigint", "bundles the report lists; metrics: ownedNamespaces"),
         _required(
-            "bundles_with_figures", "bigint", "length of the report's `lastStats` (Modular), `bundleStats` (Simple)"
+            "bundles_with_figures",
+            "bigint",
+            "length of the report's `lastStats` (Modular), `bundleStats` (Simple); metrics: of the topic statistics",
         ),
         _required("owned_bundles", "bigint", "bundles the broker owns at the end of the capture; see bundles.owner"),
         Column("persistent_topics_enabled", "boolean", "report `persistentTopicsEnabled`"),
@@ -122,7 +140,11 @@ BUNDLES: Final = Table(
         _required("claimed_by", "array<string>", "brokers that list the bundle in ownedNamespaces, end pass; sorted"),
         _required("is_active", "boolean", "false while the bundle is being unloaded: its owner's entry is disabled"),
         _required("moved", "boolean", "owner changed between begin and end of the capture"),
-        _required("listed", "boolean", "whether the owner's report lists the bundle among its `bundles`"),
+        _required(
+            "listed",
+            "boolean",
+            "whether the owner's report lists the bundle: `bundles`, Simple `bundleStats`; metrics: always",
+        ),
         _required("reported", "boolean", "whether some broker's report has figures of it"),
         _required("reported_by", "array<string>", "brokers whose reports have figures of it; sorted"),
         Column("figures_broker", "string", "whose figures these are: the owner's, else the latest reporting broker's"),
@@ -251,7 +273,8 @@ PROBLEMS: Final = Table(
         _required(
             "problem",
             "string",
-            "`unreadable_line`, `bad_name`, `bad_boundaries`, `failure` or `missing` (from the manifest)",
+            "`unreadable_line`, `bad_name`, `bad_boundaries`; from the manifest `failure`, `missing`, `not_available`: "
+            "this release or load manager has no such thing, so nothing is wrong",
         ),
         _required("surface", "string", "what was read; see formats"),
         Column("path", "string", "raw file, relative to the raw snapshot's folder"),

@@ -50,11 +50,7 @@ def cluster_state(root: Root, snapshot: str, view: View = "fresh") -> ClusterSta
     excluded = _excluded(root, snapshot)
     broker_rows = _sorted(read_table(root, snapshot, "brokers", view), "broker")
     if not len(broker_rows):
-        reason = (
-            "capture found no load reports in ZooKeeper; use the fresh view"
-            if view == "published"
-            else "it has no brokers; capture anew"
-        )
+        reason = _why_missing(view, manifest["load_manager"])
         raise DataNotFit(f"snapshot {snapshot} of cluster '{root.cluster}' has no view '{view}': {reason}")
     namespace_rows = _sorted(read_table(root, snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
     bundle_rows = _sorted(read_table(root, snapshot, "bundles", view), "namespace", "lower", "upper")
@@ -107,6 +103,14 @@ def read_table(root: Root, snapshot: str, table: str, view: View | None = None) 
     folder = root.folder(f"tables/{table}", snapshot)
     rows = ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
     return rows.to_table(filter=None if view is None else pc.field("view") == view)
+
+
+def _why_missing(view: View, load_manager: str) -> str:
+    if view == "fresh":
+        return "it has no brokers; capture anew"
+    if load_manager == "extensible":
+        return "Extensible brokers write no load into ZooKeeper; use the fresh view"
+    return "capture found no load reports in ZooKeeper; use the fresh view"
 
 
 def _manifest(root: Root, snapshot: str) -> dict[str, Any]:

@@ -194,14 +194,20 @@ def test_a_bundle_that_moves_while_we_read_is_marked(cluster: FakeCluster, root:
     assert manifest_of(root, capture(cluster.options(), root, Silence()))["moved_bundles"] == [LOWER]
 
 
-def test_the_extensible_manager_is_not_asked_for_load_reports(cluster: FakeCluster, root: Root) -> None:
+def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cluster: FakeCluster, root: Root) -> None:
     name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
     for broker in (cluster.first, cluster.second):
         cluster.configure(broker, loadManagerClassName=name)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    usage = {"dimensions": {"broker": SECRET}, "metrics": {"brk_lb_cpu_usage": 12.5, "brk_ml_cache_size": 7}}
+    cluster.first.answers("/broker-stats/metrics", [usage])
+    cluster.second.answers("/broker-stats/metrics", {"reason": "gone"}, status=500)
+    snapshot = capture(cluster.options(), root, Silence())
+    manifest = manifest_of(root, snapshot)
     assert manifest["load_manager"] == "extensible"
-    assert ("load_reports", None) in missing(manifest)
-    assert manifest["incomplete_brokers"] == []
+    unavailable = {entry["surface"] for entry in manifest["missing"] if entry["reason"].startswith("not available")}
+    assert unavailable == {"load_reports", "bundle_data", "broker_time_averages"}
+    assert [line["document"] for line in lines_of(root, snapshot, "broker_metrics")] == [{"brk_lb_cpu_usage": 12.5}]
+    assert manifest["incomplete_brokers"] == [cluster.second.id]
     assert ("GET", "/admin/v2/broker-stats/load-report") not in cluster.first.requests
 
 

@@ -17,6 +17,7 @@ from pulsar_advisor.capture.documents import (
     LEADER_NODE,
     LOAD_REPORT,
     OWNERSHIP_NODE,
+    broker_metrics,
     paused_garbage_collection,
     topic_lines,
 )
@@ -37,6 +38,17 @@ def test_a_load_report_keeps_figures_and_drops_the_rest() -> None:
     assert kept(report, LOAD_REPORT) == {
         name: value for name, value in report.items() if name not in ("protocols", "advertisedListeners")
     }
+
+
+def test_a_brokers_metrics_are_those_of_its_load_told_apart_by_feature() -> None:
+    said = [
+        {"dimensions": {"metric": "loadBalancing", "feature": "max_ema"}, "metrics": {"brk_lb_resource_usage": 0.31}},
+        {"dimensions": {"metric": "loadBalancing", "feature": "max"}, "metrics": {"brk_lb_resource_usage": 0.93}},
+        {"dimensions": {"broker": SECRET}, "metrics": {"brk_lb_cpu_usage": 93.5, "brk_lb_ignored_ack_total": 3}},
+        {"dimensions": {"namespace": SECRET}, "metrics": {"brk_in_rate": 4.5}},
+    ]
+    metrics = broker_metrics(document(said))
+    assert msgspec.to_builtins(metrics) == {"brk_lb_cpu_usage": 93.5, "max": 0.93, "max_ema": 0.31}
 
 
 def test_a_number_that_is_not_finite_stays_what_pulsar_wrote() -> None:

@@ -1,0 +1,164 @@
+"""Captures of real Simple and Extensible brokers: every figure in the tables follows from what the brokers said."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.model.cluster_state import FIGURES, NOBODY, ClusterState
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.storage import MANIFEST, Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.state import cluster_state, read_table
+
+pytestmark = pytest.mark.spark
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+SNAPSHOT = "20261121T120000Z"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded capture with its tables and their validation."""
+
+    root: Root
+    validation: dict[str, Any]
+
+    @property
+    def state(self) -> ClusterState:
+        return cluster_state(self.root, SNAPSHOT)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = read_table(self.root, SNAPSHOT, table).to_pylist()
+        return rows
+
+    def lines(self, surface: str) -> list[dict[str, Any]]:
+        folder = Path(str(self.root.folder("raw", SNAPSHOT)))
+        paths = [file["path"] for file in msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]]
+        chosen = [path for path in paths if path.removesuffix(".jsonl.zst").partition("/")[0] == surface]
+        return [msgspec.json.decode(line) for path in chosen for line in read_lines((folder / path).read_bytes())]
+
+
+def recorded(spark: SparkSession, folder: Path, name: str) -> Recorded:
+    root = Root(str(folder), name)
+    with tarfile.open(RECORDED / f"{name}-4.0.8.tar") as archive:
+        archive.extractall(Path(str(root.folder("raw", SNAPSHOT))), filter="data")
+    normalize(spark, root, SNAPSHOT)
+    return Recorded(root, validate(spark, root, SNAPSHOT))
+
+
+@pytest.fixture(scope="module")
+def extensible(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    yield recorded(spark, tmp_path_factory.mktemp("extensible"), "extensible")
+
+
+@pytest.fixture(scope="module")
+def simple(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    yield recorded(spark, tmp_path_factory.mktemp("simple"), "simple")
+
+
+def exact_sums(lines: list[dict[str, Any]], by: str) -> dict[str, list[float]]:
+    """Sums over topics in decimal arithmetic, by broker or by bundle, turned into doubles once."""
+    sums: dict[str, list[Decimal]] = {}
+    for line in lines:
+        key = line["broker"] if by == "broker" else f"{line['namespace']}/{line['range']}"
+        row = sums.setdefault(key, [Decimal(0)] * len(FIGURES))
+        sums[key] = [total + Decimal(str(line["stats"][figure])) for total, figure in zip(row, FIGURES, strict=True)]
+    return {key: [float(total) for total in row] for key, row in sums.items()}
+
+
+@pytest.mark.parametrize("manager", ["extensible", "simple"])
+def test_a_capture_of_real_brokers_raises_nothing(manager: str, request: pytest.FixtureRequest) -> None:
+    found: Recorded = request.getfixturevalue(manager)
+    failing = [result for result in found.validation["results"] if not result["success"]]
+    assert [result["check"] for result in failing if result["severity"] != "info"] == []
+    assert found.state.load_manager == manager
+    assert found.state.leader != NOBODY
+    assert found.state.brokers.complete.all()
+
+
+def test_extensible_figures_are_exact_sums_over_topics(extensible: Recorded) -> None:
+    state, lines = extensible.state, extensible.lines("topic_stats")
+    of_brokers, of_bundles = exact_sums(lines, "broker"), exact_sums(lines, "bundle")
+    np.testing.assert_array_equal(state.brokers.traffic, [of_brokers[broker] for broker in state.brokers.ids])
+    reported = np.flatnonzero(state.bundles.reported).tolist()
+    assert {state.bundle_name(row) for row in reported} == of_bundles.keys()
+    for row in reported:
+        assert state.bundles.traffic[row].tolist() == of_bundles[state.bundle_name(row)]
+
+
+def test_extensible_counts_are_those_of_the_topics(extensible: Recorded) -> None:
+    state, lines = extensible.state, extensible.lines("topic_stats")
+    assert state.brokers.topics.tolist() == [
+        sum(line["broker"] == broker for line in lines) for broker in state.brokers.ids
+    ]
+    consumers = sum(
+        len(subscription.get("consumers", ()))
+        for line in lines
+        for subscription in line["stats"].get("subscriptions", {}).values()
+    )
+    assert consumers > 0
+    assert (state.bundles.consumers.sum(), state.brokers.consumers.sum()) == (consumers, consumers)
+    assert state.bundles.producers.sum() == sum(line["stats"]["producerCount"] for line in lines)
+
+
+def test_extensible_usage_is_that_of_each_brokers_own_metrics(extensible: Recorded) -> None:
+    metrics = {line["broker"]: line["document"] for line in extensible.lines("broker_metrics")}
+    rows = extensible.rows("brokers")
+    assert len(rows) == len(metrics) == 3
+    for row in rows:
+        said = metrics[row["broker"]]
+        assert (row["cpu_usage"], row["cpu_limit"]) == (said["brk_lb_cpu_usage"], 100)
+        assert row["direct_memory_usage"] == said["brk_lb_directMemory_usage"]
+        assert (row["weighted_max_ema_ratio"], row["report_source"]) == (said["max_ema"], "metrics")
+
+
+def test_extensible_owners_are_those_that_say_so(extensible: Recorded) -> None:
+    state = extensible.state
+    claims = {line["bundle"]: line["broker"] for line in extensible.lines("owned_bundles") if line["pass"] == "end"}
+    owned = {
+        state.bundle_name(row): state.brokers.ids[state.bundles.owner[row]]
+        for row in np.flatnonzero(state.bundles.owner != NOBODY).tolist()
+    }
+    assert owned == claims
+    assert (state.bundles.listed == (state.bundles.owner != NOBODY)).all()
+
+
+def test_extensible_brokers_publish_no_view_of_the_leader(extensible: Recorded) -> None:
+    with pytest.raises(DataNotFit, match="no view 'published': Extensible brokers write no load"):
+        cluster_state(extensible.root, SNAPSHOT, "published")
+
+
+def test_simple_throughput_is_summed_over_bundles_as_the_reports_own_repeats_message_rates(simple: Recorded) -> None:
+    fresh = {line["broker"]: line["document"] for line in simple.lines("load_reports") if line["source"] == "rest"}
+    for broker, traffic in zip(simple.state.brokers.ids, simple.state.brokers.traffic, strict=True):
+        report = fresh[broker]
+        assert report["msgThroughputIn"] == report["msgRateIn"]
+        said = [report["msgRateIn"], report["msgRateOut"]]
+        said += [sum(bundle[figure] for bundle in report["bundleStats"].values()) for figure in FIGURES[2:]]
+        np.testing.assert_allclose(traffic, said, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("view", "source"), [("fresh", "rest"), ("published", "zookeeper")])
+def test_both_views_of_simple_brokers_are_their_reports(simple: Recorded, view: Any, source: str) -> None:
+    state = cluster_state(simple.root, SNAPSHOT, view)
+    reports = {line["broker"]: line["document"] for line in simple.lines("load_reports") if line["source"] == source}
+    for row, broker in enumerate(state.brokers.ids):
+        usage = reports[broker]["systemResourceUsage"]
+        assert state.brokers.usage[row, 0] == usage["cpu"]["usage"]
+        assert state.brokers.limit[row, 3] == usage["bandwidthIn"]["limit"]
+    assert state.brokers.bundles.tolist() == [len(reports[broker]["bundleStats"]) for broker in state.brokers.ids]
+    figures = {bundle: stats for report in reports.values() for bundle, stats in report["bundleStats"].items()}
+    for row in np.flatnonzero(state.bundles.reported).tolist():
+        assert state.bundles.traffic[row].tolist() == [figures[state.bundle_name(row)][figure] for figure in FIGURES]
