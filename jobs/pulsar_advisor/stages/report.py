@@ -12,6 +12,8 @@ from upath import UPath
 from pulsar_advisor.model.plan import PlannedSetting
 from pulsar_advisor.model.settings import WHAT_IF_KEYS, resolve_settings
 from pulsar_advisor.planning.build_plan import planned_settings
+from pulsar_advisor.planning.drift import drift
+from pulsar_advisor.quality.history import good_before, quality_history, started_failing
 from pulsar_advisor.reporting.answers import read_outcomes
 from pulsar_advisor.reporting.csv import render_csv
 from pulsar_advisor.reporting.html import render_html
@@ -50,7 +52,29 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
         settings,
         root_url=root.url,
         tool_version=version(DISTRIBUTION),
+        drift=drift_since_the_last_good_snapshot(root, snapshot),
     )
+
+
+def drift_since_the_last_good_snapshot(root: Root, snapshot: str) -> tuple[str, ...] | None:
+    """What changed since the last good snapshot, checks that started to fail first; None where there is none."""
+    before = good_before(root, snapshot)
+    if before is None:
+        return None
+    return (
+        *started_failing(quality_history(root, snapshot)),
+        *drift(
+            cluster_state(root, before),
+            cluster_state(root, snapshot),
+            _effective_settings(root, before),
+            _effective_settings(root, snapshot),
+        ),
+    )
+
+
+def _effective_settings(root: Root, snapshot: str) -> dict[str, str]:
+    _, runtime, dynamic = settings_inputs(root, snapshot)
+    return {**runtime, **dynamic}
 
 
 def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
