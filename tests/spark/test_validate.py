@@ -20,7 +20,7 @@ from snapshots import RawSnapshot, skewed_modular_cluster
 
 pytestmark = pytest.mark.spark
 
-REAL_SNAPSHOT = Path(__file__).parent / "data" / "modular-4.0.8.tar"
+REAL_SNAPSHOT = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
 
 FIRST, SECOND, THIRD = (f"broker-{number}.pulsar.test:8080" for number in (1, 2, 3))
 Result = dict[str, Any]
