@@ -176,7 +176,11 @@ def _bundles(
     of_brokers = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms").join(
         lists.withColumn("owner_lists", sf.lit(True)), "owner", "left"
     )
-    nodes = bundles.agg(sf.expr("bool_or(owner_in_zookeeper is not null)").alias("zookeeper_names_owners"))
+    # Only the Modular manager's leader stores averages, and only some managers name owners in ZooKeeper.
+    nodes = bundles.agg(
+        sf.expr("bool_or(owner_in_zookeeper is not null)").alias("zookeeper_names_owners"),
+        sf.expr("bool_or(averages_origin = 'bundle_data')").alias("leader_stores_averages"),
+    )
     ring = "partition by namespace, in_boundaries order by lower, upper"
     averages = [f"{term}{figure}" for term in ("", "short_term_", "long_term_") for figure in _FIGURES]
     judged = (
@@ -207,7 +211,7 @@ def _bundles(
                 for way in ("in", "out")
             )
             + " as bytes_contradict_messages",
-            "if(zookeeper_names_owners and kind = 'user' and msg_rate_in_per_s + msg_rate_out_per_s > 0, "
+            "if(leader_stores_averages and kind = 'user' and msg_rate_in_per_s + msg_rate_out_per_s > 0, "
             "averages_origin <> 'one_sample', null) as averages_are_stored",
             _agrees_with_topics(),
         )
