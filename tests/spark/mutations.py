@@ -305,7 +305,7 @@ _figure("msgRateIn_is_denormal", "bundles.not_denormal", lambda _: 5e-324)
 
 
 @corruption(SYNTHETIC, "bundles.topics_add_up")
-def figures_of_two_bundles_swapped(capture: Capture) -> str:
+def figures_half_as_much_again(capture: Capture) -> str:
     bundle = capture.bundle()
     stats = capture.report(capture.owner(bundle))["lastStats"]
     stats[bundle].update({rate: value * 1.5 for rate, value in stats[bundle].items() if rate in RATES})
