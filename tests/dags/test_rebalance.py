@@ -13,6 +13,8 @@ from pulsar_advisor.model.plan import digest_of
 from pulsar_advisor.stages.plans import write_plan
 from unit.execution.doubles import B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
 
+pytestmark = pytest.mark.airflow
+
 RunDag = Callable[..., tuple[str, dict[str, str]]]
 BELOW_THE_GATE = ("apply", "after.capture", "after.normalize", "verify")
 FAST = {"pause_s": 0}

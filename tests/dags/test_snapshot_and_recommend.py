@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from dags.conftest import Stages
+
+pytestmark = pytest.mark.airflow
 
 RunDag = Callable[..., tuple[str, dict[str, str]]]
 

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_led
 from pulsar_advisor.storage import Root
 from pulsar_advisor_airflow import standalone
 
-pytestmark = [pytest.mark.live, pytest.mark.airflow]
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
 
 REPOSITORY = Path(__file__).parents[2]
 RUN_LIMIT_S = 600
@@ -99,21 +99,19 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LiveCluster]:
-    cluster = LiveCluster(ClusterOptions())
-    try:
-        cluster.__enter__()
-    except LiveClusterUnavailable as error:
-        if os.environ.get("PULSAR_ADVISOR_REQUIRE_LIVE") == "1":
-            raise
-        pytest.skip(str(error))
-    try:
-        with running_load(cluster):
-            if not cluster.has_cpu_skew:
-                pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-            wait_for_skew(cluster.admin)
-            yield cluster
-    finally:
-        cluster.__exit__(None, None, None)
+    with ExitStack() as running:
+        cluster = LiveCluster(ClusterOptions())
+        try:
+            running.enter_context(cluster)
+        except LiveClusterUnavailable as error:
+            if os.environ.get("PULSAR_ADVISOR_REQUIRE_LIVE") == "1":
+                raise
+            pytest.skip(str(error))
+        if not cluster.has_cpu_skew:
+            pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+        running.enter_context(running_load(cluster))
+        wait_for_skew(cluster.admin)
+        yield cluster
 
 
 @pytest.fixture(scope="module")
