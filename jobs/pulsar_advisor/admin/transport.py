@@ -125,6 +125,8 @@ class Answer:
     status: int
     url: str
     body: bytes | bytearray
+    date: str = ""
+    """The `Date` header: the broker's clock when it answered."""
 
     @property
     def text(self) -> str:
@@ -282,7 +284,8 @@ class AdminTransport:
                 stream=True,
             ) as response:
                 location = response.headers.get("Location") if response.status_code in _REDIRECTS else None
-                return Answer(response.status_code, url.partition("?")[0], _read_body(response)), location
+                date = response.headers.get("Date", "")
+                return Answer(response.status_code, url.partition("?")[0], _read_body(response), date), location
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise _no_answer(url, error, connection, silence_s) from error
 

@@ -212,7 +212,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
             answers.load_manager = load_manager_kind(report.loadReportType or None, class_name)
     address = transport.web_address(broker)
     if address is not None and answers.silence is None:
-        answers.clock = clock_difference(transport.connection, address)
+        answers.clock = clock_difference(transport, address)
     return answers
 
 

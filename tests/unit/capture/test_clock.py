@@ -11,10 +11,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.capture.clock import ClockDifference, clock_difference
 
 CONNECTION = AdminConnection(admin_urls=("http://127.0.0.1:1",), connect_timeout_s=2)
+
+
+def difference(address: str) -> ClockDifference | None:
+    with AdminTransport(CONNECTION) as transport:
+        return clock_difference(transport, address)
 
 
 @contextmanager
@@ -42,7 +47,7 @@ def broker(date: str) -> Iterator[str]:
 def test_the_difference_is_found_within_its_bounds(offset_s: int) -> None:
     before_s = time.time()
     with broker(formatdate(before_s + offset_s, usegmt=True)) as address:
-        found = clock_difference(CONNECTION, address)
+        found = difference(address)
     assert found is not None
     elapsed_s = time.time() - before_s  # the server's clock stands still meanwhile
     assert found.at_least_s - 1e-3 <= offset_s <= found.at_most_s + elapsed_s
@@ -51,8 +56,8 @@ def test_the_difference_is_found_within_its_bounds(offset_s: int) -> None:
 
 def test_an_answer_without_a_time_or_no_answer_is_no_difference() -> None:
     with broker("soon") as address:
-        assert clock_difference(CONNECTION, address) is None
-    assert clock_difference(CONNECTION, "http://127.0.0.1:1") is None
+        assert difference(address) is None
+    assert difference("http://127.0.0.1:1") is None
 
 
 @pytest.mark.parametrize(("bounds", "certain_s"), [((-0.4, 0.6), 0.0), ((41.5, 42.6), 41.5), ((-42.6, -41.5), -41.5)])
