@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -162,17 +162,16 @@ class Ledger:
     def _record_plan(self, session: Session, plan: Plan) -> str:
         digest = digest_of(plan)
         if session.get(PlanRecord, digest) is None:
-            session.add(
-                PlanRecord(
-                    digest=digest,
-                    cluster=plan.cluster,
-                    cluster_name=plan.identity.cluster_name,
-                    snapshot=plan.snapshot,
-                    document=dump_plan(plan).decode(),
-                    recorded_at_ms=self.now_ms(),
-                )
+            record = PlanRecord(
+                digest=digest,
+                cluster=plan.cluster,
+                cluster_name=plan.identity.cluster_name,
+                snapshot=plan.snapshot,
+                document=dump_plan(plan).decode(),
+                recorded_at_ms=self.now_ms(),
             )
-            session.flush()
+            with suppress(IntegrityError), session.begin_nested():  # another process may have recorded it meanwhile
+                session.add(record)
         return digest
 
     def _add_event(
