@@ -19,12 +19,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle, extensible_load
 from pulsar_advisor.model.java_numbers import total_order
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, Subject
+from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -118,6 +119,9 @@ BUNDLE_OUTCOMES: Final = (
 ) = range(11)
 
 
+Codes = npt.NDArray[np.uint8]
+
+
 @dataclass(frozen=True)
 class Memory:
     """What lasts between cycles."""
@@ -148,32 +152,46 @@ class _Spread:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """What is found out on the way, by broker row and by bundle row: code, left, right."""
+    """What is found out on the way."""
 
-    brokers: dict[int, tuple[int, float, float]]
+    code: Codes
+    """Per broker row, as `left` and `right`."""
+    left: Floats
+    right: Floats
     bundles: dict[int, tuple[int, float, float]] = field(default_factory=dict)
+    """Bundle row -> code, left, right."""
     moves: dict[tuple[int, int, int], str] = field(default_factory=dict)
     """(source, bundle, destination) -> reason; a set in Pulsar, so a repeated move counts once."""
 
-    def skip(self, code: int, left: float = np.nan, right: float = np.nan) -> _Answers:
-        """The same answer for every broker."""
-        return _Answers(dict.fromkeys(self.brokers, (code, left, right)))
+    @classmethod
+    def of(cls, brokers: int, code: int, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan) -> _Answers:
+        """The same answer for so many brokers; the sides of its inequality may differ from one to the next."""
+        codes = np.full(brokers, code, dtype=np.uint8)
+        return cls(codes, np.full(brokers, left, dtype=np.float64), np.full(brokers, right, dtype=np.float64))
+
+    def tell(self, broker: int, code: int, left: float = np.nan, right: float = np.nan) -> None:
+        """Replace the answer about one broker."""
+        self.code[broker], self.left[broker], self.right[broker] = code, left, right
 
 
 @np.errstate(all="ignore")
 def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what moves where, and why not the rest."""
-    nothing = _Answers(dict.fromkeys(load.stored.tolist(), (NOT_REACHED, np.nan, np.nan)))
+    number = len(load.broker_ids)
     memory, skipped = _cool_down(load, settings, memory)
     if skipped is not None:
-        return _decision(nothing.skip(*skipped), {}), _counted(memory, "CoolDown")
+        return _decision(load, _Answers.of(number, *skipped), {}), _counted(memory, "CoolDown")
     current = load.stored[~_outdated(load, settings)[load.stored]]
+    if not len(load.stored):
+        return _decision(load, _Answers.of(number, NO_BROKERS), {}), _counted(memory, "NoBrokers")
     if not len(current):
-        if len(load.stored):
-            return _decision(_all_outdated(load, settings, nothing), {}), _counted(memory, "OutDatedData")
-        return _decision(nothing.skip(NO_BROKERS), {}), _counted(memory, "NoBrokers")
-    if np.any(load.available & ~np.isin(np.arange(len(load.broker_ids)), load.stored)):
-        return _decision(nothing.skip(NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
+        age_s = (load.now_ms - load.updated_at_ms) / 1000
+        trusted_s = settings.load_balancer_broker_load_data_ttl_in_seconds
+        return _decision(load, _Answers.of(number, OUTDATED, age_s, trusted_s), {}), _counted(memory, "OutDatedData")
+    without_data = load.available.copy()
+    without_data[load.stored] = False
+    if without_data.any():
+        return _decision(load, _Answers.of(number, NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
 
     spread = _spread(load.load[current])
     ascending = load.stored[np.argsort(total_order(load.load[load.stored]), kind="stable")].tolist()
@@ -184,17 +202,18 @@ def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory)
     needed = settings.load_balancer_shedding_condition_hit_count_threshold
     if memory.hits <= needed:
         answers = (
-            nothing.skip(TOO_FEW_HITS, memory.hits, needed)
+            _Answers.of(number, TOO_FEW_HITS, memory.hits, needed)
             if reason
-            else nothing.skip(BALANCED, float(spread.deviation), limit)
+            else _Answers.of(number, BALANCED, spread.deviation, limit)
         )
         figures["deviation_after"] = float(spread.deviation)
-        return _decision(answers, figures), _counted(memory, "HitCount")
-    spread, why_nothing = _transfer(load, settings, spread, ascending, nothing)
+        return _decision(load, answers, figures), _counted(memory, "HitCount")
+    answers = _Answers.of(number, NOT_REACHED)
+    spread, why_nothing = _transfer(load, settings, spread, ascending, answers)
     figures["deviation_after"] = float(spread.deviation)
-    if not nothing.moves:
-        return _decision(nothing, figures), _counted(memory, why_nothing)
-    return _decision(nothing, figures), replace(memory, hits=0)
+    if not answers.moves:
+        return _decision(load, answers, figures), _counted(memory, why_nothing)
+    return _decision(load, answers, figures), replace(memory, hits=0)
 
 
 def _cool_down(
@@ -217,12 +236,6 @@ def _cool_down(
             )
         del unloaded[broker]
     return replace(memory, recently_unloaded_brokers=unloaded), None
-
-
-def _all_outdated(load: ExtensibleLoad, settings: LoadBalancerSettings, answers: _Answers) -> _Answers:
-    trusted_s = settings.load_balancer_broker_load_data_ttl_in_seconds
-    age_s = (load.now_ms - load.updated_at_ms) / 1000
-    return _Answers({broker: (OUTDATED, float(age_s[broker]), trusted_s) for broker in answers.brokers})
 
 
 def _outdated(load: ExtensibleLoad, settings: LoadBalancerSettings) -> Booleans:
@@ -272,18 +285,18 @@ def _transfer(
         high -= 1
         top = load.top(source)
         if len(top) <= 1:
-            answers.brokers[source] = (ONE_TOP_BUNDLE if top else NO_TOP_BUNDLES, len(top), 1)
+            answers.tell(source, ONE_TOP_BUNDLE if top else NO_TOP_BUNDLES, len(top), 1)
             without_data, too_few = without_data + (not top), too_few + len(top)
             continue
         marked, gained = _serve(load, settings, source, destination, reason, answers)
         if marked > 0:
             loads = load.load[source], load.load[destination]
             spread = spread.after(*loads, (marked - gained) * loads[0] / load.throughput_bytes_per_s[source])
-            answers.brokers[source] = (GIVES, float(loads[0]), float(loads[1]))
-            answers.brokers[destination] = (RECEIVES, float(loads[1]), float(loads[0]))
+            answers.tell(source, GIVES, loads[0], loads[1])
+            answers.tell(destination, RECEIVES, loads[1], loads[0])
             served, low = served + 1, low + 1
         else:
-            answers.brokers[source] = (NOTHING_MOVES, np.nan, np.nan)
+            answers.tell(source, NOTHING_MOVES)
             too_few += 1
     return spread, "NoLoadData" if without_data else "NoBundles" if too_few else "HitCount"
 
@@ -390,21 +403,16 @@ def _counted(memory: Memory, reason: str) -> Memory:
     return replace(memory, counters={**memory.counters, key: memory.counters.get(key, 0) + 1})
 
 
-def _decision(answers: _Answers, figures: dict[str, object]) -> SheddingDecision:
+def _decision(load: ExtensibleLoad, answers: _Answers, figures: dict[str, object]) -> SheddingDecision:
     moves = np.array(list(answers.moves), dtype=np.int32).reshape(-1, 3)
+    judged = np.array(list(answers.bundles.values()), dtype=np.float64).reshape(-1, 3)
+    index = np.array(list(answers.bundles), dtype=np.int32)
+    code, left, right = answers.code[load.stored], answers.left[load.stored], answers.right[load.stored]
     return SheddingDecision(
         source=moves[:, 0],
         bundle=moves[:, 1],
         destination=moves[:, 2],
-        brokers=_outcomes("broker", BROKER_OUTCOMES, answers.brokers),
-        bundles=_outcomes("bundle", BUNDLE_OUTCOMES, answers.bundles),
+        brokers=Outcomes("broker", BROKER_OUTCOMES, load.stored, code, left, right),
+        bundles=Outcomes("bundle", BUNDLE_OUTCOMES, index, judged[:, 0].astype(np.uint8), judged[:, 1], judged[:, 2]),
         figures={**figures, "reasons": tuple(answers.moves.values())},
     )
-
-
-def _outcomes(
-    subject: Subject, vocabulary: tuple[Outcome, ...], answers: dict[int, tuple[int, float, float]]
-) -> Outcomes:
-    rows = np.array(list(answers.values()), dtype=np.float64).reshape(-1, 3)
-    index = np.array(list(answers), dtype=np.int32)
-    return Outcomes(subject, vocabulary, index, rows[:, 0].astype(np.uint8), rows[:, 1], rows[:, 2])

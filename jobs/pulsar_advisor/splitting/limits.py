@@ -111,22 +111,23 @@ class Excess:
 
 def excess(figures: BundleFigures, limits: SplitLimits) -> Excess:
     """Holds every bundle against the four limits. A figure that is NaN exceeds nothing, as in Java."""
-    columns: tuple[npt.NDArray[np.float64 | np.int64], ...]
-    columns = (figures.topics, figures.sessions, figures.msg_rate, figures.msg_throughput)
     bounds = (limits.topics, limits.sessions, limits.msg_rate, limits.bandwidth_bytes)
-    values = np.stack([column.astype(np.float64) for column in columns])
-    right = np.array(bounds, dtype=np.float64)
-    above = np.stack([column > bound for column, bound in zip(columns, bounds, strict=True)])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fill = values / right[:, None]
-    if limits.sessions <= 0:
-        above[1] = False
-        fill[1] = -np.inf
-    fill[np.isnan(fill)] = -np.inf
-    exceeded = np.asarray(above.any(axis=0))
-    limit = np.where(exceeded, above.argmax(axis=0), fill.argmax(axis=0))
-    left: Floats = np.take_along_axis(values, limit[None, :], axis=0)[0]
-    return Excess(exceeded, (limit + 1).astype(np.uint8), left, right[limit])
+    columns = (figures.topics, figures.sessions, figures.msg_rate, figures.msg_throughput)
+    exceeded = np.zeros(len(figures), dtype=np.bool_)
+    limit = np.ones(len(figures), dtype=np.uint8)
+    left = figures.topics.astype(np.float64)
+    fullest = np.full(len(figures), -np.inf)
+    for reason, (column, bound) in enumerate(zip(columns, bounds, strict=True), start=1):
+        if column is figures.sessions and bound <= 0:
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fill = column / bound
+        above = column > bound
+        decides = ~exceeded & (above | (fill > fullest))
+        for of_all, of_this in ((limit, reason), (left, column), (fullest, fill)):
+            np.copyto(of_all, of_this, where=decides, casting="unsafe")
+        exceeded |= above
+    return Excess(exceeded, limit, left, np.array((0, *bounds), dtype=np.float64)[limit])
 
 
 def rank_within(namespace: Indices) -> Integers:
