@@ -21,6 +21,7 @@ import requests
 from harness import children, configuration, request_log, sensor
 from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE, class_path
+from harness.certificates import Certificates, make_certificates
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
 from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
 from harness.tokens import signed_token
@@ -42,7 +43,19 @@ class ClusterOptions:
     brokers: int = 3
     settings: Mapping[str, str] = field(default_factory=dict)
     token_authentication: bool = False
+    tls: bool = False
     cpu_sensor: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Addresses:
+    """Where one broker may listen."""
+
+    host: str
+    web_port: int
+    service_port: int
+    tls_web_port: int
+    tls_service_port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +68,17 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class LiveBroker:
-    """One broker process and where it listens. `broker_id` is `host:port` of its web service, as Pulsar has it."""
+    """One broker process and where it listens. `broker_id` is `host:port` of its web service, as Pulsar has it.
+
+    The TLS addresses are answered in a cluster with TLS only.
+    """
 
     name: str
     broker_id: str
     admin_url: str
     service_url: str
+    tls_admin_url: str
+    tls_service_url: str
     request_log: Path
     process: subprocess.Popen[bytes]
 
@@ -77,6 +95,7 @@ class LiveCluster:
         brokers: the broker processes, in order of start.
         zookeeper: connect string.
         tokens: with token authentication, else None.
+        certificates: with TLS, beside the plain ports, else None.
         keep_logs: set it to keep the logs whatever happens.
     """
 
@@ -87,6 +106,7 @@ class LiveCluster:
         self.brokers: list[LiveBroker] = []
         self.zookeeper = ""
         self.tokens: Tokens | None = None
+        self.certificates: Certificates | None = None
         self.keep_logs = False
         self._class_path = ""
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -178,15 +198,20 @@ class LiveCluster:
         deadline = time.monotonic() + START_LIMIT_S
         self._log4j.write_text(configuration.LOG4J, encoding="utf-8")
         ports = _free_ports()
-        addresses = [(address, next(ports), next(ports)) for address in _loopback_addresses(self.options.brokers)]
+        addresses = [
+            _Addresses(host, *(next(ports) for _ in range(4))) for host in _loopback_addresses(self.options.brokers)
+        ]
         self._start_zookeeper(next(ports), deadline)
-        self._set_up_metadata(*addresses[0], deadline)
+        self._set_up_metadata(addresses[0], deadline)
         self._start_bookie(next(ports))
         if self.options.token_authentication:
             self._create_tokens()
+        if self.options.tls:
+            hosts = [address.host for address in addresses]
+            self.certificates = make_certificates(self.directory / "certificates", hosts, SUPER_USER_ROLE)
         isolation = sensor.mount_isolation() if self.options.cpu_sensor else None
-        for number, (address, web_port, service_port) in enumerate(addresses, 1):
-            self._start_broker(f"broker-{number}", address, web_port, service_port, isolation)
+        for number, address in enumerate(addresses, 1):
+            self._start_broker(f"broker-{number}", address, isolation)
         for broker in self.brokers:
             self._wait_until(self._healthy(broker), broker.name, broker.process, deadline)
         if isolation is not None:
@@ -200,7 +225,7 @@ class LiveCluster:
         process = self._start_jvm("zookeeper", ["-Xmx128m"], "org.apache.zookeeper.server.ZooKeeperServerMain", conf)
         self._wait_until(lambda: _accepts(port), "zookeeper", process, deadline)
 
-    def _set_up_metadata(self, address: str, web_port: int, service_port: int, deadline: float) -> None:
+    def _set_up_metadata(self, broker: _Addresses, deadline: float) -> None:
         # Writes BookKeeper's metadata too.
         process = self._start_jvm(
             "metadata",
@@ -209,8 +234,8 @@ class LiveCluster:
             *("--cluster", CLUSTER_NAME),
             *("--metadata-store", f"zk:{self.zookeeper}"),
             *("--configuration-metadata-store", f"zk:{self.zookeeper}"),
-            *("--web-service-url", f"http://{address}:{web_port}"),
-            *("--broker-service-url", f"pulsar://{address}:{service_port}"),
+            *("--web-service-url", f"http://{broker.host}:{broker.web_port}"),
+            *("--broker-service-url", f"pulsar://{broker.host}:{broker.service_port}"),
         )
         try:
             exit_code = process.wait(max(0.0, deadline - time.monotonic()))
@@ -235,19 +260,22 @@ class LiveCluster:
     def _key_file(self) -> Path:
         return self.directory / "token.key"
 
-    def _start_broker(
-        self, name: str, address: str, web_port: int, service_port: int, isolation: sensor.MountIsolation | None
-    ) -> None:
+    def _start_broker(self, name: str, address: _Addresses, isolation: sensor.MountIsolation | None) -> None:
         settings = {
             **configuration.BROKER,
             "metadataStoreUrl": f"zk:{self.zookeeper}",
             "configurationMetadataStoreUrl": f"zk:{self.zookeeper}",
-            "bindAddress": address,
-            "advertisedAddress": address,
-            "brokerServicePort": str(service_port),
-            "webServicePort": str(web_port),
+            "bindAddress": address.host,
+            "advertisedAddress": address.host,
+            "brokerServicePort": str(address.service_port),
+            "webServicePort": str(address.web_port),
             "loadManagerClassName": configuration.LOAD_MANAGER_CLASSES[self.options.load_manager],
             **(configuration.authentication(self._key_file, self.tokens.super_user) if self.tokens else {}),
+            **(
+                configuration.tls(self.certificates, address.tls_web_port, address.tls_service_port)
+                if self.certificates
+                else {}
+            ),
             **self.options.settings,
         }
         wrapper: list[str] = []
@@ -265,9 +293,11 @@ class LiveCluster:
         self.brokers.append(
             LiveBroker(
                 name=name,
-                broker_id=f"{address}:{web_port}",
-                admin_url=f"http://{address}:{web_port}",
-                service_url=f"pulsar://{address}:{service_port}",
+                broker_id=f"{address.host}:{address.web_port}",
+                admin_url=f"http://{address.host}:{address.web_port}",
+                service_url=f"pulsar://{address.host}:{address.service_port}",
+                tls_admin_url=f"https://{address.host}:{address.tls_web_port}",
+                tls_service_url=f"pulsar+ssl://{address.host}:{address.tls_service_port}",
                 request_log=self._request_log(name),
                 process=process,
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from harness import request_log
+from harness.certificates import Certificates
 
 LoadManager = Literal["modular", "simple", "extensible"]
 LOAD_MANAGERS: tuple[LoadManager, ...] = get_args(LoadManager)
@@ -104,6 +105,17 @@ def authentication(key_file: Path, super_user_token: str) -> dict[str, str]:
         # For a broker's calls to itself and to the others.
         "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
         "brokerClientAuthenticationParameters": f"token:{super_user_token}",
+    }
+
+
+def tls(certificates: Certificates, web_port: int, service_port: int) -> dict[str, str]:
+    """The part of broker.conf that opens TLS ports beside the plain ones; a client certificate is checked if sent."""
+    return {
+        "webServicePortTls": str(web_port),
+        "brokerServicePortTls": str(service_port),
+        "tlsCertificateFilePath": str(certificates.broker),
+        "tlsKeyFilePath": str(certificates.broker_key),
+        "tlsTrustCertsFilePath": str(certificates.authority),
     }
 
 

@@ -19,5 +19,9 @@ class LoadDidNotStart(HarnessError):
     """The load generator ended or wasn't connected in time. Says what it printed."""
 
 
+class NoFigures(HarnessError):
+    """The brokers did not show the load in time."""
+
+
 class NoSkew(HarnessError):
     """The brokers' CPU did not get as unequal as the load should make it."""

@@ -85,9 +85,8 @@ def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> N
         client.create_producer(topic.name, batching_enabled=True, block_if_queue_full=False)
         for topic in workload.topics
     ]
-    total = sum(topic.messages_per_s for topic in workload.topics)
     elsewhere = f"; not on their broker: {', '.join(misplaced)}" if misplaced else ""
-    print(f"{STEADY}: {total:.0f} messages/s to {len(workload.topics)} topics{elsewhere}", flush=True)
+    print(f"{STEADY}: {workload.messages_per_s:.0f} messages/s to {len(workload.topics)} topics{elsewhere}", flush=True)
 
     payloads = [random.Random(seed).randbytes(topic.message_bytes) for topic in workload.topics]
     owed = [0.0] * len(producers)

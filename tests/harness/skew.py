@@ -1,4 +1,4 @@
-"""Waits until the brokers' own load reports say that one of them is hot."""
+"""Waits until the brokers' own figures show a load: all of it, or that one of them is hot."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from statistics import mean
 
 from harness import sensor
 from harness.admin_api import AdminApi
-from harness.errors import NoSkew
+from harness.errors import NoFigures, NoSkew
+from harness.workload import Workload
 
 MARGIN_PERCENT = 10
 """ThresholdShedder's default distance from the average, and the harness's setting."""
 SETTLED_PERCENT = 5
 """How near the reported usage must be to what the message rate gives."""
 SKEW_LIMIT_S = 240
+FIGURES_LIMIT_S = 180
+SAMPLED_CPU_PERCENT = 1
+BACKPRESSURE_RATIO = 0.2
+"""How far a producer's rate over one statistics pass may be from what it is meant to be."""
 POLL_INTERVAL_S = 2
 
 
@@ -29,6 +34,28 @@ def _cpu_percent(admin: AdminApi, url: str) -> float:
     # The Simple load manager publishes no such metric, but a load report (which the Extensible one doesn't).
     cpu = admin.read("/broker-stats/load-report", url=url)["systemResourceUsage"]["cpu"]
     return float(100 * cpu["usage"] / cpu["limit"])
+
+
+def wait_for_figures(admin: AdminApi, workload: Workload) -> None:
+    """Wait until two passes of statistics showed all of the load, and the CPU that is sampled each minute shows it.
+
+    Raises:
+        NoFigures: not within `FIGURES_LIMIT_S`.
+    """
+    wanted_per_s = workload.messages_per_s
+    deadline = time.monotonic() + FIGURES_LIMIT_S
+    while (
+        abs(_messages_in_per_s(admin) - wanted_per_s) > BACKPRESSURE_RATIO * wanted_per_s
+        or min(cpu_percents(admin).values()) < SAMPLED_CPU_PERCENT
+    ):
+        if time.monotonic() > deadline:
+            raise NoFigures(f"The brokers never showed {wanted_per_s:.0f} messages/s, or no CPU for it.")
+        time.sleep(POLL_INTERVAL_S)
+    time.sleep(2 * float(admin.read("/brokers/configuration/runtime")["statsUpdateFrequencyInSecs"]))
+
+
+def _messages_in_per_s(admin: AdminApi) -> float:
+    return sum(float(stats["msgRateIn"]) for url in admin.urls for stats in admin.topics(url).values())
 
 
 def wait_for_skew(admin: AdminApi) -> dict[str, float]:

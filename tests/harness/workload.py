@@ -42,6 +42,11 @@ class Workload:
     topics: list[TopicLoad]
     brokers: dict[str, int]
 
+    @property
+    def messages_per_s(self) -> float:
+        """What is published to all topics together."""
+        return sum(topic.messages_per_s for topic in self.topics)
+
     def topic_inside(self, bundle: str) -> str:
         """The first topic of a bundle (`tenant/namespace/0x…_0x…`)."""
         namespace, _, text = bundle.rpartition("/")

@@ -50,6 +50,13 @@ def start_cluster(request: pytest.FixtureRequest) -> Iterator[StartCluster]:
         yield lambda options: _start(options, running, request.session)
 
 
+@pytest.fixture(scope="module")
+def secured_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
+    """Three brokers that want tokens, and speak TLS beside plain text."""
+    with ExitStack() as running:
+        yield _start(ClusterOptions(token_authentication=True, tls=True), running, request.session)
+
+
 def _start(options: ClusterOptions, running: ExitStack, session: pytest.Session) -> LiveCluster:
     failed_before = session.testsfailed
     cluster = LiveCluster(options)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,46 +11,16 @@ import pytest
 
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
+from harness.shell import Answer, Shell, plain_connection
 
 pytestmark = pytest.mark.live
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one call of the command line left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-@dataclass(frozen=True)
-class Shell:
-    """The command line as an operator has it: one root, one cluster, the brokers' addresses."""
-
-    root: Path
-    cluster: LiveCluster
-
-    def __call__(self, *words: str, name: str = "live") -> Answer:
-        command = [str(Path(sys.executable).parent / "pulsar-advisor"), *words]
-        command += ["--root", str(self.root), "--cluster", name]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        return Answer(ended.returncode, ended.stdout, ended.stderr)
-
-    @property
-    def connection(self) -> list[str]:
-        urls = [word for url in self.cluster.admin_urls for word in ("--admin-url", url)]
-        return [*urls, "--zookeeper", self.cluster.zookeeper]
 
 
 @dataclass(frozen=True)
 class Recommended:
     """A recommendation made from the live cluster, and its advised plan."""
 
+    cluster: LiveCluster
     shell: Shell
     snapshot: str
     path: Path
@@ -63,18 +31,18 @@ class Recommended:
 
     def apply(self, *words: str, path: Path | None = None, name: str = "live") -> Answer:
         quick = ("--pause", "0s", "--canary-hold", "3s")
-        return self.shell("apply", str(path or self.path), *self.shell.connection[:-2], *quick, *words, name=name)
+        return self.shell("apply", str(path or self.path), *self.shell.connection, *quick, *words, name=name)
 
 
 @pytest.fixture(scope="module")
 def recommended(skewed_module_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Recommended:
-    shell = Shell(tmp_path_factory.mktemp("root"), skewed_module_cluster)
+    shell = Shell(tmp_path_factory.mktemp("root"), plain_connection(skewed_module_cluster))
     strategies = ("--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate", "--as", "olive")
     ran = shell("run", *shell.connection, *strategies, "--master", "local[2]", "--json")
     assert ran.code == 0, ran.err
     advice = ran.document["advice"]
     path = shell.root / "plans" / "cluster=live" / f"snapshot={ran.document['snapshot']}" / advice["plan"]
-    return Recommended(shell, ran.document["snapshot"], path, json.loads(path.read_bytes()))
+    return Recommended(skewed_module_cluster, shell, ran.document["snapshot"], path, json.loads(path.read_bytes()))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +67,7 @@ def test_the_report_is_one_page_without_a_network(recommended: Recommended) -> N
 
 
 def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: Recommended, tmp_path: Path) -> None:
-    cluster, digest = recommended.shell.cluster, recommended.plan["digest"]
+    cluster, digest = recommended.cluster, recommended.plan["digest"]
     before = len(cluster.write_requests())
 
     unapproved = recommended.apply()
@@ -120,7 +88,7 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
 
 
 def test_an_approved_plan_is_carried_out_once_and_the_brokers_show_it(recommended: Recommended) -> None:
-    shell, cluster, digest = recommended.shell, recommended.shell.cluster, recommended.plan["digest"]
+    shell, cluster, digest = recommended.shell, recommended.cluster, recommended.plan["digest"]
     unload, split = recommended.step("unload"), recommended.step("split")
     approved = shell("approve", str(recommended.path), "--digest", digest, "--as", "bob", "--splits")
     assert approved.code == 0, approved.err

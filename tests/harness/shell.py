@@ -1,0 +1,68 @@
+"""The product's command line as an operator has it: one root, one cluster, one way to reach it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.cluster import LiveCluster
+
+ADVISOR = Path(sys.executable).with_name("pulsar-advisor")
+CALL_LIMIT_S = 300
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one call left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """What `--json` printed."""
+        return json.loads(self.out)
+
+
+def call(command: Sequence[str]) -> Answer:
+    """Wait for one command."""
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=CALL_LIMIT_S, check=False)
+    return Answer(ended.returncode, ended.stdout, ended.stderr)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Calls the command line; `connection` holds the flags that reach the cluster, for the verbs that need them."""
+
+    root: Path
+    connection: tuple[str, ...]
+
+    def command(self, *words: str, name: str = "live") -> list[str]:
+        """The whole command of one call."""
+        return [str(ADVISOR), *words, "--root", str(self.root), "--cluster", name]
+
+    def __call__(self, *words: str, name: str = "live") -> Answer:
+        return call(self.command(*words, name=name))
+
+    def document(self, stage: str, name: str) -> dict[str, Any]:
+        """The file of this name that a stage left in the root's only snapshot."""
+        (path,) = (self.root / stage / "cluster=live").glob(f"snapshot=*/{name}")
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        return content
+
+    def plans(self) -> list[dict[str, Any]]:
+        """Every plan of that snapshot."""
+        paths = (self.root / "plans" / "cluster=live").glob("snapshot=*/*--*.json")
+        return [json.loads(path.read_bytes()) for path in paths]
+
+
+def plain_connection(cluster: LiveCluster) -> tuple[str, ...]:
+    """Flags for every broker's admin URL and ZooKeeper."""
+    urls = [word for url in cluster.admin_urls for word in ("--admin-url", url)]
+    return (*urls, "--zookeeper", cluster.zookeeper)

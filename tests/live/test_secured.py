@@ -1,0 +1,117 @@
+"""A secured cluster end to end, over https with a token: from capture to apply, and each refusal told in one line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.certificates import Certificates, make_certificates
+from harness.cluster import LiveCluster
+from harness.configuration import CLUSTER_NAME
+from harness.load import running_load
+from harness.shell import ADVISOR, Shell, call
+from harness.skew import wait_for_skew
+from pulsar_advisor.storage import MANIFEST
+
+pytestmark = [pytest.mark.live, pytest.mark.full]
+
+UNREACHABLE, USAGE = 1, 2
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A secured cluster and the files that a user of it may hold."""
+
+    cluster: LiveCluster
+    certificates: Certificates
+    foreign: Certificates
+    """Of another authority."""
+    super_user: Path
+    reader: Path
+    rubbish: Path
+    root: Path
+
+    @property
+    def url(self) -> str:
+        """Where the first broker speaks TLS."""
+        return self.cluster.brokers[0].tls_admin_url
+
+    def shell(self) -> Shell:
+        """The command line as super-user, over https only."""
+        urls = [word for broker in self.cluster.brokers for word in ("--admin-url", broker.tls_admin_url)]
+        trust = ("--tls-ca-file", str(self.certificates.authority), "--token-file", str(self.super_user))
+        return Shell(self.root, (*urls, *trust, "--zookeeper", self.cluster.zookeeper))
+
+
+@pytest.fixture(scope="module")
+def secured(secured_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Secured:
+    folder = tmp_path_factory.mktemp("secured")
+    tokens, certificates = secured_cluster.tokens, secured_cluster.certificates
+    assert tokens is not None
+    assert certificates is not None
+    for name, token in (("super-user", tokens.super_user), ("reader", tokens.reader), ("rubbish", "rubbish")):
+        (folder / name).write_text(token)
+    return Secured(
+        cluster=secured_cluster,
+        certificates=certificates,
+        foreign=make_certificates(folder / "foreign", ["127.0.0.1"], "admin"),
+        super_user=folder / "super-user",
+        reader=folder / "reader",
+        rubbish=folder / "rubbish",
+        root=folder / "root",
+    )
+
+
+def test_from_capture_to_verify_over_https_with_a_token(secured: Secured) -> None:
+    cluster, shell = secured.cluster, secured.shell()
+    if not cluster.has_cpu_skew:
+        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+    with running_load(cluster):
+        wait_for_skew(cluster.admin)
+        examined = call([str(ADVISOR), "doctor", *shell.connection])
+        assert examined.code == 0, examined.out
+        strategies = ("--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate", "--no-splits")
+        wishes = (*strategies, "--max-unloads", "1", "--as", "olive")
+        ran = shell("run", *shell.connection, *wishes, "--master", "local[2]", "--json")
+        assert ran.code == 0, ran.err
+        assert shell.document("raw", MANIFEST)["missing"] == []
+
+        advice = ran.document["advice"]
+        path = shell.root / "plans" / "cluster=live" / f"snapshot={ran.document['snapshot']}" / advice["plan"]
+        (unload,) = json.loads(path.read_bytes())["steps"]
+        approved = shell("approve", str(path), "--digest", advice["digest"], "--as", "bob")
+        assert approved.code == 0, approved.err
+        applied = shell("apply", str(path), *shell.connection, "--pause", "0s", "--canary-hold", "3s", "--json")
+        assert applied.code == 0, applied.err
+        assert [step["state"] for step in applied.document["steps"]] == ["confirmed"]
+        bundle = f"{unload['namespace']}/{unload['bundle']}"
+        assert cluster.admin.owners(CLUSTER_NAME)[bundle] == unload["destination"]
+        verified = shell("verify", str(path), *shell.connection, "--master", "local[2]", "--json")
+        assert verified.code == 0, verified.err
+
+
+def test_a_way_in_that_does_not_hold_is_refused_in_one_clear_line(secured: Secured) -> None:
+    ours, others = str(secured.certificates.authority), str(secured.foreign.authority)
+    first, port = secured.cluster.brokers[0], secured.url.rpartition(":")[2]
+    plain_port = first.admin_url.replace("http://", "https://")
+    by_name = f"https://localhost:{port}"
+    super_user, reader, rubbish = (str(file) for file in (secured.super_user, secured.reader, secured.rubbish))
+    cases = {
+        "no CA": ((secured.url, "--token-file", super_user), UNREACHABLE, "unable to get local issuer certificate"),
+        "other CA": ((secured.url, "--tls-ca-file", others, "--token-file", super_user), UNREACHABLE, "TLS failed"),
+        "no such CA file": ((secured.url, "--tls-ca-file", f"{ours}.gone"), USAGE, "does not exist"),
+        "wrong host name": ((by_name, "--tls-ca-file", ours, "--token-file", super_user), UNREACHABLE, "'localhost'"),
+        "plain port": ((plain_port, "--tls-ca-file", ours, "--token-file", super_user), UNREACHABLE, "https port"),
+        "no token": ((secured.url, "--tls-ca-file", ours), UNREACHABLE, "wants credentials: give a token file"),
+        "bad token": ((secured.url, "--tls-ca-file", ours, "--token-file", rubbish), UNREACHABLE, "are not accepted"),
+        "no rights": ((secured.url, "--tls-ca-file", ours, "--token-file", reader), UNREACHABLE, "our role may not"),
+    }
+    shell = Shell(secured.root.with_name("refused"), ())
+    for case, (words, code, told) in cases.items():
+        answer = shell("capture", "--admin-url", *words)
+        (line,) = answer.err.splitlines()
+        assert (answer.code, answer.out, told in line) == (code, "", True), (case, answer)
+    assert not shell.root.exists()
