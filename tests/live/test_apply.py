@@ -47,7 +47,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def transport_to(cluster: LiveCluster) -> AdminTransport:
-    return AdminTransport(AdminConnection(admin_urls=tuple(cluster.admin_urls)))
+    return AdminTransport(AdminConnection(admin_urls=tuple(cluster.admin_urls)), writes=True)
 
 
 @pytest.fixture
@@ -302,6 +302,6 @@ def test_a_role_without_rights_is_told_so_and_changes_nothing(
     plan = approved(ledger, plan_of(cluster, unload_step(1)))
     connection = AdminConnection(admin_urls=tuple(cluster.admin_urls), token_file=token)
     writes = cluster.write_requests()
-    with AdminTransport(connection) as transport, pytest.raises(ClusterUnreachable, match="super-user"):
+    with AdminTransport(connection, writes=True) as transport, pytest.raises(ClusterUnreachable, match="super-user"):
         run(plan, ledger, AdminCluster(transport))
     assert cluster.write_requests() == writes

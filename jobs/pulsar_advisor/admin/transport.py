@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import threading
 import time
 from base64 import b64encode
@@ -27,7 +26,9 @@ from requests.auth import AuthBase
 from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
+from pulsar_advisor.admin.secret import secret_line
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 
 USER_AGENT: Final = f"pulsar-advisor/{importlib.metadata.version('pulsar-rebalance-advisor')}"
 MAXIMUM_HOPS: Final = 5
@@ -46,7 +47,8 @@ Parameters = Mapping[str, str]
 class AdminConnection(BaseModel):
     """How to reach and prove ourselves to the admin API. Secrets by reference only: a file or an environment variable.
 
-    The token (or the password of `basic_user`) is read again for every call, so a rotated file is picked up.
+    The token (or the password of `basic_user`) is read again for every call, so a rotated file is picked up. One of
+    `token_file`, `token_env`, `basic_user` and `oauth2` at most; a client certificate may come with any of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,6 +61,7 @@ class AdminConnection(BaseModel):
     basic_user: str | None = None
     basic_password_file: Path | None = None
     basic_password_env: str | None = None
+    oauth2: ClientCredentials | None = None
     tls_ca_file: Path | None = None
     """Certificates to trust instead of the system's."""
     tls_cert_file: Path | None = None
@@ -77,9 +80,9 @@ class AdminConnection(BaseModel):
 
     @model_validator(mode="after")
     def _one_way_to_authenticate(self) -> Self:
-        ways = (self.token_file, self.token_env, self.basic_user)
+        ways = (self.token_file, self.token_env, self.basic_user, self.oauth2)
         if sum(way is not None for way in ways) > 1:
-            raise ValueError("give one of token_file, token_env, basic_user")
+            raise ValueError("give one of token_file, token_env, basic_user, oauth2")
         if self.basic_user is not None and (self.basic_password_file is None) == (self.basic_password_env is None):
             raise ValueError("basic_user needs one of basic_password_file, basic_password_env")
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
@@ -89,14 +92,14 @@ class AdminConnection(BaseModel):
     @property
     def has_credentials(self) -> bool:
         """Whether an Authorization header or a client certificate is sent."""
-        return any((self.token_file, self.token_env, self.basic_user, self.tls_cert_file))
+        return any((self.token_file, self.token_env, self.basic_user, self.oauth2, self.tls_cert_file))
 
     def authorization(self) -> str | None:
-        """The Authorization header's value. Raises `UsageError` if the secret can't be read."""
+        """The Authorization header's value, unless an OAuth2 issuer has to give it. Raises `UsageError`."""
         if self.token_file or self.token_env:
-            return f"Bearer {_secret(self.token_file, self.token_env)}"
+            return f"Bearer {secret_line(self.token_file, self.token_env)}"
         if self.basic_user is not None:
-            password = _secret(self.basic_password_file, self.basic_password_env)
+            password = secret_line(self.basic_password_file, self.basic_password_env)
             return f"Basic {b64encode(f'{self.basic_user}:{password}'.encode()).decode()}"
         return None
 
@@ -155,19 +158,25 @@ class Answer:
 
 
 class AdminTransport:
-    """Sends single calls to one cluster; safe to use from several threads.
+    """Sends single calls to one cluster; safe to use from several threads. Nothing but GET, unless made for `writes`.
 
     Raises `NoAnswer` where nobody answered and `ClusterUnreachable` where a redirect led out of the cluster; every
     answered status comes back as an `Answer`, see `require`.
     """
 
-    def __init__(self, connection: AdminConnection) -> None:
+    def __init__(self, connection: AdminConnection, *, writes: bool = False) -> None:
         self.connection = connection
+        self._writes = writes
         self._first = 0
         self._web_addresses: dict[str, str] = {}
         self._hosts = {_host(url) for url in connection.admin_urls}
         self._lock = threading.Lock()
         self._session = _session(connection)
+        self._authorization = (
+            connection.authorization
+            if connection.oauth2 is None
+            else AccessToken(connection.oauth2, USER_AGENT).authorization
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -268,6 +277,8 @@ class AdminTransport:
         )
 
     def _hop(self, method: str, url: str, params: Parameters | None, body: Any) -> tuple[Answer, str | None]:
+        if method != "GET" and not self._writes:
+            raise Refused(f"{method} {url}: not sent: this connection was opened for reading")
         connection = self.connection
         silence_s = connection.read_timeout_s if method == "GET" else connection.write_timeout_s
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
@@ -278,7 +289,7 @@ class AdminTransport:
                 params=params,
                 data=None if body is None else json.dumps(body),
                 headers=headers,
-                auth=_Authorization(connection.authorization()),
+                auth=_Authorization(self._authorization()),
                 timeout=(connection.connect_timeout_s, silence_s),
                 allow_redirects=False,
                 stream=True,
@@ -341,7 +352,8 @@ class _AnyHostName(HTTPAdapter):
 
 
 def _session(connection: AdminConnection) -> requests.Session:
-    for file in (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file):
+    issuer_ca_file = connection.oauth2.tls_ca_file if connection.oauth2 else None
+    for file in (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file, issuer_ca_file):
         if file is not None and not file.exists():
             raise UsageError(f"TLS file {file} does not exist")
     session = requests.Session()
@@ -409,22 +421,6 @@ def _is_transient(answer: Answer) -> bool:
 def _last_outcome(state: RetryCallState) -> Any:
     assert state.outcome is not None
     return state.outcome.result()
-
-
-def _secret(file: Path | None, variable: str | None) -> str:
-    if file is not None:
-        source = str(file)
-        try:
-            secret = file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not text"
-            raise UsageError(f"can't read the secret in {file}: {reason}") from error
-    else:
-        source = f"environment variable {variable}"
-        secret = os.environ.get(variable or "", "").strip()
-    if not secret or not secret.isascii() or not secret.isprintable():
-        raise UsageError(f"{source} does not hold a token or password: expected one line of ASCII text")
-    return secret.removeprefix("token:")
 
 
 def _checked_url(url: str) -> str:

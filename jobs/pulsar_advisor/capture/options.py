@@ -77,7 +77,9 @@ def capture_options(
         raise UsageError(where + _first_problem(error)) from error
 
 
-_CREDENTIALS: Final = frozenset({"token_file", "token_env", "basic_user", "basic_password_file", "basic_password_env"})
+_CREDENTIALS: Final = frozenset(
+    {"token_file", "token_env", "basic_user", "basic_password_file", "basic_password_env", "oauth2"}
+)
 
 
 def _profile(name: str, config: Path) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ def apply_to_cluster(
     plan: Plan, ledger: Ledger, connection: AdminConnection, options: ApplyOptions, progress: Progress
 ) -> ApplyResult:
     """Carry out an approved plan on the cluster the connection leads to; see `apply_plan`."""
-    with AdminTransport(connection) as transport:
+    with AdminTransport(connection, writes=True) as transport:
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress)
 
 

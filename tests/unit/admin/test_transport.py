@@ -22,7 +22,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer, NoAnswer
-from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 
 PATH = "/admin/v2/clusters"
 UNAUTHORIZED_PAGE = "<html><body><h2>HTTP ERROR 401 Authentication required</h2></body></html>"
@@ -94,7 +94,7 @@ def test_a_redirect_keeps_method_body_and_credentials(broker: HTTPServer, other:
 
     broker.expect_request("/split").respond_with_response(redirect_to(other, "/split?authoritative=true"))
     other.expect_request("/split", query_string="authoritative=true").respond_with_handler(split)
-    with AdminTransport(connection(url(broker), token_file=tmp_path / "token")) as transport:
+    with AdminTransport(connection(url(broker), token_file=tmp_path / "token"), writes=True) as transport:
         transport.trust_brokers([broker_id(other)])
         answer = transport.request("PUT", "/split", params={"authoritative": "false"}, json=[7])
     assert (answer.status, answer.url) == (204, f"{url(other)}/split")
@@ -157,7 +157,7 @@ def test_a_write_that_may_have_arrived_is_never_sent_again() -> None:
     requests: list[bytes] = []
     with (
         raw_server(lambda connection: requests.append(connection.recv(65536))) as address,
-        AdminTransport(connection(address, address)) as transport,
+        AdminTransport(connection(address, address), writes=True) as transport,
         pytest.raises(NoAnswer, match="broken before") as broken,
     ):
         transport.request("PUT", "/unload")
@@ -167,8 +167,15 @@ def test_a_write_that_may_have_arrived_is_never_sent_again() -> None:
 
 def test_a_write_that_can_not_have_arrived_goes_to_the_next_url(broker: HTTPServer, closed_port: int) -> None:
     broker.expect_request("/unload", method="PUT").respond_with_data(status=204)
-    with AdminTransport(connection(f"http://127.0.0.1:{closed_port}", url(broker))) as transport:
+    with AdminTransport(connection(f"http://127.0.0.1:{closed_port}", url(broker)), writes=True) as transport:
         assert transport.request("PUT", "/unload").status == 204
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "PATCH", "OPTIONS", "HEAD", "get"])
+def test_a_connection_for_reading_sends_nothing_but_get(broker: HTTPServer, method: str) -> None:
+    with AdminTransport(connection(url(broker))) as transport, pytest.raises(Refused, match="not sent"):
+        transport.request(method, "/unload")
+    assert broker.log == []
 
 
 def test_a_silent_broker_is_not_asked_again() -> None:
@@ -378,7 +385,7 @@ def test_a_write_is_not_sent_again_when_tls_breaks_after_it(authority: Authority
     with raw_server(break_tls) as address:
         url = address.replace("http:", "https:")
         with (
-            AdminTransport(connection(url, url, tls_ca_file=authority.file)) as transport,
+            AdminTransport(connection(url, url, tls_ca_file=authority.file), writes=True) as transport,
             pytest.raises(NoAnswer, match="TLS failed") as error,
         ):
             transport.request("PUT", "/unload")

