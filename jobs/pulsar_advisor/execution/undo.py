@@ -41,7 +41,10 @@ def undo_plan(plan: Plan) -> Plan:
             "steps": tuple(steps),
             "predicted": Prediction(model="proportional", before=plan.predicted.after, after=plan.predicted.before),
             "decision": PlanDecision(
-                acts_in_cycle=None, why_nothing=None, would_pulsar_act="Pulsar itself would not act: it has no undo"
+                acts_in_cycle=None,
+                why_nothing=None,
+                would_pulsar_act="Pulsar itself would not act: it has no undo",
+                figures={},
             ),
         }
     )

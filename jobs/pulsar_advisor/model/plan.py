@@ -149,13 +149,18 @@ class Plan(_Part):
 
 
 def _document(plan: Plan) -> dict[str, Any]:
-    document = plan.model_dump(mode="json")
+    """The plan as JSON. What an earlier release did not write stays unwritten, so that its digest holds."""
+    document = plan.model_dump(mode="json", exclude_unset=True)
     return {"schema": document.pop("schema_name"), **document}
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return "sha256:" + hashlib.sha256(rfc8785.dumps(dict(document))).hexdigest()
 
 
 def digest_of(plan: Plan) -> str:
     """`sha256:` and the SHA-256 of the plan's canonical JSON without the digest field."""
-    return "sha256:" + hashlib.sha256(rfc8785.dumps(_document(plan))).hexdigest()
+    return _digest(_document(plan))
 
 
 def dump_plan(plan: Plan) -> bytes:
@@ -164,14 +169,14 @@ def dump_plan(plan: Plan) -> bytes:
 
 
 def load_plan(content: bytes) -> Plan:
-    """The plan in a file's bytes.
+    """The plan in a file's bytes, of this release or an earlier one.
 
     Raises `StorageError` if it isn't a plan of a known version, `Refused` if its digest isn't that of its content.
     """
     try:
         document = json.loads(content)
         digest = document.pop("digest")
-        schema = document.pop("schema")
+        schema = document["schema"]
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise StorageError(
             f"this is not a plan: {error!r}; expected a JSON object with 'schema' and 'digest'"
@@ -179,14 +184,20 @@ def load_plan(content: bytes) -> Plan:
     if schema != PLAN_SCHEMA:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {PLAN_SCHEMA}")
     try:
-        plan = Plan.model_validate({"schema_name": schema, **document})
+        found = _digest(document)
+    except rfc8785.CanonicalizationError as error:
+        raise StorageError(f"this plan can't be read: it has no canonical form: {error}") from error
+    if found != digest:
+        raise Refused(
+            f"the plan's content has digest {found}, but it claims {digest}: it was changed after it was made; make "
+            "it again with `recommend`"
+        )
+    try:
+        plan = Plan.model_validate({"schema_name": document.pop("schema"), **document})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise StorageError(f"this plan can't be read: {where}: {first['msg']}") from error
     if digest_of(plan) != digest:
-        raise Refused(
-            f"the plan's content has digest {digest_of(plan)}, but it claims {digest}: it was changed after it was "
-            "made; make it again with `recommend`"
-        )
+        raise StorageError("this plan can't be read: a value in it is of another type than its field")
     return plan

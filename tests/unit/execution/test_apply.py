@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from unit.execution.doubles import (
     NAMESPACE,
     UPPER,
     FakeCluster,
+    FakeTime,
     make_plan,
     split_step,
     unload_step,
@@ -453,6 +456,33 @@ def test_a_dry_run_shows_the_calls_and_leaves_cluster_and_ledger_alone(ledger: L
         f"PUT /admin/v2/namespaces/{NAMESPACE}/{CUT.children[0]}/unload?destinationBroker={B2}",
     ]
     assert (cluster.writes, kinds(ledger, plan), ledger.runs(digest_of(plan))) == ([], events, [])
+
+
+EARLIER_PLAN = Path(__file__).parents[2] / "data/plans/without-checks.json"
+
+
+def as_planned(plan: Plan, time: FakeTime) -> FakeCluster:
+    """The cluster as a plan expects to find it, two dozen topics a namespace, an hour after the snapshot."""
+    taken = datetime.strptime(plan.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    time.ms = int(taken.timestamp() + 3600) * 1000
+    cluster = FakeCluster(
+        time,
+        name=plan.identity.cluster_name,
+        brokers=set(plan.identity.broker_ids),
+        bounds={step.namespace: [int(bound, 16) for bound in step.expect.boundaries] for step in plan.steps},
+        owners={f"{step.namespace}/{step.bundle}": step.expect.owner for step in reversed(plan.steps)},
+    )
+    cluster.all_topics = [f"persistent://{name}/topic-{n}" for name in cluster.bounds for n in range(24)]
+    return cluster
+
+
+def test_a_plan_of_an_earlier_release_is_approved_and_its_calls_are_shown(ledger: Ledger, time: FakeTime) -> None:
+    plan = load_plan(EARLIER_PLAN.read_bytes())
+    cluster = as_planned(plan, time)
+    result = run(approved(ledger, plan), ledger, cluster, dry_run=True)
+    assert (result.outcome, result.refusals) == ("dry_run", ())
+    assert [step.action for step in result.steps] == ["unload"] * 4 + ["split"]
+    assert cluster.writes == []
 
 
 def test_a_dry_run_tells_everything_that_speaks_against_the_plan(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -1,12 +1,25 @@
 """A plan's digest is that of its content, and nothing else is taken for a plan."""
 
+import hashlib
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plan import digest_of, dump_plan, load_plan
 from unit.execution.doubles import make_plan, unload_step
+
+EARLIER = Path(__file__).parents[2] / "data/plans/without-checks.json"
+"""A plan that `recommend` wrote before plans named the checks that a step rests on."""
+
+
+def sealed(document: dict[str, Any]) -> bytes:
+    """A plan's file with the digest of its content, made without the package; every number in it is an integer."""
+    content = {name: value for name, value in document.items() if name != "digest"}
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    return json.dumps({**content, "digest": f"sha256:{hashlib.sha256(canonical).hexdigest()}"}).encode()
 
 
 def test_a_plan_reads_back_as_it_was_written() -> None:
@@ -39,3 +52,36 @@ def test_a_plan_of_another_version_is_refused_by_name() -> None:
     content = dump_plan(make_plan([])).replace(b"pulsar-advisor/plan/1", b"pulsar-advisor/plan/9")
     with pytest.raises(StorageError, match="pulsar-advisor/plan/9"):
         load_plan(content)
+
+
+def test_a_plan_of_an_earlier_release_is_read_and_written_as_it_stands() -> None:
+    content = EARLIER.read_bytes()
+    plan = load_plan(content)
+    assert dump_plan(plan) == content
+    assert digest_of(plan) == json.loads(content)["digest"]
+
+
+def test_a_field_that_an_earlier_release_did_not_write_is_not_made_up_for_the_digest() -> None:
+    document = json.loads(dump_plan(make_plan([])))
+    document["decision"].pop("figures", None)
+    plan = load_plan(sealed(document))
+    assert plan.decision.figures == {}
+    assert "figures" not in json.loads(dump_plan(plan))["decision"]
+
+
+def test_a_value_of_another_type_is_not_taken_for_what_it_looks_like() -> None:
+    document = json.loads(dump_plan(make_plan([])))
+    with pytest.raises(StorageError, match="of another type"):
+        load_plan(sealed({**document, "seed": "0"}))
+
+
+def test_a_field_that_only_a_later_release_knows_is_refused_by_name() -> None:
+    document = json.loads(dump_plan(make_plan([])))
+    with pytest.raises(StorageError, match="postpone: Extra inputs"):
+        load_plan(sealed({**document, "postpone": True}))
+
+
+def test_a_number_without_a_canonical_form_is_named() -> None:
+    document = json.loads(dump_plan(make_plan([])))
+    with pytest.raises(StorageError, match="no canonical form"):
+        load_plan(sealed({**document, "seed": 2**60}))
