@@ -11,16 +11,18 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Self
 from urllib.parse import unquote_plus
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.read_client import Document
-from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.admin.secret import secret_line
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
 CALLS_IN_FLIGHT: Final = 64
 
@@ -35,7 +37,7 @@ _silent.propagate = False
 
 
 class ZooKeeperConnection(BaseModel):
-    """Where the cluster's metadata store is."""
+    """Where the cluster's metadata store is, and how to prove ourselves to it. Secrets by reference only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,6 +45,17 @@ class ZooKeeperConnection(BaseModel):
     """`host:port[,host:port…][/chroot]`, the text of `metadataStoreUrl` without its `zk:`."""
     timeout_s: float = Field(default=15.0, gt=0)
     """For the session and for every single read."""
+    digest_user: str | None = None
+    """Of ZooKeeper's scheme `digest`, where nodes are protected by it."""
+    digest_password_file: Path | None = None
+    digest_password_env: str | None = None
+    tls: bool = False
+    """Whether `hosts` are the servers' secure ports."""
+    tls_ca_file: Path | None = None
+    """Certificates to trust beside the system's."""
+    tls_cert_file: Path | None = None
+    tls_key_file: Path | None = None
+    tls_verify_hostname: bool = True
 
     @field_validator("hosts")
     @classmethod
@@ -51,6 +64,40 @@ class ZooKeeperConnection(BaseModel):
         if not _HOSTS.fullmatch(hosts):
             raise ValueError("not a ZooKeeper address; expected the form zk1:2181,zk2:2181/chroot")
         return hosts.removesuffix("/")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        passwords = (self.digest_password_file, self.digest_password_env)
+        if sum(password is not None for password in passwords) != (self.digest_user is not None):
+            raise ValueError("digest_user goes with one of digest_password_file, digest_password_env")
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            raise ValueError("tls_cert_file and tls_key_file go together")
+        if (self.tls_ca_file or self.tls_cert_file) and not self.tls:
+            raise ValueError("certificates are of no use without tls = true")
+        return self
+
+    def client(self) -> KazooClient:
+        """A client that isn't connected yet. Raises `UsageError` if the password or a file can't be read."""
+        for file in (self.tls_ca_file, self.tls_cert_file, self.tls_key_file):
+            if file is not None and not file.exists():
+                raise UsageError(f"TLS file {file} does not exist")
+        digest = []
+        if self.digest_user is not None:
+            password = secret_line(self.digest_password_file, self.digest_password_env)
+            digest = [("digest", f"{self.digest_user}:{password}")]
+        return KazooClient(
+            hosts=self.hosts,
+            timeout=self.timeout_s,
+            read_only=True,
+            logger=_silent,
+            connection_retry=None,
+            auth_data=digest,
+            use_ssl=self.tls,
+            ca=self.tls_ca_file and str(self.tls_ca_file),
+            certfile=self.tls_cert_file and str(self.tls_cert_file),
+            keyfile=self.tls_key_file and str(self.tls_key_file),
+            check_hostname=self.tls and self.tls_verify_hostname,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,15 +118,15 @@ class Node:
 @contextmanager
 def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
     """A session that ends with the block. Raises `ClusterUnreachable` if there is no Pulsar metadata to be read."""
-    client = KazooClient(
-        hosts=connection.hosts, timeout=connection.timeout_s, read_only=True, logger=_silent, connection_retry=None
-    )
+    client = connection.client()
     where = f"ZooKeeper {connection.hosts}"
     try:
         try:
             client.start(timeout=connection.timeout_s)
         except (KazooTimeoutError, KazooException, OSError) as error:
             what = f"no session within {connection.timeout_s:g} s: check hosts, port and firewall"
+            if connection.tls:
+                what += ", that it is the secure port, and the certificates on both sides"
             raise ClusterUnreachable(f"{where}: {what}") from error
         reader = ZooKeeperReader(client, connection)
         if not reader.children("/loadbalance"):
@@ -135,6 +182,10 @@ class ZooKeeperReader:
     def ownerships(self) -> Iterator[tuple[str, Node]]:
         """(bundle, who owns it), of Modular and Simple; heartbeat bundles included."""
         return self._below("/namespace")
+
+    def service_unit_states(self) -> Iterator[tuple[str, Node]]:
+        """(bundle, its record in the Extensible manager's ownership channel), where that is kept here (4.0 and later)."""
+        return self._below("/service_unit_state")
 
     def leaders(self) -> Iterator[Node]:
         """The elected leader, if there is one; under Extensible the owner of the state channel comes first."""
@@ -193,6 +244,11 @@ class ZooKeeperReader:
                 yield path, call.get(timeout=self._connection.timeout_s)
             except NoNodeError:
                 continue
+            except NoAuthError as error:
+                todo = "use another digest_user" if self._connection.digest_user else "give a digest_user"
+                raise ClusterUnreachable(
+                    f"ZooKeeper {self._connection.hosts}: {path} may not be read by us: {todo}"
+                ) from error
             except (KazooTimeoutError, KazooException) as error:
                 raise ClusterUnreachable(
                     f"ZooKeeper {self._connection.hosts}: reading {path} failed ({type(error).__name__}): try again"

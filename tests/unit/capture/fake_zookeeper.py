@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.exceptions import NoNodeError
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class FakeKazoo:
 
     nodes: dict[str, bytes]
     vanished: set[str] = field(default_factory=set)
-    lost: bool = False
+    failure: Exception | None = None
+    """What every read ends with instead of an answer."""
     in_flight: int = 0
     most_in_flight: int = 0
 
@@ -51,4 +52,4 @@ class FakeKazoo:
     def _call(self, answer: Any) -> Call:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        return Call(self, ConnectionLoss() if self.lost else answer)
+        return Call(self, answer if self.failure is None else self.failure)

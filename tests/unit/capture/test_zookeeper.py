@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+from kazoo.exceptions import ConnectionLoss, NoAuthError
+from pydantic import ValidationError
 
 from pulsar_advisor.capture.zookeeper import CALLS_IN_FLIGHT, ZooKeeperConnection, ZooKeeperReader, connected
-from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from unit.capture.fake_zookeeper import FakeKazoo
 
 LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
@@ -74,7 +79,46 @@ def test_the_number_of_reads_in_flight_is_bounded() -> None:
 
 def test_a_lost_session_is_told_in_one_line() -> None:
     with pytest.raises(ClusterUnreachable, match=r"^ZooKeeper zk1:2181/pulsar: reading /x failed \(ConnectionLoss\)"):
-        reader(FakeKazoo({}, lost=True)).children("/x")
+        reader(FakeKazoo({}, failure=ConnectionLoss())).children("/x")
+
+
+@pytest.mark.parametrize(
+    ("connection", "message"),
+    [
+        (CONNECTION, r"/x may not be read by us: give a digest_user"),
+        (
+            CONNECTION.model_copy(update={"digest_user": "us", "digest_password_env": "OURS"}),
+            r"/x may not be read by us: use another digest_user",
+        ),
+    ],
+)
+def test_a_node_we_may_not_read_is_named(connection: ZooKeeperConnection, message: str) -> None:
+    client = FakeKazoo({}, failure=NoAuthError())
+    with pytest.raises(ClusterUnreachable, match=message):
+        ZooKeeperReader(client, connection).children("/x")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"digest_user": "us"}, "goes with one of digest_password_file, digest_password_env"),
+        ({"digest_password_env": "OURS"}, "goes with one of"),
+        ({"digest_user": "us", "digest_password_env": "OURS", "digest_password_file": "f"}, "goes with one of"),
+        ({"tls": True, "tls_cert_file": "f"}, "tls_cert_file and tls_key_file go together"),
+        ({"tls_ca_file": "f"}, "of no use without tls = true"),
+        ({"digest_user": "us", "digest_password": "hunter2"}, "digest_password: Extra inputs|Extra inputs"),
+    ],
+)
+def test_a_connection_that_can_not_be_right_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ZooKeeperConnection(hosts="zk1:2181", **fields)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"TLS file /nowhere/ca\.pem does not exist"):
+        ZooKeeperConnection(hosts="zk1:2281", tls=True, tls_ca_file=Path("/nowhere/ca.pem")).client()
+    with pytest.raises(UsageError, match="can't read the secret in"):
+        ZooKeeperConnection(hosts="zk1:2181", digest_user="us", digest_password_file=tmp_path / "none").client()
 
 
 def test_no_server_is_told_in_one_line() -> None:
