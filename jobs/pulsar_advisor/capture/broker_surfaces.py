@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_advisor.admin.read_client import ReadClient, decode
-from pulsar_advisor.capture.documents import LOAD_REPORT, broker_metrics, paused_garbage_collection, topic_lines
+from pulsar_advisor.capture.byte_budget import ByteBudget
+from pulsar_advisor.capture.documents import LOAD_REPORT, broker_metrics
 from pulsar_advisor.capture.journal import now_ms
-from pulsar_advisor.capture.raw_files import RawFile
 from pulsar_advisor.capture.session import Session
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.settings import ALLOWED_KEYS
 
-TOPIC_DOCUMENTS_IN_FLIGHT: Final = 4
-"""Topic documents in memory at a time: by far the largest thing a capture holds."""
+TOPIC_DOCUMENTS_BYTES: Final = 256 << 20
+"""Topic documents in memory at a time, all together: by far the largest thing a capture holds."""
 
 _KIND_OF_REPORT: Mapping[str, LoadManagerKind] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
 _KIND_OF_CLASS: tuple[tuple[str, LoadManagerKind], ...] = (
@@ -39,7 +38,7 @@ class BrokerFacts:
 def read_brokers(session: Session) -> BrokerFacts:
     """Read each broker's own documents into the snapshot."""
     facts = BrokerFacts()
-    topic_documents = threading.Semaphore(TOPIC_DOCUMENTS_IN_FLIGHT)
+    topic_documents = ByteBudget(TOPIC_DOCUMENTS_BYTES)
 
     def read_settings(client: ReadClient, broker: str) -> None:
         values = client.runtime_configuration(broker)
@@ -71,10 +70,10 @@ def read_brokers(session: Session) -> BrokerFacts:
         )
 
     def read_topics(client: ReadClient, broker: str) -> None:
-        with topic_documents, paused_garbage_collection():
-            file = RawFile()
-            for lines in topic_lines(broker, client.broker_topics(broker)):
-                file.extend(lines)
+        with topic_documents.room() as settle:
+            document = client.broker_topics(broker)
+            settle(len(document.body))
+            file = session.decoders.topic_file(broker, document)
         number = session.brokers.index(broker)
         session.files.write(f"topic_stats/{number}.jsonl.zst", "topic_stats", broker, file)
 

@@ -28,6 +28,7 @@ from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.raw_files import SnapshotFiles
 from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.topic_decoders import TopicDecoders
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader, connected
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, write_json
@@ -64,6 +65,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             transport=transport,
             journal=Journal(heartbeat=lease.renew),
             files=SnapshotFiles(lease.folder),
+            decoders=stack.enter_context(TopicDecoders()),
             pool=ThreadPoolExecutor(options.concurrency, thread_name_prefix="capture"),
             progress=progress,
         )

@@ -11,10 +11,7 @@ Source: Pulsar `LocalBrokerData`, `LoadReport`, `NamespaceBundleStats`, `TopicSt
 
 from __future__ import annotations
 
-import gc
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -410,24 +407,3 @@ def topic_lines(broker: str, document: Document) -> Iterator[list[TopicLine]]:
                 for domain, topics in domains.items()
                 for topic, stats in topics.items()
             ]
-
-
-_pause_lock = threading.Lock()
-_pauses = 0
-
-
-@contextmanager
-def paused_garbage_collection() -> Iterator[None]:
-    """No cyclic collection while many acyclic objects are made; it resumes when the last thread is done."""
-    global _pauses
-    with _pause_lock:
-        if _pauses == 0:
-            gc.disable()
-        _pauses += 1
-    try:
-        yield
-    finally:
-        with _pause_lock:
-            _pauses -= 1
-            if _pauses == 0:
-                gc.enable()

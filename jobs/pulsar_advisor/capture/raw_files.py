@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import zstandard
 from upath import UPath
 
-from pulsar_advisor.storage import write_file
+from pulsar_advisor.storage import sha256_hex, write_file
 
 COMPRESSION_LEVEL: Final = 3
 
 _ENCODER = msgspec.json.Encoder()
+
+
+class CompleteFile(NamedTuple):
+    """The bytes of one file, and how many lines they are."""
+
+    content: bytes
+    rows: int
 
 
 class RawFile:
@@ -25,20 +31,20 @@ class RawFile:
         self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True).compressobj()
         self._compressed = bytearray()
         self._lock = threading.Lock()
-        self.rows = 0
+        self._rows = 0
 
     def extend(self, lines: Sequence[Any]) -> None:
         """Add lines: dictionaries or msgspec structs."""
         encoded = _ENCODER.encode_lines(lines)
         with self._lock:
             self._compressed += self._compressor.compress(encoded)
-            self.rows += len(lines)
+            self._rows += len(lines)
 
-    def finish(self) -> bytes:
+    def finish(self) -> CompleteFile:
         """The whole file."""
         with self._lock:
             self._compressed += self._compressor.flush()
-            return bytes(self._compressed)
+            return CompleteFile(bytes(self._compressed), self._rows)
 
 
 class SnapshotFiles:
@@ -56,17 +62,16 @@ class SnapshotFiles:
             file = self._open.setdefault(surface, RawFile())
         file.extend(list(lines))
 
-    def write(self, path: str, surface: str, broker: str | None, file: RawFile) -> None:
+    def write(self, path: str, surface: str, broker: str | None, file: CompleteFile) -> None:
         """Write one complete file. Raises `StorageError`."""
-        content = file.finish()
-        write_file(self._folder / path, content)
+        write_file(self._folder / path, file.content)
         entry = {
             "path": path,
             "surface": surface,
             "broker": broker,
             "rows": file.rows,
-            "bytes": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "bytes": len(file.content),
+            "sha256": sha256_hex(file.content),
         }
         with self._lock:
             self._written.append(entry)
@@ -74,7 +79,7 @@ class SnapshotFiles:
     def write_surfaces(self) -> None:
         """Write every surface's file. Raises `StorageError`."""
         for surface, file in sorted(self._open.items()):
-            self.write(f"{surface}.jsonl.zst", surface, None, file)
+            self.write(f"{surface}.jsonl.zst", surface, None, file.finish())
 
     def listing(self) -> list[dict[str, Any]]:
         """Path, surface, broker, rows, bytes and SHA-256 of every file written, sorted by path."""

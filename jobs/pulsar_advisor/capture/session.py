@@ -15,6 +15,7 @@ from pulsar_advisor.admin.transport import AdminTransport, NoAnswer
 from pulsar_advisor.capture.journal import CLUSTER, Journal
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.raw_files import SnapshotFiles
+from pulsar_advisor.capture.topic_decoders import TopicDecoders
 from pulsar_advisor.capture.zookeeper import Node
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ class Session:
     transport: AdminTransport
     journal: Journal
     files: SnapshotFiles
+    decoders: TopicDecoders
     pool: ThreadPoolExecutor
     progress: CaptureProgress
     stopped: threading.Event = field(default_factory=threading.Event)

@@ -29,7 +29,7 @@ def captured(root: Root) -> Root:
     files.write_surfaces()
     topics = RawFile()
     topics.extend([{"topic": "t"}])
-    files.write("topic_stats/0.jsonl.zst", "topic_stats", "b1:8080", topics)
+    files.write("topic_stats/0.jsonl.zst", "topic_stats", "b1:8080", topics.finish())
     write_json(folder / MANIFEST, {"schema": SCHEMA, "snapshot": SNAPSHOT, "files": files.listing()})
     return root
 

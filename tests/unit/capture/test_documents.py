@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import threading
 from typing import Any
 
 import msgspec
@@ -18,7 +16,6 @@ from pulsar_advisor.capture.documents import (
     LOAD_REPORT,
     OWNERSHIP_NODE,
     broker_metrics,
-    paused_garbage_collection,
     topic_lines,
 )
 from unit.capture.fake_cluster import SECRET, TOPIC, TOPIC_STATS, load_report
@@ -117,23 +114,3 @@ def test_a_document_cut_short_is_unreadable_with_size_and_hash() -> None:
     with pytest.raises(UnreadableAnswer) as error:
         list(topic_lines("b1:8080", cut))
     assert (error.value.size, len(error.value.sha256)) == (23, 64)
-
-
-def test_garbage_collection_pauses_while_any_thread_decodes() -> None:
-    entered, leave = threading.Event(), threading.Event()
-
-    def decode_elsewhere() -> None:
-        with paused_garbage_collection():
-            entered.set()
-            leave.wait(10)
-
-    elsewhere = threading.Thread(target=decode_elsewhere)
-    elsewhere.start()
-    entered.wait(10)
-    with paused_garbage_collection():
-        pass
-    paused_by_the_other = not gc.isenabled()
-    leave.set()
-    elsewhere.join()
-    assert paused_by_the_other
-    assert gc.isenabled()

@@ -1,0 +1,161 @@
+"""How long a capture takes and how much memory: `bench_capture.py [BROKERS BUNDLES TOPICS]... [--keep ROOT]`.
+
+Against a made-up cluster on loopback (`large_cluster.py`, in a process of its own). Three times, one after the other:
+(a) the same documents downloaded by as many threads and thrown away; (b) the topic documents decoded, cut down and
+compressed on one core, from a sample of them; (c) the whole capture, by the command line. All three are the shortest of
+interleaved runs, as the machine may have other work to do. The goals: c ≤ 1.5 × (a + b / cores), and a peak below
+1.5 GiB over all processes of the capture, whatever the size.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from large_cluster import CLUSTER, LargeCluster, served
+
+from pulsar_advisor.admin.read_client import ReadClient
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.capture.topic_decoders import topic_file
+from pulsar_advisor.storage import MANIFEST, Root, read_json
+from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA
+
+SIZES = ((10, 1_000, 100_000), (100, 10_000, 1_000_000))
+SAMPLE = 20
+RUNS = 3
+LARGE_TOPICS = 5_000_000
+"""Above this one run must do."""
+CORES = len(os.sched_getaffinity(0))
+
+
+def download(options: CaptureOptions) -> tuple[float, int]:
+    """Seconds, and bytes, of reading what a capture reads, with its concurrency, and keeping nothing."""
+    sizes: list[int] = []
+    with AdminTransport(options.admin) as transport, ThreadPoolExecutor(options.concurrency) as pool:
+        client = ReadClient(transport, observe=lambda _status, size: sizes.append(size))
+        brokers = client.active_brokers(CLUSTER)
+
+        def of_broker(broker: str) -> None:
+            client.runtime_configuration(broker)
+            client.version(broker)
+            client.load_report(broker)
+            client.broker_topics(broker)
+            for _ in ("begin", "end"):
+                client.owned_bundles(CLUSTER, broker)
+
+        def of_namespace(broker_and_namespace: tuple[str, str]) -> None:
+            broker, namespace = broker_and_namespace
+            nearby = ReadClient(
+                transport, any_broker_url=f"http://{broker}", observe=lambda _, size: sizes.append(size)
+            )
+            nearby.policies(namespace)
+            nearby.anti_affinity_group(namespace)
+            nearby.persistent_topics(namespace)
+            nearby.partitioned_topics(namespace, "persistent")
+            nearby.partitioned_topics(namespace, "non-persistent")
+
+        began = time.perf_counter()
+        namespaces = client.namespaces("bench")
+        list(pool.map(of_broker, brokers))
+        list(pool.map(of_namespace, zip(brokers, namespaces, strict=True)))
+        return time.perf_counter() - began, sum(sizes)
+
+
+def decoding(options: CaptureOptions) -> float:
+    """Seconds on one core for the topic documents of all brokers, from a sample."""
+    with AdminTransport(options.admin) as transport:
+        client = ReadClient(transport)
+        brokers = client.active_brokers(CLUSTER)
+        sample = [client.broker_topics(broker) for broker in brokers[:SAMPLE]]
+    gc.disable()  # as the decoding processes do
+    began = time.perf_counter()
+    for document in sample:
+        topic_file("broker:8080", document)
+    seconds = time.perf_counter() - began
+    gc.enable()
+    return seconds * len(brokers) / len(sample)
+
+
+def whole_capture(options: CaptureOptions, root: str) -> tuple[float, int]:
+    """Seconds of `pulsar-advisor capture`, and the greatest sum of resident memory over its processes."""
+    command = [str(Path(sys.executable).with_name("pulsar-advisor")), "capture", "--root", root, "--cluster", CLUSTER]
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [*command, "--admin-url", options.admin.admin_urls[0]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, sum(map(_resident_bytes, _tree(process.pid))))
+            time.sleep(0.05)
+    if process.returncode:
+        raise SystemExit(f"the capture ended with {process.returncode}")
+    return time.perf_counter() - began, peak
+
+
+def _tree(pid: int) -> list[int]:
+    try:
+        threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []
+    return [pid, *(process for thread in threads for child in thread.split() for process in _tree(int(child)))]
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def measure(size: tuple[int, int, int], root: str) -> None:
+    with served(LargeCluster(*size)) as broker:
+        options = CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",)))
+        runs = [
+            (*download(options), decoding(options), *whole_capture(options, root))
+            for _ in range(1 if size[2] > LARGE_TOPICS else RUNS)
+        ]
+    download_s, downloaded, decoding_s, capture_s, _ = map(min, zip(*runs, strict=True))
+    peak = max(run[-1] for run in runs)
+    place = Root(root, CLUSTER)
+    snapshot = place.resolve("latest")
+    files = read_json(place.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["files"]
+    written = sum(file["bytes"] for file in files)
+    rows = sum(file["rows"] for file in files if file["surface"] == "topic_stats")
+    assert rows == size[0] * (size[2] // size[0]), f"{rows} topics captured"
+    bound = download_s + decoding_s / CORES
+    brokers, bundles, topics = size
+    print(
+        f"| {brokers:,} | {bundles:,} | {topics:,} | {downloaded / 1e9:.2f} | {written / 1e9:.3f} | {download_s:.1f} | "
+        f"{decoding_s:.1f} | {capture_s:.1f} | {capture_s / bound:.2f} | {peak / 2**20:,.0f} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    keep = arguments.index("--keep") if "--keep" in arguments else len(arguments)
+    numbers = [int(argument) for argument in arguments[:keep]]
+    sizes = [(a, b, c) for a, b, c in zip(*[iter(numbers)] * 3, strict=True)] or SIZES
+    print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}\n")
+    print(
+        "| brokers | bundles | topics | GB read | GB written | (a) download s | (b) decode s | (c) capture s "
+        "| c / (a + b/cores) | peak MiB |\n" + "|---" * 10 + "|",
+        flush=True,
+    )
+    for size in sizes:
+        if keep < len(arguments):
+            measure(size, arguments[keep + 1])
+        else:
+            with tempfile.TemporaryDirectory() as root:
+                measure(size, root)
+
+
+if __name__ == "__main__":
+    main()
