@@ -13,13 +13,22 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import zstandard
 
 from pulsar_advisor.capture.capture import SCHEMA
 from pulsar_advisor.capture.lease import claimed_as, remove_remainders
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, read_file, sha256_hex, write_file
 
-LARGEST_MANIFEST_BYTES: Final = 256 * 1024 * 1024
+LARGEST_MANIFEST_BYTES: Final = 256 << 20
+LARGEST_FILE_BYTES: Final = 2 << 30
+"""Compressed. A capture holds each file in memory while it makes it."""
+LARGEST_CONTENT_BYTES: Final = 64 << 30
+"""Of one file, decompressed."""
+LONGEST_LINE_BYTES: Final = 256 << 20
+"""Readers hold a line in memory; that of a report on 100,000 bundles has some 30 MB."""
+
+_CHUNK_BYTES: Final = 1 << 20
 
 _PATH = re.compile(r"[a-z_]+(/[0-9]+)?\.jsonl\.zst")
 _SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
@@ -27,6 +36,7 @@ _SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
 
 class _File(msgspec.Struct):
     path: str
+    rows: int
     bytes: int
     sha256: str
 
@@ -104,6 +114,7 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
                 raise StorageError(f"{source}: {entry.path} has {member.size} bytes, its manifest says {entry.bytes}")
             content = _content(archive, member, source)
             _check(content, entry, source)
+            _check_lines(content, entry, source)
             write_file(lease.folder / entry.path, content)
         if expected:
             raise StorageError(f"{source}: lacks {', '.join(sorted(expected)[:3])}: incomplete archive")
@@ -124,10 +135,18 @@ def _checked_manifest(manifest: bytes, source: str) -> _Manifest:
 
 
 def _listed_files(manifest: _Manifest, source: str) -> dict[str, _File]:
+    listed: dict[str, _File] = {}
     for entry in manifest.files:
         if not _PATH.fullmatch(entry.path):
             raise StorageError(f"{source}: its manifest lists '{entry.path}', which is no file of a snapshot: refused")
-    return {entry.path: entry for entry in manifest.files}
+        if entry.path in listed:
+            raise StorageError(f"{source}: its manifest lists {entry.path} twice: refused")
+        if entry.bytes > LARGEST_FILE_BYTES:
+            raise StorageError(
+                f"{source}: {entry.path} has {entry.bytes} bytes, more than any file of a capture: refused"
+            )
+        listed[entry.path] = entry
+    return listed
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, source: str) -> bytes:
@@ -141,6 +160,24 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, source: str) -> 
 def _check(content: bytes, entry: _File, source: str) -> None:
     if sha256_hex(content) != entry.sha256:
         raise StorageError(f"{source}: {entry.path} is not what was captured (its SHA-256 is another): refused")
+
+
+def _check_lines(content: bytes, entry: _File, source: str) -> None:
+    """Refuse a file that would swell beyond all measure, or that isn't the lines its manifest promises."""
+    lines, line_bytes, total_bytes = 0, 0, 0
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True) as reader:
+            while chunk := reader.read(_CHUNK_BYTES):
+                lines += chunk.count(b"\n")
+                last_end = chunk.rfind(b"\n")
+                line_bytes = line_bytes + len(chunk) if last_end < 0 else len(chunk) - last_end - 1
+                total_bytes += len(chunk)
+                if line_bytes > LONGEST_LINE_BYTES or total_bytes > LARGEST_CONTENT_BYTES:
+                    raise StorageError(f"{source}: {entry.path} swells beyond what a capture holds: refused")
+    except zstandard.ZstdError as error:
+        raise StorageError(f"{source}: {entry.path} is not compressed as a snapshot's files are: {error}") from error
+    if lines != entry.rows or line_bytes:
+        raise StorageError(f"{source}: {entry.path} is not the {entry.rows} lines that its manifest says: refused")
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:

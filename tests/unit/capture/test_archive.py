@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from pulsar_advisor.capture.archive import export_snapshot, import_snapshot
 from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.storage import MANIFEST, Root, write_json
+from pulsar_advisor.storage import MANIFEST, Root, sha256_hex, write_json
 
 SNAPSHOT = "20261121T083000Z"
 SCHEMA = "pulsar-advisor/raw-snapshot/1"
@@ -115,6 +116,20 @@ def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) ->
     return [named(MANIFEST, json.dumps(manifest).encode()), *members[1:]]
 
 
+def with_content(members: Members, content: bytes, **told: Any) -> Members:
+    """The archive with another first file, to which its manifest fits."""
+
+    def tell(manifest: dict[str, Any]) -> None:
+        manifest["files"][0] |= {"bytes": len(content), "sha256": sha256_hex(content), **told}
+
+    manifest, (member, _), *others = with_manifest(members, tell)
+    return [manifest, named(member.name, content), *others]
+
+
+def frame(*lines: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(b"".join(lines))
+
+
 def escape(manifest: dict[str, Any]) -> None:
     manifest["files"][0]["path"] = "../../../../escaped.jsonl.zst"
 
@@ -124,7 +139,20 @@ def escape(manifest: dict[str, Any]) -> None:
     [
         (lambda members: [*members, named("extra.jsonl.zst")], "which its manifest does not list"),
         (lambda members: [*members, named("../../escaped", b"x")], "which its manifest does not list"),
+        (lambda members: [*members, named("/etc/cron.d/x", b"x")], "which its manifest does not list"),
         (lambda members: [*members, members[-1]], "which its manifest does not list"),
+        (lambda members: with_manifest(members, lambda m: m["files"].append(m["files"][0])), "twice"),
+        (
+            lambda members: with_manifest(members, lambda m: m["files"][0].update(bytes=1 << 40)),
+            "than any file",
+        ),
+        (lambda members: with_content(members, frame(bytes(300 << 20)), rows=0), "swells beyond what a capture holds"),
+        (
+            lambda members: with_content(members, frame(b"{}\n") * 2, rows=1),
+            "is not the 1 lines",
+        ),
+        (lambda members: with_content(members, frame(b"{}\n{}"), rows=1), "is not the 1 lines"),
+        (lambda members: with_content(members, b"plain text", rows=1), "is not compressed as a snapshot's files are"),
         (lambda members: members[:-1], "lacks topic_stats/0"),
         (lambda members: members[1:], "its first file is not a manifest.json"),
         (lambda members: [], "its first file is not a manifest.json"),
@@ -141,7 +169,14 @@ def escape(manifest: dict[str, Any]) -> None:
     ids=[
         "file that is not listed",
         "path that leads out",
+        "absolute path",
         "file twice",
+        "file listed twice",
+        "oversize",
+        "bomb",
+        "hidden second frame",
+        "half a line",
+        "not compressed",
         "file lacking",
         "no manifest",
         "empty",
