@@ -86,16 +86,19 @@ def decoding(options: CaptureOptions) -> float:
 def whole_capture(options: CaptureOptions, root: str) -> tuple[float, int]:
     """Seconds of `pulsar-advisor capture`, and the greatest sum of resident memory over its processes."""
     command = [str(Path(sys.executable).with_name("pulsar-advisor")), "capture", "--root", root, "--cluster", CLUSTER]
+    return watched([*command, "--admin-url", options.admin.admin_urls[0]])
+
+
+def watched(command: list[str]) -> tuple[float, int]:
+    """Seconds of a command, and the greatest sum of resident memory, in bytes, over it and its children."""
     began = time.perf_counter()
-    with subprocess.Popen(
-        [*command, "--admin-url", options.admin.admin_urls[0]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         peak = 0
         while process.poll() is None:
             peak = max(peak, sum(map(_resident_bytes, _tree(process.pid))))
             time.sleep(0.05)
     if process.returncode:
-        raise SystemExit(f"the capture ended with {process.returncode}")
+        raise SystemExit(f"{command[:3]} ended with {process.returncode}")
     return time.perf_counter() - began, peak
 
 

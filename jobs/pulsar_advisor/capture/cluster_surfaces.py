@@ -62,7 +62,7 @@ def read_namespaces(session: Session) -> None:
         topics = client.persistent_topics(namespace)
         session.files.extend(
             "topic_names",
-            [{"source": "rest", "namespace": namespace, "domain": "persistent", "topic": topic} for topic in topics],
+            ({"source": "rest", "namespace": namespace, "domain": "persistent", "topic": topic} for topic in topics),
         )
 
     def read_partitioned_topics(client: ReadClient, namespace: str) -> None:

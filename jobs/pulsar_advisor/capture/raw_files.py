@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -13,6 +14,8 @@ from upath import UPath
 from pulsar_advisor.storage import sha256_hex, write_file
 
 COMPRESSION_LEVEL: Final = 3
+LINES_AT_ONCE: Final = 10_000
+"""Lines encoded together: a namespace may have a million topics, and their names need less room than their lines."""
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -60,7 +63,9 @@ class SnapshotFiles:
         """Add lines to a surface's file. No lines at all still make the file: asked, and answered with nothing."""
         with self._lock:
             file = self._open.setdefault(surface, RawFile())
-        file.extend(list(lines))
+        remaining = iter(lines)
+        while some := list(islice(remaining, LINES_AT_ONCE)):
+            file.extend(some)
 
     def write(self, path: str, surface: str, broker: str | None, file: CompleteFile) -> None:
         """Write one complete file. Raises `StorageError`."""

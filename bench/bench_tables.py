@@ -1,0 +1,92 @@
+"""How long `normalize` takes: `bench_tables.py [TOPICS]... [--root ROOT]`, by default a hundred thousand and a million.
+
+Each size is a made-up cluster (`large_cluster.py`) with 100 topics a bundle and 100 bundles a broker, captured first;
+with `--root` it is the snapshots that `bench_capture.py --keep ROOT` left. The job runs as from a shell, on a local
+master with the settings it always has there (4 GiB of heap), and its start is part of the time. Rates are of
+uncompressed JSON lines.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from bench_capture import CORES, watched, whole_capture
+from large_cluster import CLUSTER, LargeCluster, served
+from upath import UPath
+
+from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
+from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES_RESULT_SCHEMA
+
+SIZES = (100_000, 1_000_000)
+SAMPLE = 10
+JOB = Path(__file__).parents[1] / "jobs" / "normalize.py"
+
+
+def captured(topics: int, root: str) -> None:
+    with served(LargeCluster(topics // 10_000, topics // 100, topics)) as broker:
+        whole_capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), root)
+
+
+def uncompressed_bytes(folder: UPath, files: list[dict[str, Any]]) -> int:
+    """Of all files, from a sample of the topic documents."""
+    topics = [file for file in files if file["surface"] == "topic_stats"]
+    others = [file for file in files if file["surface"] != "topic_stats"]
+    sample = topics[:SAMPLE]
+    return _decompressed(folder, others) + _decompressed(folder, sample) * len(topics) // len(sample)
+
+
+def _decompressed(folder: UPath, files: list[dict[str, Any]]) -> int:
+    total = 0
+    for file in files:
+        with zstandard.ZstdDecompressor().stream_reader((folder / file["path"]).read_bytes()) as reader:
+            while block := reader.read(1 << 20):
+                total += len(block)
+    return total
+
+
+def measure(root: Root, snapshot: str) -> tuple[int, float]:
+    """Normalize one snapshot, print its line, and give back (topics, seconds)."""
+    folder = root.folder("raw", snapshot)
+    files = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["files"]
+    shutil.rmtree(root.path / "tables", ignore_errors=True)
+    command = [sys.executable, str(JOB), "--root", root.url, "--cluster", CLUSTER, "--snapshot", snapshot]
+    seconds, peak = watched([*command, "--master", f"local[{CORES}]"])
+    result = read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
+    topics, size = result["tables"]["topics"], uncompressed_bytes(folder, files)
+    print(
+        f"| {topics:,} | {size / 1e9:.2f} | {seconds:.1f} | {size / seconds / CORES / 1e6:.1f} | "
+        f"{topics / seconds:,.0f} | {peak / 2**20:,.0f} |",
+        flush=True,
+    )
+    return topics, seconds
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}\n")
+    print("| topics | GB of lines | normalize s | MB/s a core | topics/s | peak MiB |\n" + "|---" * 6 + "|", flush=True)
+    if "--root" in arguments:
+        root = Root(arguments[arguments.index("--root") + 1], CLUSTER)
+        done = [measure(root, snapshot) for snapshot in root.snapshots()]
+    else:
+        done = []
+        for topics in [int(argument) for argument in arguments] or SIZES:
+            with tempfile.TemporaryDirectory() as folder:
+                captured(topics, folder)
+                root = Root(folder, CLUSTER)
+                done.append(measure(root, root.resolve("latest")))
+    (fewest, shortest), (most, longest) = min(done), max(done)
+    if most > fewest:
+        print(f"\n{most / fewest:.0f} × the topics take {longest / shortest:.1f} × the time")
+
+
+if __name__ == "__main__":
+    main()
