@@ -98,6 +98,8 @@ class Connection:
     """Admin REST address of a broker or of a proxy before them; repeatable, tried in turn."""
     zookeeper: str | None = None
     """ZooKeeper hosts: host:port,host:port[/chroot]."""
+    service_url: str | None = None
+    """Binary address, pulsar://broker:6650: reads what Extensible brokers tell their leader of ownership and load."""
     profile: str | None = None
     """Take the connection from this profile of the config file."""
     config: Path | None = None
@@ -119,7 +121,7 @@ class Connection:
 
         admin = asdict(self)
         admin["admin_urls"] = admin.pop("admin_url")
-        places = {name: admin.pop(name) for name in ("zookeeper", "profile", "config")}
+        places = {name: admin.pop(name) for name in ("zookeeper", "service_url", "profile", "config")}
         return capture_options(admin=admin, **places)
 
 

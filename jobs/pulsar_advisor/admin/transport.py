@@ -172,11 +172,12 @@ class AdminTransport:
         self._hosts = {_host(url) for url in connection.admin_urls}
         self._lock = threading.Lock()
         self._session = _session(connection)
-        self._authorization = (
+        self.authorization = (
             connection.authorization
             if connection.oauth2 is None
             else AccessToken(connection.oauth2, USER_AGENT).authorization
         )
+        """The Authorization header's value now; None without credentials."""
 
     def __enter__(self) -> Self:
         return self
@@ -289,7 +290,7 @@ class AdminTransport:
                 params=params,
                 data=None if body is None else json.dumps(body),
                 headers=headers,
-                auth=_Authorization(self._authorization()),
+                auth=_Authorization(self.authorization()),
                 timeout=(connection.connect_timeout_s, silence_s),
                 allow_redirects=False,
                 stream=True,

@@ -33,6 +33,8 @@ class BrokerFacts:
     releases: dict[str, str] = field(default_factory=dict)
     load_manager_classes: dict[str, str] = field(default_factory=dict)
     load_managers: dict[str, LoadManagerKind] = field(default_factory=dict)
+    table_view_classes: dict[str, str] = field(default_factory=dict)
+    """Where an Extensible broker keeps its ownership channel: `loadManagerServiceUnitStateTableViewClassName`."""
 
 
 def read_brokers(session: Session) -> BrokerFacts:
@@ -44,6 +46,7 @@ def read_brokers(session: Session) -> BrokerFacts:
         values = client.runtime_configuration(broker)
         class_name = values.get("loadManagerClassName", "")
         facts.load_manager_classes[broker] = class_name
+        facts.table_view_classes[broker] = values.get("loadManagerServiceUnitStateTableViewClassName", "")
         if (kind := load_manager_kind(None, class_name)) is not None:
             facts.load_managers[broker] = kind
         session.files.extend("settings", [settings_line("runtime", broker, values)])

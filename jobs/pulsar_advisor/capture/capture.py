@@ -7,7 +7,7 @@ report and topics · namespaces, isolation, topic names · ZooKeeper · who owns
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -21,6 +21,7 @@ from pulsar_advisor.capture.lease import claimed, remove_remainders
 from pulsar_advisor.capture.metadata_surfaces import (
     SURFACES_OF_MODULAR_ONLY,
     SURFACES_OF_ZOOKEEPER_ONLY,
+    read_service_unit_states,
     read_zookeeper,
 )
 from pulsar_advisor.capture.options import CaptureOptions
@@ -28,10 +29,14 @@ from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.raw_files import SnapshotFiles
 from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.system_topics import STATES, listening
+from pulsar_advisor.capture.system_topics import SURFACES as SYSTEM_TOPICS
 from pulsar_advisor.capture.topic_decoders import TopicDecoders
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader, connected
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, write_json
+
+_METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 
 SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
 
@@ -71,7 +76,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         )
         stack.callback(session.pool.shutdown, cancel_futures=True)
         stack.callback(session.stopped.set)
-        findings = _read(session, zookeeper, identity)
+        findings = _read(session, zookeeper, identity, options.service_url)
         manifest = {
             "schema": SCHEMA,
             "tool_version": USER_AGENT.partition("/")[2],
@@ -80,7 +85,11 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             "started_at_ms": int(started_at.timestamp() * 1000),
             "finished_at_ms": now_ms(),
             "identity": {"cluster_name": identity.cluster_name, "broker_ids": list(identity.brokers)},
-            "sources": {"admin_urls": list(options.admin.admin_urls), "zookeeper": zookeeper is not None},
+            "sources": {
+                "admin_urls": list(options.admin.admin_urls),
+                "zookeeper": zookeeper is not None,
+                "service_url": options.service_url is not None,
+            },
             **findings,
         }
         write_json(lease.folder / MANIFEST, manifest)
@@ -113,7 +122,9 @@ def _zookeeper_of(
     return zookeeper
 
 
-def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identity) -> dict[str, Any]:
+def _read(
+    session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, service_url: str | None
+) -> dict[str, Any]:
     """Read everything, write all files, and give back the part of the manifest that follows from it."""
     journal = session.journal
     ownership = Ownership()
@@ -125,23 +136,24 @@ def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identit
             "run where the brokers' web addresses can be reached"
         )
     facts = read_brokers(session)
-    read_cluster(session)
-    read_namespaces(session)
-    session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
-    if zookeeper is not None:
-        read_zookeeper(session, zookeeper)
-    else:
-        load_manager = _load_manager(facts, identity.leader)
-        for surface in SURFACES_OF_ZOOKEEPER_ONLY:
-            if load_manager != "modular" and surface in SURFACES_OF_MODULAR_ONLY:
-                journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
-            else:
-                journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
-    ownership.read(session, zookeeper, "end")
+    load_manager = _load_manager(facts, identity.leader)
+    with _channel(session, zookeeper, facts, service_url) if load_manager == "extensible" else nullcontext():
+        read_cluster(session)
+        read_namespaces(session)
+        session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
+        if zookeeper is not None:
+            read_zookeeper(session, zookeeper)
+        else:
+            for surface in SURFACES_OF_ZOOKEEPER_ONLY:
+                if load_manager != "modular" and surface in SURFACES_OF_MODULAR_ONLY:
+                    journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
+                else:
+                    journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
+        ownership.read(session, zookeeper, "end")
     _write_brokers(session, identity, facts)
     session.files.write_surfaces()
     return {
-        "load_manager": _load_manager(facts, identity.leader),
+        "load_manager": load_manager,
         "load_managers": facts.load_managers,
         "pulsar_version": oldest_release(facts.releases.values()),
         "pulsar_versions": facts.releases,
@@ -154,6 +166,23 @@ def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identit
         "moved_bundles": ownership.moved(),
         "skew_ms": journal.skew_ms(),
     }
+
+
+def _channel(
+    session: Session, zookeeper: ZooKeeperReader | None, facts: BrokerFacts, service_url: str | None
+) -> AbstractContextManager[None]:
+    """Read what Extensible brokers tell their leader: now, or while the block reads other things."""
+    in_metadata_store = any(name.endswith(_METADATA_STORE_VIEW) for name in facts.table_view_classes.values())
+    if in_metadata_store and zookeeper is not None:
+        read_service_unit_states(session, zookeeper)
+    elif in_metadata_store:
+        session.journal.miss(STATES, "this cluster keeps it in its metadata store, and no ZooKeeper was given")
+    if service_url is not None:
+        return listening(session, service_url, states_in_topic=not in_metadata_store)
+    for surface in SYSTEM_TOPICS:
+        if surface != STATES or not in_metadata_store:
+            session.journal.lack(surface, "without a service URL")
+    return nullcontext()
 
 
 def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts) -> None:

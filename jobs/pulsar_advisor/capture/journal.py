@@ -16,6 +16,8 @@ from pulsar_advisor.model.errors import ClusterUnreachable
 CLUSTER: Final = "cluster"
 """Target of reads that any broker answers."""
 ZOOKEEPER: Final = "zookeeper"
+SERVICE: Final = "service_url"
+"""Target of what is listened to: for as long as it is given, whatever the rest takes."""
 
 NOT_AVAILABLE: Final = "not available"
 """How the reason begins where the cluster's release or load manager has no such thing."""
@@ -152,8 +154,8 @@ class Journal:
         return sorted({entry["broker"] for entry in entries if entry["broker"] is not None})
 
     def skew_ms(self) -> int:
-        """Time between the beginning of the first read and the end of the last."""
-        reads = self.reads()
+        """Time between the beginning of the first read and the end of the last, listening left out."""
+        reads = [read for read in self.reads() if read["target"] != SERVICE]
         return (
             max(read["finished_at_ms"] for read in reads) - min(read["started_at_ms"] for read in reads) if reads else 0
         )

@@ -14,7 +14,9 @@ from pulsar_advisor.capture.documents import (
     RESOURCE_QUOTA,
 )
 from pulsar_advisor.capture.journal import ZOOKEEPER, now_ms
+from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.system_topics import STATES
 from pulsar_advisor.capture.zookeeper import ZooKeeperReader
 
 SURFACES_OF_ZOOKEEPER_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
@@ -75,6 +77,20 @@ def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
         with session.journal.attempt(surface):
             _write(session, surface, lines())
         session.progress.advance()
+
+
+def read_service_unit_states(session: Session, zookeeper: ZooKeeperReader) -> None:
+    """Read the Extensible manager's ownership channel, of a cluster that keeps it in its metadata store."""
+    nodes = zookeeper.service_unit_states()
+    with session.journal.attempt(STATES):
+        _write(
+            session,
+            STATES,
+            (
+                {"source": "zookeeper", "bundle": bundle, "document": record}
+                for bundle, _, record in session.decoded(STATES, nodes, SERVICE_UNIT_STATE)
+            ),
+        )
 
 
 def _write(session: Session, surface: str, lines: Iterable[Line]) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.errors import UsageError
+
+_SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")
 
 DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
 
@@ -24,8 +27,17 @@ class CaptureOptions(BaseModel):
     admin: AdminConnection
     zookeeper: ZooKeeperConnection | None = None
     """Without it there are no node versions, no averages of the leader, and no transaction-internal topics."""
+    service_url: str | None = None
+    """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers tell their leader of ownership and load."""
     concurrency: int = Field(default=16, ge=1, le=256)
     """Reads at a time over all brokers; a single broker is never asked more than one thing at a time."""
+
+    @field_validator("service_url")
+    @classmethod
+    def _plain_service_url(cls, url: str | None) -> str | None:
+        if url is not None and not _SERVICE_URL.fullmatch(url):
+            raise ValueError(f"'{url}' is not a service URL; expected the form pulsar://broker:6650")
+        return url
 
 
 class _ConfigFile(BaseSettings):
@@ -51,6 +63,7 @@ def capture_options(
     config: Path | None = None,
     admin: Mapping[str, Any] | None = None,
     zookeeper: str | None = None,
+    service_url: str | None = None,
     concurrency: int | None = None,
 ) -> CaptureOptions:
     """Options from a profile, overridden by what was given beside it.
@@ -66,6 +79,8 @@ def capture_options(
     fields["admin"] = inherited | given
     if zookeeper is not None:
         fields["zookeeper"] = {**fields.get("zookeeper", {}), "hosts": zookeeper}
+    if service_url is not None:
+        fields["service_url"] = service_url
     if concurrency is not None:
         fields["concurrency"] = concurrency
     if not fields["admin"].get("admin_urls"):

@@ -184,7 +184,7 @@ class ZooKeeperReader:
         return self._below("/namespace")
 
     def service_unit_states(self) -> Iterator[tuple[str, Node]]:
-        """(bundle, its record in the Extensible manager's ownership channel), where that is kept here (4.0 and later)."""
+        """(bundle, its record in the Extensible manager's ownership channel) of 4.0 and later, if that is kept here."""
         return self._below("/service_unit_state")
 
     def leaders(self) -> Iterator[Node]:

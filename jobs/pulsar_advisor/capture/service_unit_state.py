@@ -1,0 +1,89 @@
+"""Which record of a bundle holds in the Extensible manager's ownership channel, and which owner it names.
+
+The channel's topic is compacted with a conflict resolver, so the last record of a bundle is not always the one that
+every broker goes by. Source: Pulsar `ServiceUnitStateDataConflictResolver`, `ServiceUnitState`,
+`ServiceUnitStateData` of `loadbalance.extensions.channel` (3.0.7 to 4.2.4).
+"""
+
+# ruff: noqa: N815 (the field names are the keys of the documents)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pulsar_advisor.capture.documents import AllowList, Count, Flag, Text
+
+ABSENT: Final = "Init"
+"""The state of a bundle without a record."""
+
+_TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
+    ABSENT: frozenset({"Free", "Owned", "Assigning", "Releasing", "Splitting", "Deleted"}),
+    "Free": frozenset({"Assigning", ABSENT}),
+    "Owned": frozenset({"Splitting", "Releasing"}),
+    "Assigning": frozenset({"Owned"}),
+    "Releasing": frozenset({"Assigning", "Free"}),
+    "Splitting": frozenset({"Deleted"}),
+    "Deleted": frozenset({ABSENT}),
+}
+_SAME_BROKERS: Final = frozenset(
+    {("Assigning", "Owned"), ("Releasing", "Free"), ("Releasing", "Assigning"), ("Splitting", "Deleted")}
+)
+_GREATEST_VERSION: Final = 2**63 - 1
+_LEAST_VERSION: Final = -(2**63)
+
+
+class ServiceUnitState(AllowList):
+    """`ServiceUnitStateData`: brokers by id; `timestamp` epoch milliseconds; `versionId` grows by one a change."""
+
+    state: Text = UNSET
+    dstBroker: Text = UNSET
+    sourceBroker: Text = UNSET
+    splitServiceUnitToDestBroker: dict[str, str | None] | UnsetType | None = UNSET
+    force: Flag = UNSET
+    timestamp: Count = UNSET
+    versionId: Count = UNSET
+
+
+SERVICE_UNIT_STATE: Final = msgspec.json.Decoder(ServiceUnitState)
+
+
+def prevailing(records: Iterable[tuple[str, ServiceUnitState | None]]) -> dict[str, ServiceUnitState]:
+    """Bundle -> the record that holds after all `records` (bundle, record or None: removed), in their order."""
+    held: dict[str, ServiceUnitState] = {}
+    for bundle, record in records:
+        if record is None:
+            held.pop(bundle, None)
+        elif replaces(record, held.get(bundle)):
+            held[bundle] = record
+    return held
+
+
+def replaces(new: ServiceUnitState, old: ServiceUnitState | None) -> bool:
+    """Whether a record takes the place of the one held for its bundle."""
+    if old is not None:
+        held, offered = old.versionId or 0, new.versionId or 0
+        if (held, offered) != (_GREATEST_VERSION, _LEAST_VERSION):
+            if held >= offered:
+                return False
+            if offered > held + 1:  # records in between were compacted away
+                return True
+    if new.force is True:
+        return True
+    before, after = (old.state or ABSENT) if old is not None else ABSENT, new.state or ABSENT
+    return after in _TRANSITIONS.get(before, frozenset()) and (old is None or _brokers_fit(old, new, before, after))
+
+
+def _brokers_fit(old: ServiceUnitState, new: ServiceUnitState, before: str, after: str) -> bool:
+    from_, to = (old.sourceBroker or None, old.dstBroker or None), (new.sourceBroker or None, new.dstBroker or None)
+    if before == "Owned":
+        given_up = to[0] is not None and to[0] == from_[1]
+        return given_up and (to[1] is None if after == "Splitting" else to[1] != from_[1])
+    if (before, after) in _SAME_BROKERS:
+        return from_ == to and (after != "Assigning" or to[1] is not None)
+    if (before, after) == ("Free", "Assigning"):
+        return to[0] is None and to[1] is not None
+    return True

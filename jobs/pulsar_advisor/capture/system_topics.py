@@ -1,0 +1,235 @@
+"""Reads the Extensible manager's three system topics: who owns what, and what brokers tell their leader of their load.
+
+The ownership channel is read from its beginning. The other two keep nothing, so they are listened to, for a bounded
+time, while the rest is captured. Reading them assigns no bundle: the leader serves them whatever they hash to.
+Source: Pulsar `ServiceUnitStateTableViewImpl`, `BrokerLoadData`, `TopBundlesLoadData`, `LoadDataStoreFactory` of
+`loadbalance.extensions` (3.0.7 to 4.2.4).
+"""
+
+# ruff: noqa: N815 (the field names are the keys of the documents)
+
+from __future__ import annotations
+
+import os
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pulsar_advisor.admin.read_client import Document, UnreadableAnswer, decode
+from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.capture.documents import AllowList, BundleStats, Count, Number, ResourceUsage, Text
+from pulsar_advisor.capture.journal import SERVICE, now_ms
+from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE, ServiceUnitState, prevailing
+from pulsar_advisor.capture.session import Session
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+if TYPE_CHECKING:
+    import pulsar
+
+STATES: Final = "service_unit_states"
+BROKER_LOAD: Final = "broker_load_data"
+TOP_BUNDLES: Final = "top_bundles"
+SURFACES: Final = (STATES, BROKER_LOAD, TOP_BUNDLES)
+
+LISTEN_S: Final = 65.0
+"""Brokers tell their top bundles after each statistics pass, every 60 s by default; once all have told, it ends."""
+STATES_LIMIT_S: Final = 60.0
+OPERATION_LIMIT_S: Final = 10
+_POLL_MS: Final = 200
+
+_STATES_TOPIC: Final = "persistent://pulsar/system/loadbalancer-service-unit-state"
+_LISTENED: Final = {
+    BROKER_LOAD: "non-persistent://pulsar/system/loadbalancer-broker-load-data",
+    TOP_BUNDLES: "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",
+}
+
+
+class BrokerLoadData(AllowList):
+    """What a broker tells of its load: ratios, messages/s, bytes/s, epoch milliseconds."""
+
+    cpu: ResourceUsage | UnsetType = UNSET
+    memory: ResourceUsage | UnsetType = UNSET
+    directMemory: ResourceUsage | UnsetType = UNSET
+    bandwidthIn: ResourceUsage | UnsetType = UNSET
+    bandwidthOut: ResourceUsage | UnsetType = UNSET
+    msgRateIn: Number = UNSET
+    msgRateOut: Number = UNSET
+    msgThroughputIn: Number = UNSET
+    msgThroughputOut: Number = UNSET
+    bundleCount: Count = UNSET
+    topics: Count = UNSET
+    maxResourceUsage: Number = UNSET
+    weightedMaxEMA: Number = UNSET
+    msgThroughputEMA: Number = UNSET
+    updatedAt: Count = UNSET
+    reportedAt: Count = UNSET
+
+
+class TopBundle(AllowList):
+    """One of a broker's busiest bundles."""
+
+    bundleName: Text = UNSET
+    stats: BundleStats | UnsetType | None = UNSET
+
+
+class TopBundlesLoadData(AllowList):
+    """A broker's busiest bundles, the lightest of them first."""
+
+    topBundlesLoadData: list[TopBundle] | UnsetType | None = UNSET
+
+
+_TOLD: Final[dict[str, msgspec.json.Decoder[Any]]] = {
+    BROKER_LOAD: msgspec.json.Decoder(BrokerLoadData),
+    TOP_BUNDLES: msgspec.json.Decoder(TopBundlesLoadData),
+}
+
+
+@contextmanager
+def listening(session: Session, service_url: str, *, states_in_topic: bool) -> Iterator[None]:
+    """Read the topics into the snapshot while the block reads other things, and on until every broker was heard.
+
+    `states_in_topic`: false where the cluster keeps the channel in its metadata store. What can't be read is noted.
+    """
+    surfaces = SURFACES if states_in_topic else (BROKER_LOAD, TOP_BUNDLES)
+    with ThreadPoolExecutor(1, "system-topics") as pool:
+        reading = pool.submit(_read, session, service_url, surfaces)
+        try:
+            yield
+        except BaseException:
+            session.stopped.set()
+            raise
+        session.progress.begin("system topics", 1)
+        reading.result()
+        session.progress.advance()
+
+
+def _read(session: Session, service_url: str, surfaces: tuple[str, ...]) -> None:
+    import pulsar
+
+    with _noted(session, service_url, surfaces), closing(_client(session.transport, service_url)) as client:
+        readers = {
+            surface: client.create_reader(topic, pulsar.MessageId.latest) for surface, topic in _LISTENED.items()
+        }
+        if STATES in surfaces:
+            with _noted(session, service_url, (STATES,)), session.journal.attempt(STATES):
+                held = prevailing(_states(session, client))
+                lines = ({"source": "topic", "bundle": bundle, "document": held[bundle]} for bundle in sorted(held))
+                session.files.extend(STATES, lines)
+        _listen(session, readers)
+
+
+@contextmanager
+def _noted(session: Session, service_url: str, surfaces: tuple[str, ...]) -> Iterator[None]:
+    """A block of calls of the client; what fails there is missing from the snapshot."""
+    import pulsar
+
+    try:
+        yield
+    except pulsar.PulsarException as error:
+        kind = type(error).__name__
+        advice = _ADVICE.get(kind, "is it the brokers' binary port, with pulsar+ssl:// where that speaks TLS?")
+        for surface in surfaces:
+            session.journal.miss(surface, f"{service_url}: {kind}: {advice}")
+
+
+_ADVICE: Final = {
+    "AuthenticationError": "our credentials are not accepted there",
+    "AuthorizationError": "our role may not consume in pulsar/system: use the credentials of a super-user",
+}
+
+
+def _client(transport: AdminTransport, service_url: str) -> pulsar.Client:
+    """A client with the credentials and the trust of the admin connection; it logs nowhere."""
+    import pulsar
+
+    connection = transport.connection
+    authentication: pulsar.Authentication | None = None
+    kind, _, secret = (transport.authorization() or "").partition(" ")
+    if kind == "Bearer":
+        authentication = pulsar.AuthenticationToken(lambda: (transport.authorization() or "").partition(" ")[2])
+    elif kind == "Basic":
+        user, _, password = b64decode(secret).decode().partition(":")
+        authentication = pulsar.AuthenticationBasic(user, password)
+    elif connection.tls_cert_file is not None:
+        authentication = pulsar.AuthenticationTLS(str(connection.tls_cert_file), str(connection.tls_key_file))
+    return pulsar.Client(
+        service_url,
+        authentication=authentication,
+        operation_timeout_seconds=OPERATION_LIMIT_S,
+        connection_timeout_ms=int(connection.connect_timeout_s * 1000),
+        tls_trust_certs_file_path=str(connection.tls_ca_file) if connection.tls_ca_file else None,
+        tls_validate_hostname=connection.tls_verify_hostname,
+        logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
+    )
+
+
+def _states(session: Session, client: pulsar.Client) -> Iterator[tuple[str, ServiceUnitState | None]]:
+    """(bundle, record or None: removed) as the channel has them. Raises `ClusterUnreachable` if it takes too long."""
+    import pulsar
+
+    started_at_ms, size = now_ms(), 0
+    deadline = time.monotonic() + STATES_LIMIT_S
+    with closing(client.create_reader(_STATES_TOPIC, pulsar.MessageId.earliest, is_read_compacted=True)) as reader:
+        while reader.has_message_available() and not session.stopped.is_set():
+            if time.monotonic() > deadline:
+                raise ClusterUnreachable(f"{_STATES_TOPIC}: not read to its end within {STATES_LIMIT_S:.0f} s")
+            message = reader.read_next(OPERATION_LIMIT_S * 1000)
+            bundle, body = message.partition_key(), message.data()
+            size += len(body)
+            try:
+                yield bundle, decode(Document(_STATES_TOPIC, body), SERVICE_UNIT_STATE) if body else None
+            except UnreadableAnswer as error:
+                session.journal.fail(STATES, None, error)
+    session.journal.read(STATES, SERVICE, started_at_ms, status=None, size=size)
+
+
+def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
+    """Keep the last thing each broker says, until every one has said everything or the time is over."""
+    import pulsar
+
+    heard: dict[str, dict[str, dict[str, Any]]] = {surface: {} for surface in readers}
+    deadline = time.monotonic() + LISTEN_S
+    while (
+        any(set(session.brokers) - told.keys() for told in heard.values())
+        and time.monotonic() < deadline
+        and not session.stopped.is_set()
+    ):
+        for surface, reader in readers.items():
+            try:
+                message = reader.read_next(_POLL_MS)
+            except pulsar.Timeout:
+                continue
+            _hear(session, surface, message, heard[surface])
+    for surface, told in heard.items():
+        session.files.extend(surface, [told[broker] for broker in sorted(told)])
+        if silent := sorted(set(session.brokers) - told.keys()):
+            session.journal.lack(
+                surface,
+                f"from {', '.join(silent)} within {LISTEN_S:.0f} s: brokers tell it when it changes, and rarely else",
+            )
+
+
+def _hear(session: Session, surface: str, message: pulsar.Message, told: dict[str, dict[str, Any]]) -> None:
+    broker, body = message.partition_key(), message.data()
+    if not body:
+        told.pop(broker, None)  # the broker takes back what it said
+        return
+    read_at_ms = now_ms()
+    session.journal.read(surface, SERVICE, read_at_ms, status=None, size=len(body))
+    try:
+        document = decode(Document(message.topic_name(), body), _TOLD[surface])
+    except UnreadableAnswer as error:
+        session.journal.fail(surface, None, error)
+        return
+    told[broker] = {
+        "broker": broker,
+        "readAt": read_at_ms,
+        "publishedAt": message.publish_timestamp(),
+        "document": document,
+    }
