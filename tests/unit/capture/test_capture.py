@@ -205,7 +205,8 @@ def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cl
     manifest = manifest_of(root, snapshot)
     assert manifest["load_manager"] == "extensible"
     unavailable = {entry["surface"] for entry in manifest["missing"] if entry["reason"].startswith("not available")}
-    assert unavailable == {"load_reports", "bundle_data", "broker_time_averages"}
+    told_to_the_leader = {"service_unit_states", "broker_load_data", "top_bundles"}
+    assert unavailable == {"load_reports", "bundle_data", "broker_time_averages"} | told_to_the_leader
     assert [line["document"] for line in lines_of(root, snapshot, "broker_metrics")] == [{"brk_lb_cpu_usage": 12.5}]
     assert manifest["incomplete_brokers"] == [cluster.second.id]
     assert ("GET", "/admin/v2/broker-stats/load-report") not in cluster.first.requests
