@@ -362,18 +362,47 @@ def test_an_interrupted_capture_leaves_nothing(cluster: FakeCluster, root: Root)
     assert files_under(root) == []
 
 
-def test_a_full_disk_leaves_nothing(cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_bytes = Path.write_bytes
+CAPTURE_TO_A_FULL_DISK = """
+import sys
+from pathlib import Path
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.options import capture_options
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage import Root
+from unit.capture.fake_cluster import Silence
+root = Root(sys.argv[2], "test")
+try:
+    capture(capture_options(admin={"admin_urls": (sys.argv[1],)}), root, Silence())
+except StorageError as error:
+    print(error)
+print(root.snapshots(), [path for path in Path(root.url).rglob("*") if path.is_file()])
+"""
 
-    def write_until_full(path: Path, content: bytes) -> int:
-        if path.name == ".leader.jsonl.zst.partial":
-            raise OSError(28, "No space left on device")
-        return write_bytes(path, content)
+NO_ROOM = {
+    "file system": 'mount -t tmpfs -o size=16k none "$3" && exec "$0" -c "$1" "$2" "$3"',
+    "limit of a file's size": 'ulimit -f 1 && exec "$0" -c "$1" "$2" "$3"',
+}
 
-    monkeypatch.setattr(Path, "write_bytes", write_until_full)
-    with pytest.raises(StorageError, match="No space left on device"):
-        capture(cluster.options(), root, Silence())
-    assert files_under(root) == []
+
+@pytest.mark.parametrize(
+    ("place", "message"), [("file system", "No space left on device"), ("limit of a file's size", "File too large")]
+)
+def test_a_full_disk_leaves_nothing(cluster: FakeCluster, root: Root, place: str, message: str) -> None:
+    isolated = ["unshare", "--user", "--map-root-user", "--mount"] if place == "file system" else []
+    if isolated and subprocess.run([*isolated, "true"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("this machine doesn't permit mount namespaces")
+    Path(root.url).mkdir()
+    arguments = [sys.executable, CAPTURE_TO_A_FULL_DISK, cluster.first.url, root.url]
+    ended = subprocess.run(
+        [*isolated, "bash", "-c", NO_ROOM[place], *arguments],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    error, remains = ended.stdout.splitlines()
+    assert (error.startswith("can't write"), error.endswith(message), remains) == (True, True, "[] []")
 
 
 def test_a_root_that_cannot_be_written_is_named(cluster: FakeCluster, tmp_path: Path) -> None:
