@@ -19,6 +19,7 @@ from pulsar_advisor.model.load_data import (
     bundle_namespace,
     is_service_namespace,
 )
+from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 
 Json = Mapping[str, Any]
@@ -78,8 +79,8 @@ def load_of(case: Json, settings: LoadBalancerSettings) -> LoadData:
             ids=tuple(brokers),
             hashes=hashes,
             order=concurrent_map_order(hashes).astype(np.int32),
-            usage=usage,
-            limit=limit,
+            weighted_usage=weighted_maximum(usage, limit, settings),
+            overload_usage=overload_usage(usage, limit, settings),
             traffic=figures(data),
             published_bundles=np.array([len(set(record.get("bundles", ()))) for record in data], dtype=np.int64),
             long_term_rate_per_s=np.array(long_term, dtype=np.float64),

@@ -25,6 +25,7 @@ from pulsar_advisor.model.java_maps import (
     hash_map_order,
     string_hashes,
 )
+from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
@@ -50,10 +51,10 @@ class BrokerLoad:
     hashes: Hashes
     order: Indices
     """Rows of the brokers that reported, in the order Java walks them."""
-    usage: Floats
-    """(n, 5), order of RESOURCES."""
-    limit: Floats
-    """(n, 5), order of RESOURCES."""
+    weighted_usage: Floats
+    """Greatest weighted share (ratio) of a resource, see `model.resource_usage`."""
+    overload_usage: Floats
+    """The usage (ratio) that is held against the overload threshold."""
     traffic: Floats
     """(n, 4), order of FIGURES: the broker's own totals."""
     published_bundles: Integers
@@ -127,8 +128,8 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
             ids=brokers.ids,
             hashes=(broker_hashes := string_hashes(brokers.ids)),
             order=_concurrent_rows(broker_hashes, brokers.available & (brokers.report_updated_at_ms > 0)),
-            usage=brokers.usage,
-            limit=brokers.limit,
+            weighted_usage=weighted_maximum(brokers.usage, brokers.limit, settings),
+            overload_usage=overload_usage(brokers.usage, brokers.limit, settings),
             traffic=brokers.traffic,
             published_bundles=brokers.bundles,
             long_term_rate_per_s=np.bincount(

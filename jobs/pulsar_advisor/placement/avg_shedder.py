@@ -16,11 +16,11 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
-from pulsar_advisor.model.cluster_state import Indices
+from pulsar_advisor.model.cluster_state import NOBODY, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
@@ -55,10 +55,10 @@ def choose(
     """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
     brokers = load.brokers
     threshold = float(settings.load_balancer_broker_overloaded_threshold_percentage)
-    scores = weighted_maximum(brokers.usage[candidates], brokers.limit[candidates], settings) * 100
-    source, destination = memory.by_key.get(key_of(load, bundle, settings), (None, None))
-    is_source = np.array([brokers.ids[row] == source for row in candidates], dtype=np.bool_)
-    is_destination = np.array([brokers.ids[row] == destination for row in candidates], dtype=np.bool_)
+    scores = brokers.weighted_usage[candidates] * 100
+    remembered = memory.by_key.get(key_of(load, bundle, settings), ())
+    rows = [brokers.ids.index(broker) if broker in brokers.ids else NOBODY for broker in remembered]
+    is_source, is_destination = (candidates == row for row in rows or (NOBODY, NOBODY))
 
     code = np.full(len(candidates), DRAWN, dtype=np.uint8)
     if is_destination.any():
@@ -67,7 +67,7 @@ def choose(
             code = np.where(scores > threshold, OVERLOADED, INSTEAD)
             code[is_source] = IS_SOURCE
             code[is_destination] = OVERLOADED if (code == INSTEAD).any() else ALL_OVERLOADED
-    elif destination is not None and settings.behaviour >= KEPT_BY_NAME:
+    elif remembered and settings.behaviour >= KEPT_BY_NAME:
         code = np.where(is_source, IS_SOURCE, INSTEAD_OF_MISSING)
     chosen = np.array([outcome.chosen for outcome in OUTCOMES])[code]
     outcomes = Outcomes(

@@ -50,7 +50,9 @@ def choose(
 ) -> tuple[PlacementDecision, Memory]:
     """Brokers among which Pulsar draws for one bundle out of `candidates` (rows, in iteration order)."""
     required = settings.load_balancer_average_resource_usage_difference_threshold_percentage / 100.0
-    known = np.isin(candidates, load.stored)
+    is_stored = np.zeros(len(load.broker_ids), dtype=np.bool_)
+    is_stored[load.stored] = True
+    known = is_stored[candidates]
     usage = np.where(known, load.load[candidates], np.nan)
     in_order = usage[known]
     mean = np.add.accumulate(in_order)[-1] / len(in_order) if len(in_order) else np.nan

@@ -130,6 +130,8 @@ class PlacementFacts:
     """Per broker, whether it runs the load manager class of the settings; true where its class is not known."""
     versions: tuple[Version | None, ...]
     """Per broker; None where it reported none that can be read."""
+    non_persistent: Booleans
+    """Per bundle, whether a loaded topic of it is known to be non-persistent."""
 
 
 def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
@@ -147,7 +149,17 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
             dtype=np.bool_,
         ),
         versions=tuple(semantic_version(text) for text in state.brokers.versions),
+        non_persistent=_with_non_persistent_topics(state),
     )
+
+
+def _with_non_persistent_topics(state: ClusterState) -> Booleans:
+    topics = state.topics
+    held = topics.loaded & (topics.bundle != NOBODY)
+    is_non_persistent = [str(name).startswith("non-persistent://") for name in topics.names[held].tolist()]
+    with_some = np.zeros(len(state.bundles), dtype=np.bool_)
+    with_some[topics.bundle[held][np.array(is_non_persistent, dtype=np.bool_)]] = True
+    return with_some
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +184,8 @@ class _Filtering:
         dropped = self.left_over & ~kept
         self.left_over &= kept
         self.code[dropped] = reason
-        self.left[dropped] = np.broadcast_to(left, kept.shape)[dropped]
-        self.right[dropped] = np.broadcast_to(right, kept.shape)[dropped]
+        np.copyto(self.left, left, where=dropped)
+        np.copyto(self.right, right, where=dropped)
 
     def bring_back(self, allowed: Booleans) -> None:
         back = allowed & ~self.left_over
@@ -256,12 +268,13 @@ def overloaded_retry(candidates: Candidates, allowed: Booleans) -> Candidates:
     """The candidates for the second choice of the Modular manager, made when the first one fell on a broker above
     `loadBalancerBrokerOverloadedThresholdPercentage`: all that the policies allow (`policy_candidates`) come back.
     """
-    rows = np.union1d(candidates.brokers, np.flatnonzero(allowed)).astype(np.int32)
+    was_left = np.zeros(len(allowed), dtype=np.bool_)
+    was_left[candidates.brokers] = True
     outcomes = candidates.outcomes
-    code = outcomes.code.copy()
-    code[np.setdiff1d(rows, candidates.brokers)] = Answer.BROUGHT_BACK
+    code = np.where(allowed & ~was_left, np.uint8(Answer.BROUGHT_BACK), outcomes.code)
     return Candidates(
-        rows, Outcomes("broker", VOCABULARY, outcomes.index, code, outcomes.left.copy(), outcomes.right.copy())
+        np.flatnonzero(allowed | was_left).astype(np.int32),
+        Outcomes("broker", VOCABULARY, outcomes.index, code, outcomes.left, outcomes.right),
     )
 
 

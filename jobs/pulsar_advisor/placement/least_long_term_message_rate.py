@@ -19,7 +19,7 @@ from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, overload_usage
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
@@ -51,7 +51,7 @@ def choose(
     """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
     brokers = load.brokers
     threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
-    usage = overload_usage(brokers.usage[candidates], brokers.limit[candidates], settings)
+    usage = brokers.overload_usage[candidates]
     rate = brokers.preallocated_rate_per_s[candidates] + brokers.long_term_rate_per_s[candidates]
     overloaded = usage > threshold
     score = np.where(overloaded, np.inf, rate)

@@ -20,7 +20,7 @@ from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 SETTING_KEYS: Final = (
@@ -82,7 +82,7 @@ def choose(
     brokers = load.brokers
     keep = settings.load_balancer_history_resource_percentage
     required = settings.load_balancer_average_resource_usage_difference_threshold_percentage / 100.0
-    usage = weighted_maximum(brokers.usage[candidates], brokers.limit[candidates], settings)
+    usage = brokers.weighted_usage[candidates]
     memory = memory.beside(brokers.ids)
     remembered = memory.known[candidates]
     if settings.behaviour >= _IDLE_STARTS_AFRESH:

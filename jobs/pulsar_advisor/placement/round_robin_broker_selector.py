@@ -8,12 +8,12 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector`, 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Indices
+from pulsar_advisor.model.cluster_state import NOBODY, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
@@ -32,38 +32,51 @@ OUTCOMES: Final = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Memory:
-    """How many choices were made (modulo 2**31), and the list of broker ids that the counter walks."""
+    """How many choices were made, and the list of brokers that the counter walks."""
 
     counter: int = 0
+    """Modulo 2**31."""
     brokers: tuple[str, ...] = ()
+    """Ids that `walked` refers to."""
+    walked: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    """Rows of `brokers`, NOBODY for one that has left."""
+
+    def beside(self, brokers: tuple[str, ...]) -> Memory:
+        """The same memory, referring to rows of `brokers`."""
+        if brokers is self.brokers:
+            return self
+        row_of = {broker: row for row, broker in enumerate(brokers)}
+        walked = [row_of.get(self.brokers[row], NOBODY) if row != NOBODY else NOBODY for row in self.walked.tolist()]
+        return Memory(self.counter, brokers, np.array(walked, dtype=np.int32))
 
 
 def choose(
     load: LoadData, candidates: Indices, _bundle: int, _settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
     """The broker whose turn it is out of `candidates` (rows, in iteration order); none without candidates."""
-    row_of = {load.brokers.ids[row]: row for row in candidates.tolist()}
-    if not row_of:
+    if not len(candidates):
         nothing = np.empty(0)
         return PlacementDecision(
             candidates, Outcomes("broker", OUTCOMES, candidates, nothing.astype(np.uint8), nothing, nothing)
         ), memory
-    turn = memory.counter % len(row_of)
-    walked = memory.brokers
-    if len(walked) != len(row_of) or walked[turn] not in row_of:
-        walked = tuple(row_of)
+    memory = memory.beside(load.brokers.ids)
+    turn = memory.counter % len(candidates)
+    walked = memory.walked
+    if len(walked) != len(candidates) or walked[turn] not in candidates:
+        walked = candidates
     counter = 0 if memory.counter == _WRAPS_AFTER else memory.counter + 1
-    chosen = row_of[walked[turn]]
-    place_of = {broker: place for place, broker in enumerate(walked)}
-    places = np.array([place_of.get(load.brokers.ids[row], np.nan) for row in candidates.tolist()])
+    chosen = walked[turn : turn + 1]
+    # The last place is that of NOBODY.
+    place_of = np.full(len(load.brokers.ids) + 1, np.nan)
+    place_of[walked] = np.arange(len(walked))
     outcomes = Outcomes(
         "broker",
         OUTCOMES,
         candidates,
         (candidates == chosen).astype(np.uint8),
-        places,
+        place_of[candidates],
         np.full(len(candidates), float(turn)),
     )
-    return PlacementDecision(np.array([chosen], dtype=np.int32), outcomes), Memory(counter, walked)
+    return PlacementDecision(chosen, outcomes), Memory(counter, load.brokers.ids, walked)

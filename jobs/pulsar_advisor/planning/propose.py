@@ -14,11 +14,11 @@ from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement import registry as placements
-from pulsar_advisor.placement.filters import PlacementFacts, placement_facts, unload_obstacle
+from pulsar_advisor.placement.filters import unload_obstacle
 from pulsar_advisor.planning.history import replay
 from pulsar_advisor.planning.observe import observed
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal
-from pulsar_advisor.planning.select_broker import BrokerSelection
+from pulsar_advisor.planning.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings, carry_out, steady_state
 from pulsar_advisor.splitting.decision import SplitMemory
@@ -51,13 +51,13 @@ def propose(
     `history` are earlier states, oldest first, for the shedder's memory.
     """
     shedder = shedders.load(question.shedder)
-    facts = placement_facts(state, settings)
-    view = observed(shedder.observe, state, settings, facts)
+    candidates = CandidateSets.of(state, settings)
+    view = observed(shedder.observe, state, settings, candidates.facts)
     steady = steady_state(shedder, view, settings, replay(shedder, history, state, settings))
     splits = steady_splits(state, settings, SplitMemory()) if question.splits else None
     for name in question.placements:
         try:
-            yield name, _combine(question, name, state, settings, steady, splits, facts, view)
+            yield name, _combine(question, name, steady, splits, candidates, view)
         except AdvisorError as error:
             yield name, error
 
@@ -65,28 +65,24 @@ def propose(
 def _combine(
     question: Question,
     placement: str,
-    state: ClusterState,
-    settings: LoadBalancerSettings,
     steady: SteadyState,
     splits: SteadySplits | None,
-    facts: PlacementFacts,
+    candidates: CandidateSets,
     view: object,
 ) -> Proposal:
-    strategy = placements.load(placement)
+    state, settings, strategy = candidates.state, candidates.settings, placements.load(placement)
     observes_the_same = strategy.observe is shedders.load(question.shedder).observe
     selection = BrokerSelection(
-        state=state,
-        settings=settings,
-        facts=facts,
+        candidates=candidates,
         name=placement,
         strategy=strategy,
-        view=view if observes_the_same else observed(strategy.observe, state, settings, facts),
+        view=view if observes_the_same else observed(strategy.observe, state, settings, candidates.facts),
         # One AvgShedder serves as both: the placement knows what the shedder had in mind.
         memory=steady.memory.destinations if question.shedder == placement == "AvgShedder" else strategy.Memory(),
         seed=question.seed,
     )
     chosen = steady.decision
-    left, wrapper = carry_out(chosen, _surroundings(question, state, settings, facts, selection, chosen))
+    left, wrapper = carry_out(chosen, _surroundings(question, selection, chosen))
     moves = _moves(state, chosen, left)
     answers = [
         Answers(question.shedder, "shedder", chosen.brokers),
@@ -110,31 +106,26 @@ def _combine(
     )
 
 
-def _surroundings(
-    question: Question,
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    facts: PlacementFacts,
-    selection: BrokerSelection,
-    chosen: SheddingDecision,
-) -> Surroundings:
+def _surroundings(question: Question, selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
     """What the load manager asks about each chosen bundle."""
+    candidates = selection.candidates
+    state = candidates.state
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
     names_destinations = find(shedders.SHEDDERS, question.shedder, "shedder").names_destinations
 
     def obstacle(bundle: int, source: int) -> str | None:
         namespace = int(state.bundles.namespace[bundle])
-        return unload_obstacle(facts, selection.allowed(namespace), namespace, source)
+        return unload_obstacle(candidates.facts, candidates.allowed(namespace), namespace, source)
 
     def destination(bundle: int, source: int) -> int:
         if names_destinations and named[bundle] != NOBODY:
-            allowed = selection.allowed(int(state.bundles.namespace[bundle]))
+            allowed = candidates.allowed(int(state.bundles.namespace[bundle]))
             return named[bundle] if allowed[named[bundle]] else NOBODY
         return selection.select(bundle, source)
 
     return Surroundings(
         available_brokers=int(state.brokers.available.sum()),
-        excluded_namespace=_excluded(state, settings),
+        excluded_namespace=_excluded(state, candidates.settings),
         policies_allow=lambda bundle, source: obstacle(bundle, source) != "isolation",
         anti_affinity_allows=lambda bundle, source: obstacle(bundle, source) != "anti_affinity",
         destination=destination,

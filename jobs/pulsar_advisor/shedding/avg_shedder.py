@@ -29,7 +29,7 @@ from pulsar_advisor.model.java_maps import INITIAL_BUCKETS, hash_map_buckets, ha
 from pulsar_advisor.model.java_numbers import to_int, total_order
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
 
@@ -97,7 +97,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     ids, order = load.brokers.ids, load.brokers.order
     low_threshold = settings.load_balancer_avg_shedder_low_threshold
-    scores = weighted_maximum(load.brokers.usage, load.brokers.limit, settings) * 100
+    scores = load.brokers.weighted_usage * 100
     by_hash = order[hash_map_order(load.brokers.hashes[order], memory.score_buckets)]
     ascending = _ascending(by_hash, scores, settings)
     paired = list(zip(ascending[: (len(ascending) + 1) // 2], ascending[::-1], strict=False))

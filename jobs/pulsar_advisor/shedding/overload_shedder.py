@@ -19,7 +19,7 @@ from pulsar_advisor.model.cluster_state import NOBODY
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, overload_usage
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import bundle_outcomes, greedy_take, in_result_order, rank
 
@@ -60,7 +60,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     brokers = load.brokers
     threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
-    usage = overload_usage(brokers.usage, brokers.limit, settings)
+    usage = brokers.overload_usage
     overloaded = ~(usage < threshold)
     several = brokers.published_bundles > 1
 

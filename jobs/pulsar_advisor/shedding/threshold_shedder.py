@@ -23,7 +23,7 @@ from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, Take, bundle_outcomes, greedy_take, in_result_order, rank
 
@@ -91,7 +91,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     brokers = load.brokers
     threshold = settings.load_balancer_broker_threshold_shedder_percentage / 100.0
     worth_moving = settings.load_balancer_bundle_unload_min_throughput_threshold * MIB
-    sample = weighted_maximum(brokers.usage, brokers.limit, settings)
+    sample = brokers.weighted_usage
     memory, usage, mean = _smooth(brokers, sample, settings, memory)
 
     if mean == 0:

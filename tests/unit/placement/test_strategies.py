@@ -124,7 +124,7 @@ class TestRoundRobinBrokerSelector:
 
     def test_the_counter_wraps(self) -> None:
         load, strategy = view({"a": broker(0, []), "b": broker(0, [])}, {}), registry.load(self.NAME)
-        eligible, _, memory = choose(self.NAME, load, settings(), strategy.Memory(2**31 - 1, ("a", "b")))
+        eligible, _, memory = choose(self.NAME, load, settings(), strategy.Memory(2**31 - 1))
         assert (eligible, memory.counter) == (["b"], 0)
 
     def test_without_candidates_nobody_is_chosen_and_no_turn_is_lost(self) -> None:
