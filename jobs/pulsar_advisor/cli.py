@@ -115,14 +115,14 @@ class Connection:
     tls_key_file: Path | None = None
     """The key of our client certificate."""
 
-    def options(self) -> CaptureOptions:
+    def options(self, *, max_requests: int | None = None) -> CaptureOptions:
         """The connection, checked."""
         from pulsar_advisor.capture.options import capture_options
 
         admin = asdict(self)
         admin["admin_urls"] = admin.pop("admin_url")
         places = {name: admin.pop(name) for name in ("zookeeper", "service_url", "profile", "config")}
-        return capture_options(admin=admin, **places)
+        return capture_options(admin=admin, max_requests=max_requests, **places)
 
 
 @Parameter(name="*")
@@ -170,17 +170,24 @@ class Wishes:
 
 
 @app.command
-def capture(*, place: Place, connection: Connection = Connection(), json: Json = False) -> None:
-    """Read a cluster into a raw snapshot, without changing anything on it; prints the snapshot's id."""
-    snapshot = _capture(place.open(), connection)
+def capture(
+    *, place: Place, connection: Connection = Connection(), max_requests: int | None = None, json: Json = False
+) -> None:
+    """Read a cluster into a raw snapshot, without changing anything on it; prints the snapshot's id.
+
+    Parameters
+    ----------
+    max_requests
+        Send at most so many requests; the manifest names what was not asked.
+    """
+    snapshot = _capture(place.open(), connection.options(max_requests=max_requests))
     _print({"cluster": place.cluster, "snapshot": snapshot}) if json else _say(snapshot)
 
 
-def _capture(root: Root, connection: Connection) -> str:
+def _capture(root: Root, options: CaptureOptions) -> str:
     from pulsar_advisor.capture.capture import capture as take_snapshot
     from pulsar_advisor.capture.progress import shown_progress
 
-    options = connection.options()
     with shown_progress() as progress:
         return take_snapshot(options, root, progress)
 
@@ -364,7 +371,7 @@ def run(
     root = place.open()
     request = wishes.request()
     with _timed("capture"):
-        snapshot = _capture(root, connection) if from_archive is None else import_snapshot(from_archive, root)
+        snapshot = _capture(root, connection.options()) if from_archive is None else import_snapshot(from_archive, root)
     with _timed("start of Spark"):
         spark = _spark(master, "run")
     with _timed("normalize"):
@@ -589,7 +596,7 @@ def verify(
 
     document, root = read_plan(plan), place.open()
     captures = bool(connection.admin_url or connection.profile)
-    snapshot = _capture(root, connection) if captures else root.resolve(snapshot)
+    snapshot = _capture(root, connection.options()) if captures else root.resolve(snapshot)
     make_tables(_spark(master, "verify"), root, snapshot)
     with closing(ledger.open(root)) as book:
         result = verify_with_snapshot(document, book, root, snapshot)

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from pulsar_advisor.admin.request_budget import NotAsked
 from pulsar_advisor.admin.transport import AdminTransport, Answer, Parameters
 from pulsar_advisor.model.errors import ClusterUnreachable
 
@@ -233,14 +234,20 @@ class ReadClient:
         accepted: tuple[int, ...] = (200,),
     ) -> Answer:
         url = self._any_broker_url if broker is None else self._web_address(broker) or f"https://{broker}"
-        status, size = 0, 0
+        observe = self._observe or _nobody_looks
         try:
             answer = self._send(path, broker_url=url, params=params)
-            status, size = answer.status, len(answer.body)
-            return self._require(answer, *accepted)
-        finally:
-            if self._observe is not None:
-                self._observe(status, size)
+        except NotAsked:
+            raise
+        except ClusterUnreachable:
+            observe(0, 0)
+            raise
+        observe(answer.status, len(answer.body))
+        return self._require(answer, *accepted)
+
+
+def _nobody_looks(_status: int, _size: int) -> None:
+    """The observer of a client that has none."""
 
 
 def _escape(name: str) -> str:

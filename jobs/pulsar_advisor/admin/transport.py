@@ -27,6 +27,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_resu
 from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
+from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import secret_line
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 
@@ -160,12 +161,15 @@ class Answer:
 class AdminTransport:
     """Sends single calls to one cluster; safe to use from several threads. Nothing but GET, unless made for `writes`.
 
-    Raises `NoAnswer` where nobody answered and `ClusterUnreachable` where a redirect led out of the cluster; every
-    answered status comes back as an `Answer`, see `require`.
+    Raises `NoAnswer` where nobody answered, `NotAsked` where the budget was spent and `ClusterUnreachable` where a
+    redirect led out of the cluster; every answered status comes back as an `Answer`, see `require`.
     """
 
-    def __init__(self, connection: AdminConnection, *, writes: bool = False) -> None:
+    def __init__(
+        self, connection: AdminConnection, *, writes: bool = False, budget: RequestBudget | None = None
+    ) -> None:
         self.connection = connection
+        self._budget = budget or RequestBudget()
         self._writes = writes
         self._first = 0
         self._web_addresses: dict[str, str] = {}
@@ -280,6 +284,7 @@ class AdminTransport:
     def _hop(self, method: str, url: str, params: Parameters | None, body: Any) -> tuple[Answer, str | None]:
         if method != "GET" and not self._writes:
             raise Refused(f"{method} {url}: not sent: this connection was opened for reading")
+        self._budget.spend()
         connection = self.connection
         silence_s = connection.read_timeout_s if method == "GET" else connection.write_timeout_s
         headers = {} if method == "GET" else {"Content-Type": "application/json"}

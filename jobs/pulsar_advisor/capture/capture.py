@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer
+from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
 from pulsar_advisor.capture.broker_surfaces import BrokerFacts, oldest_release, prevailing_load_manager, read_brokers
 from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespaces
@@ -58,9 +59,10 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
     `StorageError` if the root can't be written. Then, as after an interruption, there is no snapshot.
     """
     with ExitStack() as stack:
-        transport = stack.enter_context(AdminTransport(options.admin))
+        budget = RequestBudget(options.max_requests)
+        transport = stack.enter_context(AdminTransport(options.admin, budget=budget))
         identity = identify(ReadClient(transport))
-        zookeeper = _zookeeper_of(identity, stack, options.zookeeper)
+        zookeeper = _zookeeper_of(identity, stack, options.zookeeper, budget)
         started_at = datetime.now(UTC)
         remove_remainders(root, started_at)
         lease = stack.enter_context(claimed(root, started_at))
@@ -109,11 +111,11 @@ def identify(client: ReadClient) -> Identity:
 
 
 def _zookeeper_of(
-    identity: Identity, stack: ExitStack, connection: ZooKeeperConnection | None
+    identity: Identity, stack: ExitStack, connection: ZooKeeperConnection | None, budget: RequestBudget
 ) -> ZooKeeperReader | None:
     if connection is None:
         return None
-    zookeeper = stack.enter_context(connected(connection))
+    zookeeper = stack.enter_context(connected(connection, budget))
     if not set(zookeeper.active_brokers()) & set(identity.brokers):
         raise UsageError(
             f"ZooKeeper {connection.hosts} knows none of the brokers {', '.join(identity.brokers[:3])}: "
@@ -209,6 +211,6 @@ def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts) -> 
 def _load_manager(facts: BrokerFacts, leader: str | None) -> str:
     kind = prevailing_load_manager(facts.load_managers, leader)
     if kind is None:
-        names = ", ".join(sorted(set(facts.load_manager_classes.values()))) or "not told"
+        names = ", ".join(sorted(set(facts.load_manager_classes.values()))) or "no broker told it"
         raise DataNotFit(f"the load manager ({names}) is none of modular, simple, extensible: nothing to advise")
     return kind

@@ -31,6 +31,8 @@ class CaptureOptions(BaseModel):
     """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers tell their leader of ownership and load."""
     concurrency: int = Field(default=16, ge=1, le=256)
     """Reads at a time over all brokers; a single broker is never asked more than one thing at a time."""
+    max_requests: int | None = Field(default=None, ge=1)
+    """Requests in all, those to ZooKeeper, redirects and repetitions among them; then nothing more is asked."""
 
     @field_validator("service_url")
     @classmethod
@@ -64,7 +66,7 @@ def capture_options(
     admin: Mapping[str, Any] | None = None,
     zookeeper: str | None = None,
     service_url: str | None = None,
-    concurrency: int | None = None,
+    max_requests: int | None = None,
 ) -> CaptureOptions:
     """Options from a profile, overridden by what was given beside it.
 
@@ -79,10 +81,11 @@ def capture_options(
     fields["admin"] = inherited | given
     if zookeeper is not None:
         fields["zookeeper"] = {**fields.get("zookeeper", {}), "hosts": zookeeper}
-    if service_url is not None:
-        fields["service_url"] = service_url
-    if concurrency is not None:
-        fields["concurrency"] = concurrency
+    fields |= {
+        name: value
+        for name, value in (("service_url", service_url), ("max_requests", max_requests))
+        if value is not None
+    }
     if not fields["admin"].get("admin_urls"):
         raise UsageError("no admin URL: give --admin-url http://broker:8080, or --profile NAME from a config file")
     try:

@@ -21,6 +21,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.read_client import Document
+from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import secret_line
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
@@ -116,8 +117,11 @@ class Node:
 
 
 @contextmanager
-def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
-    """A session that ends with the block. Raises `ClusterUnreachable` if there is no Pulsar metadata to be read."""
+def connected(connection: ZooKeeperConnection, budget: RequestBudget | None = None) -> Iterator[ZooKeeperReader]:
+    """A session that ends with the block; its reads count as requests.
+
+    Raises `ClusterUnreachable` if there is no Pulsar metadata to be read, `UsageError` if a file can't.
+    """
     client = connection.client()
     where = f"ZooKeeper {connection.hosts}"
     try:
@@ -128,7 +132,7 @@ def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
             if connection.tls:
                 what += ", that it is the secure port, and the certificates on both sides"
             raise ClusterUnreachable(f"{where}: {what}") from error
-        reader = ZooKeeperReader(client, connection)
+        reader = ZooKeeperReader(client, connection, budget)
         if not reader.children("/loadbalance"):
             raise ClusterUnreachable(
                 f"{where}: no /loadbalance there: is it the cluster's metadata store, and its chroot?"
@@ -142,10 +146,14 @@ def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
 class ZooKeeperReader:
     """Reads over one session; nodes that vanish between listing and reading are left out.
 
-    Every method raises `ClusterUnreachable` when the session is lost or a read takes too long.
+    Every method raises `ClusterUnreachable` when the session is lost or a read takes too long, `NotAsked` when the
+    budget is spent.
     """
 
-    def __init__(self, client: KazooClient, connection: ZooKeeperConnection) -> None:
+    def __init__(
+        self, client: KazooClient, connection: ZooKeeperConnection, budget: RequestBudget | None = None
+    ) -> None:
+        self._budget = budget or RequestBudget()
         self._get_children = client.get_children_async
         self._get = client.get_async
         self._connection = connection
@@ -232,6 +240,7 @@ class ZooKeeperReader:
         """The result of a read for every path that exists, in order; a bounded number of calls at a time."""
         in_flight: list[tuple[str, Any]] = []
         for path in paths:
+            self._budget.spend()
             in_flight.append((path, read(path)))
             if len(in_flight) == CALLS_IN_FLIGHT:
                 yield from self._results(in_flight)

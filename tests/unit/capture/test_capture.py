@@ -19,6 +19,7 @@ import msgspec
 import pytest
 from werkzeug import Request, Response
 
+from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.raw_files import read_lines
@@ -259,8 +260,8 @@ def with_zookeeper(cluster: FakeCluster, nodes: dict[str, bytes], monkeypatch: p
     connection = ZooKeeperConnection(hosts="zk1:2181")
 
     @contextmanager
-    def connected(_connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
-        yield ZooKeeperReader(FakeKazoo(nodes), connection)
+    def connected(_connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[ZooKeeperReader]:
+        yield ZooKeeperReader(FakeKazoo(nodes), connection, budget)
 
     monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
     return cluster.options().model_copy(update={"zookeeper": connection})
@@ -292,6 +293,39 @@ def test_a_node_that_cannot_be_decoded_costs_itself_only(
     ]
     assert [line["bundle"] for line in lines_of(root, snapshot, "bundle_data")] == [UPPER]
     assert manifest["missing"] == []
+
+
+def test_a_spent_budget_ends_the_asking_and_the_manifest_names_what_was_not_asked(
+    cluster: FakeCluster, root: Root
+) -> None:
+    options = cluster.options().model_copy(update={"max_requests": 14})
+    manifest = manifest_of(root, capture(options, root, Silence()))
+    assert len(cluster.first.requests) + len(cluster.second.requests) == 14
+    assert sum(read["requests"] for read in manifest["reads"]) == 14 - 3  # the first three tell which cluster it is
+    reason = "not asked: the budget of 14 requests was spent"
+    unasked = {entry["surface"]: entry["broker"] for entry in manifest["missing"] if entry["reason"] == reason}
+    assert unasked.keys() >= {"isolation_policies", "failure_domains", "tenants"}
+    assert {entry["broker"] for entry in manifest["missing"] if entry["surface"] == "owned_bundles"} == {
+        cluster.first.id,
+        cluster.second.id,
+    }
+    assert manifest["moved_bundles"] == []
+
+
+def test_reads_of_zookeeper_count_too(cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = {f"/loadbalance/bundle-data/retail/orders/{number}": b"{}" for number in range(1000)}
+    nodes[f"/loadbalance/brokers/{cluster.first.id}"] = b"{}"
+    options = with_zookeeper(cluster, nodes, monkeypatch).model_copy(update={"max_requests": 60})
+    manifest = manifest_of(root, capture(options, root, Silence()))
+    assert ("bundle_data", None) in missing(manifest)
+    assert len(cluster.first.requests) + len(cluster.second.requests) < 60
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_budget_too_small_to_know_the_cluster_leaves_nothing(cluster: FakeCluster, root: Root, limit: int) -> None:
+    with pytest.raises(AdvisorError, match=r"the budget of 1 requests was spent|no broker told it"):
+        capture(cluster.options().model_copy(update={"max_requests": limit}), root, Silence())
+    assert files_under(root) == []
 
 
 class StopAt(Silence):

@@ -56,6 +56,11 @@ def test_flags_alone_are_enough() -> None:
     assert options.zookeeper.hosts == "zk1:2181/chroot"
 
 
+def test_a_budget_given_beside_a_profile_counts(config: Path) -> None:
+    assert capture_options(profile="production", config=config).max_requests is None
+    assert capture_options(profile="production", config=config, max_requests=500).max_requests == 500
+
+
 def test_without_any_admin_url_the_message_says_how_to_give_one() -> None:
     with pytest.raises(UsageError, match="--admin-url http://broker:8080, or --profile NAME"):
         capture_options()
