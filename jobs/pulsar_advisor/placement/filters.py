@@ -221,7 +221,7 @@ def unload_obstacle(facts: PlacementFacts, allowed: Booleans, namespace: int, cu
     spread the group better. Source: `ModularLoadManagerImpl.shouldNamespacePoliciesUnload` (from 2.11 on) and
     `shouldAntiAffinityNamespaceUnload`.
     """
-    if allowed.sum() <= int(allowed[current]):
+    if np.count_nonzero(allowed) <= allowed[current]:
         return "isolation"
     group = int(facts.anti_affinity.group_of_namespace[namespace])
     if group != NO_GROUP and not may_unload(allowed, facts.anti_affinity.counts[group], current):

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, ClusterState, Floats, Indices, Integers
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -29,9 +29,6 @@ SETTING_KEYS: Final = (
     "loadBalancerBrokerUnderloadedThresholdPercentage",
     "loadBalancerBrokerOverloadedThresholdPercentage",
 )
-
-observe: Final = simple_load
-"""How the input of `choose` is made from a cluster state."""
 
 LEAST_LOADED_SERVER: Final = "leastLoadedServer"
 LEAST_MSG_PER_SECOND: Final = "leastMsgPerSecond"
@@ -65,24 +62,52 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Candidates as the Simple manager sees them; a row per candidate."""
+    """Brokers as the Simple manager sees them; a row per broker."""
 
     percent: Floats
-    """(c, 5), order of RESOURCES, at most 100."""
-    load_percent: Floats
+    """(n, 5), at most 100: the load, then what decides between loads that are close, most important first."""
     rate_per_s: Floats
     capacity: Floats
     """How many bundles of the default quota the broker could hold."""
     loaded: Booleans
     """Whether it has bundles."""
 
+    @property
+    def load_percent(self) -> Floats:
+        """The greatest percentage of a resource."""
+        return self.percent[:, 0]
+
+    def of(self, brokers: Indices) -> Ranking:
+        """A copy of these rows."""
+        return Ranking(
+            self.percent[brokers],
+            self.rate_per_s[brokers],
+            self.capacity[brokers],
+            self.loaded[brokers],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLoad:
+    """What `choose` decides on: the Simple manager's view, and every broker ranked with all its bundles."""
+
+    load: SimpleLoad
+    ranking: Ranking
+
+
+def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> RankedLoad:
+    """The input of `choose`, made from a cluster state."""
+    load = simple_load(state, settings, now_ms)
+    everyone = np.arange(len(load.broker_ids), dtype=np.int32)
+    return RankedLoad(load, _rank(load, everyone, load.broker_quota, np.diff(load.offsets)))
+
 
 @np.errstate(all="ignore")
 def choose(
-    load: SimpleLoad, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: Memory
+    ranked: RankedLoad, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
     """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows)."""
-    ranking = rank(load, candidates, bundle)
+    ranking = _candidates_without(ranked, candidates, bundle)
     strategy = settings.load_balancer_placement_strategy
     if strategy not in (LEAST_LOADED_SERVER, LEAST_MSG_PER_SECOND):
         weights = np.trunc(ranking.capacity * ((100 - ranking.load_percent) / 100) ** 2)
@@ -95,20 +120,31 @@ def choose(
     code = np.full(len(candidates), NOT_BEST)
     left, right = ranking.load_percent.copy(), ranking.capacity.copy()
     if len(walk):
-        place, reason, held_against = _walk(ranking, walk, by_messages, settings, memory)
+        best = _best_busy(ranking, walk, by_messages)
+        place, reason, held_against = _walk(ranking, walk, best, by_messages, settings, memory)
         code[place], right[place] = reason, held_against
         if reason in (MOST_ROOM, ROTATING):
-            left[place] = ranking.load_percent[_best_busy(ranking, walk, by_messages)]
+            left[place] = ranking.load_percent[best]
     return _answer(candidates, code, left, right), Memory((memory.cursor + 1) % _ROTATION)
 
 
-def rank(load: SimpleLoad, candidates: Indices, bundle: int) -> Ranking:
+def _candidates_without(ranked: RankedLoad, candidates: Indices, bundle: int) -> Ranking:
     """The candidates without the bundle itself, which the walk takes off the broker that still reports it."""
-    used, limit = load.usage[candidates], load.limit[candidates]
-    counts = load.offsets[candidates + 1] - load.offsets[candidates]
-    quota = load.broker_quota[candidates]
-    holds = (candidates == load.bundles.owner[bundle]) & bool(load.bundles.reported[bundle])
-    quota, counts = quota - holds[:, np.newaxis] * load.quota[bundle], counts - holds
+    load, ranking = ranked.load, ranked.ranking.of(candidates)
+    place = np.flatnonzero(candidates == load.bundles.owner[bundle])
+    if len(place) and load.bundles.reported[bundle]:
+        owner = candidates[place]
+        quota, bundles = load.broker_quota[owner] - load.quota[bundle], np.diff(load.offsets)[owner] - 1
+        without = _rank(load, owner, quota, bundles)
+        # Room hangs on no bundle.
+        ranking.percent[place], ranking.rate_per_s[place] = without.percent, without.rate_per_s
+        ranking.loaded[place] = without.loaded
+    return ranking
+
+
+def _rank(load: SimpleLoad, brokers: Indices, quota: Floats, bundles: Integers) -> Ranking:
+    """The ranking of brokers (rows) whose bundles, so many, add up to `quota`."""
+    used, limit = load.usage[brokers], load.limit[brokers]
     cpu, memory, _, bandwidth_in, bandwidth_out = range(len(RESOURCES))
     needed = used.copy()
     needed[:, cpu] = np.maximum(used[:, cpu], load.cpu_factor * quota[:, 0])
@@ -127,18 +163,18 @@ def rank(load: SimpleLoad, candidates: Indices, bundle: int) -> Ranking:
         )
     )
     capacity = np.trunc(np.maximum(0.0, room.min(axis=0)))
-    return Ranking(percent, percent.max(axis=1, initial=0.0), quota[:, 0], capacity, counts > 0)
+    compared = np.column_stack((percent.max(axis=1, initial=0.0), percent[:, _TIE_BREAKERS]))
+    return Ranking(compared, quota[:, 0], capacity, bundles > 0)
 
 
 def _walk(
-    ranking: Ranking, walk: Integers, by_messages: bool, settings: LoadBalancerSettings, memory: Memory
+    ranking: Ranking, walk: Integers, best: int, by_messages: bool, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[int, int, float]:
-    """Place of the chosen candidate, why, and what its load was held against."""
+    """Place of the chosen candidate, why, and what its load was held against; `best` is that of the best busy one."""
     underload = settings.load_balancer_broker_underloaded_threshold_percentage
     overload = settings.load_balancer_broker_overloaded_threshold_percentage
     without_bundles = walk[~ranking.loaded[walk]]
     idle = int(without_bundles[0]) if len(without_bundles) else NOBODY
-    best = _best_busy(ranking, walk, by_messages)
     best_percent = 101.0 if best == NOBODY else float(ranking.load_percent[best])
     if idle != NOBODY and (best == NOBODY or best_percent > underload):
         return idle, IDLE, underload
@@ -157,23 +193,24 @@ def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
         return NOBODY
     if by_messages:
         return int(busy[np.argmin(ranking.rate_per_s[busy])])
-    figures = np.column_stack((ranking.load_percent, ranking.percent[:, _TIE_BREAKERS]))[busy].tolist()
-    best = 0
-    for place, own in enumerate(figures):
-        # The walk ascends in whole percent, so from here on every load is clearly above the best one.
-        if own[0] > figures[best][0] + CLOSE_PERCENT + 1:
-            break
-        if _is_lighter(own, figures[best]):
-            best = place
-    return int(busy[best])
+    best, load = 0, ranking.load_percent[busy]
+    while True:
+        # The walk ascends in whole percent, so what comes after one clearly above the best is so too.
+        clearly_above = load[best + 1 :] > load[best] + CLOSE_PERCENT + 1
+        end = np.argmax(clearly_above) if clearly_above.any() else len(clearly_above)
+        lighter = _are_lighter(ranking.percent[busy[best + 1 : best + 1 + end]], ranking.percent[busy[best]])
+        if not lighter.any():
+            return int(busy[best])
+        best += 1 + int(np.argmax(lighter))
 
 
-def _is_lighter(one: list[float], other: list[float]) -> bool:
+def _are_lighter(ones: Floats, other: Floats) -> Booleans:
     """By the first percentage that differs clearly, load first; else by load to the last digit."""
-    for left, right in zip(one, other, strict=True):
-        if abs(left - right) > CLOSE_PERCENT:
-            return left < right
-    return one[0] < other[0]
+    differs = np.abs(ones - other) > CLOSE_PERCENT
+    # Where none differs, the first is the load.
+    first = np.argmax(differs, axis=1)
+    lighter: Booleans = (ones < other)[np.arange(len(ones)), first]
+    return lighter
 
 
 def _answer(
