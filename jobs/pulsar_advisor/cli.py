@@ -171,7 +171,12 @@ class Wishes:
 
 @app.command
 def capture(
-    *, place: Place, connection: Connection = Connection(), max_requests: int | None = None, json: Json = False
+    *,
+    place: Place | None = None,
+    connection: Connection = Connection(),
+    max_requests: int | None = None,
+    explain: Annotated[bool, Flag] = False,
+    json: Json = False,
 ) -> None:
     """Read a cluster into a raw snapshot, without changing anything on it; prints the snapshot's id.
 
@@ -179,7 +184,18 @@ def capture(
     ----------
     max_requests
         Send at most so many requests; the manifest names what was not asked.
+    explain
+        Say which calls would be made, and make none.
     """
+    if explain:
+        from pulsar_advisor.capture.explanation import explained
+
+        calls = [asdict(call) for call in explained(connection.options())]
+        lines = (f"{call['whom']:<12} {call['call']}  ({call['times']})" for call in calls)
+        _print(calls) if json else _say("\n".join(lines))
+        return
+    if place is None:
+        raise UsageError("say where the snapshot goes: --root and --cluster; or only list the calls: --explain")
     snapshot = _capture(place.open(), connection.options(max_requests=max_requests))
     _print({"cluster": place.cluster, "snapshot": snapshot}) if json else _say(snapshot)
 
@@ -617,14 +633,15 @@ def verify(
 
 
 @app.command
-def doctor(*, connection: Connection = Connection(), json: Json = False) -> None:
+def doctor(*, place: Place | None = None, connection: Connection = Connection(), json: Json = False) -> None:
     """Say whether a capture would be fit: what can be reached and read, with which role, and what can't be computed."""
     from rich.console import Console
 
     from pulsar_advisor.capture.examination import examine
     from pulsar_advisor.stages.doctor import diagnose, print_diagnosis
 
-    diagnosis = diagnose(examine(connection.options()))
+    root = None if place is None else place.open()
+    diagnosis = diagnose(examine(connection.options()), root)
     _print(diagnosis.document()) if json else print_diagnosis(diagnosis, Console())
     if diagnosis.exit_code:
         raise Ended(diagnosis.exit_code)

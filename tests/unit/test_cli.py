@@ -38,6 +38,14 @@ def test_a_call_that_can_not_be_right_is_usage(
     assert says in err
 
 
+def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["capture", "--explain", "--admin-url", NOBODY_LISTENS]) == 0
+    assert "each broker  GET /admin/v2/broker-stats/topics  (once)" in capsys.readouterr().out.splitlines()
+    assert exit_code(["capture", "--explain", "--json", "--admin-url", NOBODY_LISTENS]) == 0
+    calls = json.loads(capsys.readouterr().out)
+    assert {call["whom"] for call in calls} == {"any broker", "each broker"}
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -115,11 +115,15 @@ class NoAnswer(ClusterUnreachable):
 
 
 class ErrorAnswer(ClusterUnreachable):
-    """A broker answered, but with an error status."""
+    """A broker answered, but with an error status.
 
-    def __init__(self, message: str, *, status: int) -> None:
+    `own_words` is the message without the broker's, which may hold anything: it can be written to disk.
+    """
+
+    def __init__(self, message: str, *, status: int, own_words: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.own_words = own_words or message
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,9 @@ class AdminTransport:
         """The answer itself if its status is one of `accepted`. Raises `ErrorAnswer` saying what to do otherwise."""
         if answer.status in accepted:
             return answer
-        raise ErrorAnswer(self._explain(answer), status=answer.status)
+        said = f" ({answer.reason})" if answer.reason else ""
+        own_words = self._explain(answer, "")
+        raise ErrorAnswer(self._explain(answer, said), status=answer.status, own_words=own_words)
 
     def trust_brokers(self, brokers: Iterable[str]) -> None:
         """Let redirects lead to the hosts of these brokers (`host:port`)."""
@@ -322,10 +328,9 @@ class AdminTransport:
             )
         return target
 
-    def _explain(self, answer: Answer) -> str:
-        said = f" ({answer.reason})" if answer.reason else ""
+    def _explain(self, answer: Answer, said: str) -> str:
         # Without valid credentials a web server answers (a page, a text, its own JSON); Pulsar itself gives a reason.
-        if answer.status == 401 and said and answer.body.lstrip()[:1] == b"{":
+        if answer.status == 401 and answer.reason and answer.body.lstrip()[:1] == b"{":
             return f"{answer.url}: 401, our role may not do this{said}: use the credentials of a super-user"
         if answer.status == 401 and self.connection.has_credentials:
             return f"{answer.url}: 401, our credentials are not accepted: is the token valid for this cluster?"
@@ -333,7 +338,7 @@ class AdminTransport:
             return f"{answer.url}: 401, the cluster wants credentials: give a token file of a super-user"
         if answer.status == 403:
             return f"{answer.url}: 403, forbidden{said}: our role lacks permission, or policies are read-only"
-        if answer.status == 404 and not said:
+        if answer.status == 404 and not answer.reason:
             return f"{answer.url}: 404, nothing there: is this the admin URL of a Pulsar broker?"
         return f"{answer.url}: {answer.status}{said}"
 

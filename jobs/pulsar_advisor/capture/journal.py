@@ -86,7 +86,7 @@ class Journal:
             self.fail(surface, broker, error)
         except ErrorAnswer as error:
             if not (error.status == 404 and namespace is not None):
-                self.miss(surface, str(error), broker, namespace)
+                self.miss(surface, error.own_words, broker, namespace)
         except ClusterUnreachable as error:
             self.miss(surface, str(error), broker, namespace)
             if broker is not None and isinstance(error, NoAnswer):

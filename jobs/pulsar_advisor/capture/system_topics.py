@@ -43,8 +43,8 @@ STATES_LIMIT_S: Final = 60.0
 OPERATION_LIMIT_S: Final = 10
 _POLL_MS: Final = 200
 
-_STATES_TOPIC: Final = "persistent://pulsar/system/loadbalancer-service-unit-state"
-_LISTENED: Final = {
+TOPICS: Final = {
+    STATES: "persistent://pulsar/system/loadbalancer-service-unit-state",
     BROKER_LOAD: "non-persistent://pulsar/system/loadbalancer-broker-load-data",
     TOP_BUNDLES: "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",
 }
@@ -114,7 +114,8 @@ def _read(session: Session, service_url: str, surfaces: tuple[str, ...]) -> None
 
     with _noted(session, service_url, surfaces), closing(_client(session.transport, service_url)) as client:
         readers = {
-            surface: client.create_reader(topic, pulsar.MessageId.latest) for surface, topic in _LISTENED.items()
+            surface: client.create_reader(TOPICS[surface], pulsar.MessageId.latest)
+            for surface in (BROKER_LOAD, TOP_BUNDLES)
         }
         if STATES in surfaces:
             with _noted(session, service_url, (STATES,)), session.journal.attempt(STATES):
@@ -175,15 +176,15 @@ def _states(session: Session, client: pulsar.Client) -> Iterator[tuple[str, Serv
 
     started_at_ms, size = now_ms(), 0
     deadline = time.monotonic() + STATES_LIMIT_S
-    with closing(client.create_reader(_STATES_TOPIC, pulsar.MessageId.earliest, is_read_compacted=True)) as reader:
+    with closing(client.create_reader(TOPICS[STATES], pulsar.MessageId.earliest, is_read_compacted=True)) as reader:
         while reader.has_message_available() and not session.stopped.is_set():
             if time.monotonic() > deadline:
-                raise ClusterUnreachable(f"{_STATES_TOPIC}: not read to its end within {STATES_LIMIT_S:.0f} s")
+                raise ClusterUnreachable(f"{TOPICS[STATES]}: not read to its end within {STATES_LIMIT_S:.0f} s")
             message = reader.read_next(OPERATION_LIMIT_S * 1000)
             bundle, body = message.partition_key(), message.data()
             size += len(body)
             try:
-                yield bundle, decode(Document(_STATES_TOPIC, body), SERVICE_UNIT_STATE) if body else None
+                yield bundle, decode(Document(TOPICS[STATES], body), SERVICE_UNIT_STATE) if body else None
             except UnreadableAnswer as error:
                 session.journal.fail(STATES, None, error)
     session.journal.read(STATES, SERVICE, started_at_ms, status=None, size=size)

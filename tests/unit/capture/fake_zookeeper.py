@@ -38,14 +38,18 @@ class FakeKazoo:
     """What every read ends with instead of an answer."""
     in_flight: int = 0
     most_in_flight: int = 0
+    asked: set[str] = field(default_factory=set)
+    """`getChildren /path` and `getData /path`."""
 
     def get_children_async(self, path: str) -> Call:
+        self.asked.add(f"getChildren {path}")
         prefix = f"{path}/"
         names = {node.removeprefix(prefix).partition("/")[0] for node in self.nodes if node.startswith(prefix)}
         exists = bool(names) or path in self.nodes
         return self._call(list(names) if exists else NoNodeError())
 
     def get_async(self, path: str) -> Call:
+        self.asked.add(f"getData {path}")
         gone = path not in self.nodes or path in self.vanished
         return self._call(NoNodeError() if gone else (self.nodes[path], Stat()))
 

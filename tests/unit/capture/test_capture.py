@@ -167,7 +167,7 @@ def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Ro
     manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
-    assert "403, forbidden (no permission)" in entry["reason"]
+    assert "403, forbidden: our role lacks permission" in entry["reason"]
     assert "topic_names.jsonl.zst" not in {file["path"] for file in manifest["files"]}
 
 

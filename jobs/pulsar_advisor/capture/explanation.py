@@ -1,0 +1,74 @@
+"""Says which calls a capture makes, and to whom, without making any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.capture.system_topics import SURFACES, TOPICS
+
+Whom = Literal["any broker", "each broker", "ZooKeeper", "system topic"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kind of call. In `call`, names in braces stand for every cluster, broker, namespace… that there is."""
+
+    whom: Whom
+    call: str
+    times: str = "once"
+
+
+_ADMIN: Final = (
+    Call("any broker", "GET /admin/v2/brokers/configuration/runtime"),
+    Call("any broker", "GET /admin/v2/brokers/{cluster}", "at the beginning and at the end"),
+    Call("any broker", "GET /admin/v2/brokers/leaderBroker"),
+    Call("each broker", "GET /admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", "at the beginning and at the end"),
+    Call("each broker", "GET /admin/v2/brokers/configuration/runtime"),
+    Call("each broker", "GET /admin/v2/brokers/version"),
+    Call("each broker", "GET /admin/v2/broker-stats/load-report", "once, not under Extensible"),
+    Call("each broker", "GET /admin/v2/broker-stats/metrics", "once, under Extensible"),
+    Call("each broker", "GET /admin/v2/broker-stats/topics"),
+    Call("any broker", "GET /admin/v2/brokers/configuration/values"),
+    Call("any broker", "GET /admin/v2/clusters/{cluster}/namespaceIsolationPolicies"),
+    Call("any broker", "GET /admin/v2/clusters/{cluster}/failureDomains"),
+    Call("any broker", "GET /admin/v2/tenants"),
+    Call("any broker", "GET /admin/v2/namespaces/{tenant}", "for each tenant"),
+    Call("any broker", "GET /admin/v2/namespaces/{tenant}/{namespace}", "for each namespace"),
+    Call("any broker", "GET /admin/v2/namespaces/{tenant}/{namespace}/antiAffinity", "for each namespace"),
+    Call("any broker", "GET /admin/v2/persistent/{tenant}/{namespace}", "for each namespace"),
+    Call("any broker", "GET /admin/v2/persistent/{tenant}/{namespace}/partitioned", "for each namespace"),
+    Call("any broker", "GET /admin/v2/non-persistent/{tenant}/{namespace}/partitioned", "for each namespace"),
+    Call(
+        "any broker", "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions", "for each topic with partitions"
+    ),
+)
+
+_ZOOKEEPER: Final = (
+    Call("ZooKeeper", "getChildren /loadbalance"),
+    Call("ZooKeeper", "getChildren, getData /loadbalance/brokers/**"),
+    Call("ZooKeeper", "getChildren, getData /namespace/**", "at the beginning and at the end"),
+    Call("ZooKeeper", "getChildren, getData /service_unit_state/**", "once, where Extensible keeps its state there"),
+    Call("ZooKeeper", "getData /loadbalance/leader"),
+    Call("ZooKeeper", "getData /loadbalance/extension/leader"),
+    Call("ZooKeeper", "getChildren, getData /admin/local-policies/**"),
+    Call("ZooKeeper", "getChildren, getData /loadbalance/bundle-data/**"),
+    Call("ZooKeeper", "getChildren, getData /loadbalance/broker-time-average/**"),
+    Call("ZooKeeper", "getChildren, getData /loadbalance/resource-quota/**"),
+    Call("ZooKeeper", "getChildren /managed-ledgers/**"),
+)
+
+
+def explained(options: CaptureOptions) -> Iterator[Call]:
+    """The calls of a capture with these options, in the order in which it begins with them.
+
+    Redirects to a broker of the cluster are followed, and what fails for the moment is tried three times.
+    """
+    yield from _ADMIN
+    if options.zookeeper is not None:
+        yield from _ZOOKEEPER
+    if options.service_url is not None:
+        for surface in SURFACES:
+            yield Call("system topic", f"read {TOPICS[surface]}", "once, under Extensible")

@@ -1,0 +1,88 @@
+"""What `capture --explain` lists is what a capture asks: no call more, none less."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pulsar_advisor.admin.request_budget import RequestBudget
+from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.explanation import explained
+from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.storage import Root
+from unit.capture.fake_cluster import Silence
+from unit.capture.fake_zookeeper import FakeKazoo
+from unit.capture.recorded_cluster import Planting, recorded_cluster
+
+CHANNEL_IN_METADATA_STORE = "getChildren, getData /service_unit_state/**"
+"""Not asked of the recorded clusters."""
+
+
+def asked_in_captures(root: Root, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Every request to the recorded clusters, one of each load manager, when they are captured."""
+    asked: set[str] = set()
+    for load_manager in ("modular", "simple", "extensible"):
+        with recorded_cluster(load_manager, Planting("secret")) as cluster:
+            kazoo = FakeKazoo(cluster.nodes)
+
+            @contextmanager
+            def connected(
+                connection: ZooKeeperConnection, budget: RequestBudget, kazoo: FakeKazoo = kazoo
+            ) -> Iterator[ZooKeeperReader]:
+                kazoo.get_children_async("/loadbalance")
+                yield ZooKeeperReader(kazoo, connection, budget)
+
+            monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
+            urls = tuple(f"http://{broker}" for broker in cluster.brokers)
+            capture(
+                CaptureOptions(admin=AdminConnection(admin_urls=urls), zookeeper=ZooKeeperConnection(hosts="zk1:2181")),
+                root,
+                Silence(),
+            )
+            asked |= {f"{request.method} {request.path}" for server in cluster.servers for request, _ in server.log}
+            asked |= kazoo.asked
+    return asked
+
+
+def pattern(call: str) -> str:
+    verbs, _, path = call.partition(" /")
+    verb = "|".join(verbs.split(", "))
+    template = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))
+    return rf"({verb}) /" + template.replace(r"/\*\*", "(/.+)?")
+
+
+def test_the_explanation_is_what_is_asked(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = CaptureOptions(
+        admin=AdminConnection(admin_urls=("http://b:8080",)), zookeeper=ZooKeeperConnection(hosts="zk1:2181")
+    )
+    patterns = {call.call: re.compile(pattern(call.call)) for call in explained(options)}
+    asked = asked_in_captures(root, monkeypatch)
+    assert {request for request in asked if not any(known.fullmatch(request) for known in patterns.values())} == set()
+    unasked = {call for call, known in patterns.items() if not any(known.fullmatch(request) for request in asked)}
+    assert unasked == {CHANNEL_IN_METADATA_STORE}
+
+
+def test_what_is_not_given_is_not_asked() -> None:
+    admin = AdminConnection(admin_urls=("http://b:8080",))
+    assert {call.whom for call in explained(CaptureOptions(admin=admin))} == {"any broker", "each broker"}
+    with_topics = CaptureOptions(admin=admin, service_url="pulsar://b:6650")
+    assert [call.call for call in explained(with_topics) if call.whom == "system topic"] == [
+        "read persistent://pulsar/system/loadbalancer-service-unit-state",
+        "read non-persistent://pulsar/system/loadbalancer-broker-load-data",
+        "read non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",
+    ]
+
+
+def test_nothing_but_reads_is_explained() -> None:
+    options = CaptureOptions(
+        admin=AdminConnection(admin_urls=("http://b:8080",)),
+        zookeeper=ZooKeeperConnection(hosts="zk1:2181"),
+        service_url="pulsar://b:6650",
+    )
+    verbs = {verb for call in explained(options) for verb in call.call.partition(" /")[0].split(", ")}
+    assert {verb.partition(" ")[0] for verb in verbs} == {"GET", "getChildren", "getData", "read"}
