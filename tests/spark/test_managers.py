@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.capture.raw_files import RawFile, read_lines
 from pulsar_advisor.model.cluster_state import FIGURES, NOBODY, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.quality.validate import validate
-from pulsar_advisor.storage import MANIFEST, Root
+from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state, read_table
 
@@ -138,6 +138,73 @@ def test_extensible_owners_are_those_that_say_so(extensible: Recorded) -> None:
 def test_extensible_brokers_publish_no_view_of_the_leader(extensible: Recorded) -> None:
     with pytest.raises(DataNotFit, match="no view 'published': Extensible brokers write no load"):
         cluster_state(extensible.root, SNAPSHOT, "published")
+
+
+TOP = ("retail/payments/0x40000000_0x80000000", "retail/orders/0x00000000_0x40000000")
+"""Two bundles of the recording that its first broker owns."""
+
+
+@pytest.fixture(scope="module")
+def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    """The Extensible recording as if its first broker had been heard: of it a load, two top bundles and a channel."""
+    folder = tmp_path_factory.mktemp("listened")
+    root = Root(str(folder), "extensible")
+    raw = Path(str(root.folder("raw", SNAPSHOT)))
+    with tarfile.open(RECORDED / "extensible-4.0.8.tar") as archive:
+        archive.extractall(raw, filter="data")
+    manifest = msgspec.json.decode((raw / MANIFEST).read_bytes())
+    broker = manifest["identity"]["broker_ids"][0]
+    usage = {"cpu": {"usage": 120.0, "limit": 400.0}, "weightedMaxEMA": 0.42, "msgThroughputEMA": 5e5}
+    traffic = {"msgRateIn": 7.0, "msgRateOut": 8.0, "msgThroughputIn": 9.0, "msgThroughputOut": 10.0}
+    stats = {"msgRateIn": 1.0, "msgThroughputIn": 3e5, "topics": 2}
+    heard = {"broker": broker, "readAt": 2, "publishedAt": 1}
+    files = {
+        "broker_load_data": {**heard, "document": {**usage, **traffic, "bundleCount": 4, "topics": 5, "updatedAt": 1}},
+        "top_bundles": {
+            **heard,
+            "document": {"topBundlesLoadData": [{"bundleName": bundle, "stats": stats} for bundle in TOP]},
+        },
+        "service_unit_states": {
+            "source": "topic",
+            "bundle": TOP[0],
+            "document": {"state": "Splitting", "sourceBroker": broker},
+        },
+    }
+    for surface, line in files.items():
+        file = RawFile()
+        file.extend([line])
+        content = file.finish().content
+        (raw / f"{surface}.jsonl.zst").write_bytes(content)
+        entry = {"path": f"{surface}.jsonl.zst", "surface": surface, "broker": None, "rows": 1}
+        manifest["files"].append({**entry, "bytes": len(content), "sha256": sha256_hex(content)})
+    (raw / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    normalize(spark, root, SNAPSHOT)
+    yield Recorded(root, {})
+
+
+def test_what_an_extensible_broker_told_is_the_leaders_view_of_it(listened: Recorded) -> None:
+    fresh, published = listened.state, cluster_state(listened.root, SNAPSHOT, "published")
+    told = published.published_load
+    assert told is not None
+    assert (told.weighted_max_ema[0], told.msg_throughput_ema[0]) == (0.42, 5e5)
+    assert published.brokers.usage[0, 0] == 120.0
+    assert published.brokers.traffic[0].tolist() == [7.0, 8.0, 9.0, 10.0]
+    positions = {published.bundle_name(row): int(told.top_position[row]) for row in range(len(published.bundles))}
+    assert {bundle: position for bundle, position in positions.items() if position != NOBODY} == {TOP[0]: 0, TOP[1]: 1}
+    of_first = (published.bundles.owner == 0) & published.bundles.reported
+    assert {published.bundle_name(row) for row in np.flatnonzero(of_first).tolist()} == set(TOP)
+    # The others were not heard, so they are as they were rebuilt.
+    np.testing.assert_array_equal(published.brokers.usage[1:], fresh.brokers.usage[1:])
+    assert fresh.published_load is None
+
+
+def test_the_leaders_view_names_its_source_and_the_channels_state_of_a_bundle(listened: Recorded) -> None:
+    sources = {(row["view"], row["report_source"]) for row in listened.rows("brokers")}
+    assert sources == {("fresh", "metrics"), ("published", "broker_load_data"), ("published", "metrics")}
+    states = {
+        (row["channel_state"], row["channel_owner"]) for row in listened.rows("bundles") if row["bundle"] == TOP[0]
+    }
+    assert states == {("Splitting", listened.state.brokers.ids[0])}
 
 
 def test_simple_throughput_is_summed_over_bundles_as_the_reports_own_repeats_message_rates(simple: Recorded) -> None:

@@ -136,6 +136,18 @@ class Topics:
         return len(self.hash)
 
 
+@dataclass(frozen=True, eq=False)
+class PublishedLoad:
+    """What Extensible brokers told their leader beside their usage: the leader decides on it, as it was told."""
+
+    weighted_max_ema: Floats
+    """Per broker, ratio; NaN where none was told."""
+    msg_throughput_ema: Floats
+    """Per broker, bytes/s in and out; NaN where none was told."""
+    top_position: Integers
+    """Per bundle, its place among the top bundles of its owner, 0 the lightest; -1 where it isn't among them."""
+
+
 @dataclass(frozen=True)
 class IsolationPolicy:
     """A namespace isolation policy; regular expressions match whole names, brokers by host without port."""
@@ -172,6 +184,8 @@ class ClusterState:
     isolation_policies: tuple[IsolationPolicy, ...]
     failure_domains: tuple[str | None, ...]
     """Domain of each broker, None where it is in none."""
+    published_load: PublishedLoad | None = None
+    """In the published view of an Extensible cluster; without it that manager's figures are derived by its rules."""
 
     def bundle_name(self, bundle: int) -> str:
         """`tenant/namespace/0x..._0x...` of a bundle row."""

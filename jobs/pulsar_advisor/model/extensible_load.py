@@ -69,26 +69,31 @@ class ExtensibleLoad:
 
 
 def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> ExtensibleLoad:
-    """The view of a cluster state, each broker's figures taken as its first sample.
+    """The view of a cluster state: as brokers told it, else with each broker's figures taken as its first sample.
 
-    Top bundles are derived by Pulsar's rule, bundles in the order of a hash map of their names. Namespaces under an
-    isolation policy or in an anti-affinity group are left out unless `loadBalancerSheddingBundlesWithPoliciesEnabled`;
-    filters on the destination are not applied here (`transferable` asks for a registered broker only). Raises
-    `DataNotFit` for a name that is no namespace, as looking its policies up fails in Pulsar.
+    Top bundles that weren't told are derived by Pulsar's rule, bundles in the order of a hash map of their names.
+    Namespaces under an isolation policy or in an anti-affinity group are left out unless
+    `loadBalancerSheddingBundlesWithPoliciesEnabled`; filters on the destination are not applied here (`transferable`
+    asks for a registered broker only). Raises `DataNotFit` for a name that is no namespace, as looking its policies up
+    fails in Pulsar.
     """
     brokers = state.brokers
     records = updated(
         fresh_records(len(brokers)), brokers.usage, brokers.limit, brokers.traffic, settings, max(now_ms, 1)
     )
+    load, throughput_ema = records.weighted_max_ema, records.msg_throughput_ema
+    if (told := state.published_load) is not None:
+        load = np.where(np.isnan(told.weighted_max_ema), load, told.weighted_max_ema)
+        throughput_ema = np.where(np.isnan(told.msg_throughput_ema), throughput_ema, told.msg_throughput_ema)
     stored = np.flatnonzero(brokers.report_updated_at_ms > 0)
     return ExtensibleLoad(
         now_ms=now_ms,
         broker_ids=brokers.ids,
         stored=stored[hash_map_order(string_hashes(brokers.ids)[stored])].astype(np.int32),
         available=brokers.available,
-        load=records.weighted_max_ema,
+        load=load,
         throughput_bytes_per_s=brokers.traffic[:, THROUGHPUT_IN] + brokers.traffic[:, THROUGHPUT_OUT],
-        throughput_ema_bytes_per_s=records.msg_throughput_ema,
+        throughput_ema_bytes_per_s=throughput_ema,
         updated_at_ms=brokers.report_updated_at_ms,
         top=_top_of_brokers(state, settings, now_ms),
         bundle_name=state.bundle_name,
@@ -113,6 +118,7 @@ def _top_of_brokers(
     recently = (bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms)
     throughput = bundles.traffic[:, THROUGHPUT_IN] + bundles.traffic[:, THROUGHPUT_OUT]
 
+    told = state.published_load.top_position if state.published_load is not None else np.full(len(bundles), NOBODY)
     reported = np.flatnonzero(bundles.reported & (bundles.owner != NOBODY))
     namespace_hashes = string_hashes(names)
     by_owner = reported[np.argsort(bundles.owner[reported], kind="stable")]
@@ -120,15 +126,9 @@ def _top_of_brokers(
 
     @cache
     def top(broker: int) -> tuple[TopBundle, ...]:
-        rows = by_owner[starts[broker] : starts[broker + 1]]
-        hashes = bundle_name_hashes(namespace_hashes[bundles.namespace[rows]], bundles.lower[rows], bundles.upper[rows])
-        rows = rows[hash_map_order(hashes)]
-        positions = top_bundles(
-            [stats_of(bundles, row) for row in rows.tolist()],
-            shown[bundles.namespace[rows]].tolist(),
-            settings.load_balancer_max_number_of_bundles_in_bundle_load_report,
-            settings,
-        )
+        rows = by_owner[starts[broker] : starts[broker + 1]].astype(np.int32)
+        told_rows = rows[told[rows] >= 0]
+        top_rows = told_rows[np.argsort(told[told_rows])] if len(told_rows) else derived_top(rows)
         return tuple(
             TopBundle(
                 bundle=row,
@@ -137,8 +137,19 @@ def _top_of_brokers(
                 excluded_namespace=bool(excluded[bundles.namespace[row]]),
                 recently_unloaded=bool(recently[row]),
             )
-            for row in rows[positions].tolist()
+            for row in top_rows.tolist()
         )
+
+    def derived_top(rows: Indices) -> Indices:
+        hashes = bundle_name_hashes(namespace_hashes[bundles.namespace[rows]], bundles.lower[rows], bundles.upper[rows])
+        rows = rows[hash_map_order(hashes)]
+        positions = top_bundles(
+            [stats_of(bundles, row) for row in rows.tolist()],
+            shown[bundles.namespace[rows]].tolist(),
+            settings.load_balancer_max_number_of_bundles_in_bundle_load_report,
+            settings,
+        )
+        return rows[positions]
 
     return top
 

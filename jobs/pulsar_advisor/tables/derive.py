@@ -71,7 +71,10 @@ _THOUSANDTHS: Final = "decimal(28, 3)"
 def load_reports(raw: RawTables) -> DataFrame:
     """(view, broker, report): one report each, every load manager's fields under one name."""
     written = _written_reports(raw)
-    return written.unionByName(_rebuilt_reports(raw)) if raw.has_extensible_brokers else written
+    if not raw.has_extensible_brokers:
+        return written
+    rebuilt = _rebuilt_reports(raw)
+    return written.unionByName(rebuilt).unionByName(_told_reports(raw, rebuilt))
 
 
 def _written_reports(raw: RawTables) -> DataFrame:
@@ -97,6 +100,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
         document["loadManagerClassName"].alias("load_manager_class_name"),
         sf.lit("load_report").alias("report_source"),
         sf.lit(None).cast("double").alias("weighted_max_ema_ratio"),
+        sf.lit(None).cast("double").alias("msg_throughput_ema_bytes_per_s"),
         *(
             sf.coalesce(document[field][side], document["systemResourceUsage"][field][side]).alias(f"{name}_{side}")
             for field, name in _RESOURCES.items()
@@ -169,6 +173,7 @@ def _rebuilt_reports(raw: RawTables) -> DataFrame:
         record["loadManagerClassName"].alias("load_manager_class_name"),
         sf.lit("metrics").alias("report_source"),
         metrics["max_ema"].alias("weighted_max_ema_ratio"),
+        sf.lit(None).cast("double").alias("msg_throughput_ema_bytes_per_s"),
         *(
             column
             for name, metric in _METRICS.items()
@@ -195,6 +200,74 @@ def _rebuilt_reports(raw: RawTables) -> DataFrame:
         .join(listed, "broker", "left")
         .join(records, "broker", "left")
         .select(sf.lit("fresh").alias("view"), "broker", report.alias("report"))
+    )
+
+
+def _told_reports(raw: RawTables, rebuilt: DataFrame) -> DataFrame:
+    """The leader's view of Extensible brokers: what each told of its load and its top bundles, once any was heard.
+
+    A broker that wasn't heard keeps what was rebuilt: it would have told a change of more than a tenth.
+    """
+    entries = sf.collect_list(sf.struct("bundle", "stats"))
+    told = top_bundles(raw).groupBy("broker").agg(sf.map_from_entries(entries).alias("told"))
+    stats = raw["top_bundles"].select("broker", sf.lit(True).alias("told_top")).distinct().join(told, "broker", "left")
+    load, other = sf.col("load.document"), sf.col("report")
+
+    def of_report(name: str) -> Column:
+        return other[name].alias(name)
+
+    report = sf.struct(
+        sf.col("load.readAt").alias("report_read_at_ms"),
+        load["updatedAt"].alias("report_updated_at_ms"),
+        *(of_report(name) for name in ("start_timestamp_ms", "web_service_url", "version", "load_manager_class_name")),
+        sf.lit("broker_load_data").alias("report_source"),
+        load["weightedMaxEMA"].alias("weighted_max_ema_ratio"),
+        load["msgThroughputEMA"].alias("msg_throughput_ema_bytes_per_s"),
+        *(
+            load[field][side].alias(f"{name}_{side}")
+            for field, name in _RESOURCES.items()
+            for side in ("usage", "limit")
+        ),
+        *(load[field].alias(name) for field, name in _RATES.items()),
+        load["topics"].alias("topics"),
+        load["bundleCount"].alias("bundles"),
+        *(
+            of_report(name)
+            for name in ("consumers", "producers", "persistent_topics_enabled", "non_persistent_topics_enabled")
+        ),
+        sf.coalesce(other["listed"], sf.array().cast("array<string>")).alias("listed"),
+        sf.when(sf.col("told_top"), sf.col("told")).otherwise(other["stats"]).alias("stats"),
+        sf.array().cast("array<string>").alias("losses"),
+    )
+    heard = (
+        raw["broker_load_data"]
+        .groupBy("broker")
+        .agg(sf.max_by(sf.struct("readAt", "document"), "readAt").alias("load"))
+    )
+    return (
+        rebuilt.select("broker", "report")
+        .join(heard, "broker", "full")
+        .join(stats, "broker", "left")
+        .where(sf.lit(not heard.isEmpty()))
+        .select(
+            sf.lit("published").alias("view"),
+            "broker",
+            sf.when(sf.col("load").isNotNull(), report).otherwise(sf.col("report")).alias("report"),
+        )
+    )
+
+
+def top_bundles(raw: RawTables) -> DataFrame:
+    """(broker, bundle, position, stats): what brokers told of their busiest bundles; position 0 is the lightest."""
+    return (
+        raw["top_bundles"]
+        .select("broker", sf.posexplode("document.topBundlesLoadData").alias("position", "top"))
+        .where("top.bundleName is not null and top.stats is not null")
+        .groupBy("broker", sf.col("top.bundleName").alias("bundle"))
+        .agg(
+            sf.max("position").alias("position"),
+            sf.max_by(sf.col("top.stats").cast(_STATS), "position").alias("stats"),
+        )
     )
 
 
@@ -261,6 +334,25 @@ def ownership(raw: RawTables) -> DataFrame:
             "owner_in_zookeeper",
             "claimed_by",
             sf.coalesce("active_in_zookeeper", "claim_active").alias("is_active"),
+        )
+    )
+
+
+def channel(raw: RawTables) -> DataFrame:
+    """(bundle, channel_state, channel_owner) by the Extensible manager's ownership channel.
+
+    Source: Pulsar `ServiceUnitStateData`, `ServiceUnitStateChannelImpl.getOwner` (3.0.7 to 4.2.4).
+    """
+    return (
+        raw["service_unit_states"]
+        .groupBy("bundle")
+        .agg(sf.max_by("document", "source").alias("record"))
+        .select(
+            "bundle",
+            sf.col("record.state").alias("channel_state"),
+            sf.when(sf.col("record.state") == "Splitting", sf.col("record.sourceBroker"))
+            .when(sf.col("record.state").isin("Owned", "Assigning", "Releasing"), sf.col("record.dstBroker"))
+            .alias("channel_owner"),
         )
     )
 
@@ -377,6 +469,14 @@ def bundles(
         .join(listed, ["view", "owner", "bundle"], "left")
         .join(lost, ["view", "bundle"], "left")
         .join(raw["bundle_data"].select("bundle", "modifiedAt", sf.col("document").alias("stored")), "bundle", "left")
+        .join(channel(raw), "bundle", "left")
+        .join(
+            top_bundles(raw).select(
+                sf.lit("published").alias("view"), "bundle", sf.col("broker").alias("owner"), "position"
+            ),
+            ["view", "owner", "bundle"],
+            "left",
+        )
     )
     oldest_ms = captured_at_ms - 2 * bundle_data_interval_minutes * 60_000
     origin = sf.expr(
@@ -400,6 +500,7 @@ def bundles(
             "producers": sf.col("shown.stats.producerCount"),
             "consumers": sf.col("shown.stats.consumerCount"),
             "cache_size_bytes": sf.col("shown.stats.cacheSize"),
+            "top_bundle_position": sf.col("position"),
             "averages_origin": origin,
             "bundle_data_modified_at_ms": sf.col("modifiedAt"),
             "last_unloaded_at_ms": sf.when(has_moved, sf.lit(captured_at_ms)).otherwise(sf.col("lost_at_ms")),
@@ -469,6 +570,7 @@ def brokers(
         *_TIMES,
         "report_source",
         "weighted_max_ema_ratio",
+        "msg_throughput_ema_bytes_per_s",
         "persistent_topics_enabled",
         "non_persistent_topics_enabled",
     ]

@@ -24,9 +24,8 @@ NOT_AVAILABLE: Final = "not available"
 _RATES = "msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double"
 _USAGE = "struct<usage: double, limit: double>"
 _RESOURCES = ", ".join(f"{name}: {_USAGE}" for name in ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"))
-_BUNDLE_STATS = (
-    f"map<string, struct<{_RATES}, consumerCount: bigint, producerCount: bigint, topics: bigint, cacheSize: bigint>>"
-)
+_STATS = f"struct<{_RATES}, consumerCount: bigint, producerCount: bigint, topics: bigint, cacheSize: bigint>"
+_BUNDLE_STATS = f"map<string, {_STATS}>"
 _AVERAGE = f"struct<{_RATES}, maxSamples: bigint, numSamples: bigint>"
 _BROKER_AVERAGES = ", ".join(
     f"{term}{rate}: double"
@@ -64,6 +63,20 @@ SURFACES: Final[Mapping[str, Surface]] = {
         "broker string, readAt bigint, document struct<brk_lb_cpu_usage: double, brk_lb_memory_usage: double, "
         "brk_lb_directMemory_usage: double, brk_lb_bandwidth_in_usage: double, brk_lb_bandwidth_out_usage: double, "
         "max: double, max_ema: double>",
+        ("broker", "readAt", "document"),
+    ),
+    "service_unit_states": Surface(
+        "source string, bundle string, document struct<state: string, dstBroker: string, sourceBroker: string>",
+        ("source", "bundle", "document"),
+    ),
+    "broker_load_data": Surface(
+        f"broker string, readAt bigint, document struct<{_RESOURCES}, {_RATES}, bundleCount: bigint, topics: bigint, "
+        "weightedMaxEMA: double, msgThroughputEMA: double, updatedAt: bigint>",
+        ("broker", "readAt", "document"),
+    ),
+    "top_bundles": Surface(
+        "broker string, readAt bigint, "
+        f"document struct<topBundlesLoadData: array<struct<bundleName: string, stats: {_STATS}>>>",
         ("broker", "readAt", "document"),
     ),
     "topic_stats": Surface(

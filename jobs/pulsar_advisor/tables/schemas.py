@@ -73,7 +73,8 @@ BROKERS: Final = Table(
             "report_source",
             "string",
             "`load_report`, or `metrics`: Extensible brokers have no report, so usage is that of "
-            "`broker-stats/metrics`, in percent of a limit of 100; traffic and counts are sums over topic statistics",
+            "`broker-stats/metrics`, in percent of a limit of 100; traffic and counts are sums over topic statistics; "
+            "`broker_load_data`: what the broker told its leader (published view of Extensible)",
         ),
         Column(
             "report_updated_at_ms",
@@ -96,8 +97,10 @@ BROKERS: Final = Table(
         Column(
             "weighted_max_ema_ratio",
             "double",
-            "0..1, smoothed weighted maximum usage; metric `brk_lb_resource_usage`, feature `max_ema` (Extensible)",
+            "0..1, smoothed weighted maximum usage (Extensible); fresh: metric `brk_lb_resource_usage`, feature "
+            "`max_ema`; published: `weightedMaxEMA` as told",
         ),
+        Column("msg_throughput_ema_bytes_per_s", "double", "bytes/s in and out, smoothed; `msgThroughputEMA` as told"),
         *_rates("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
         Column("topics", "bigint", "loaded topics; report `numTopics`"),
         Column("bundles", "bigint", "report `numBundles`; metrics: bundles the broker says it owns"),
@@ -153,6 +156,13 @@ BUNDLES: Final = Table(
         Column("producers", "bigint", "report `producerCount`"),
         Column("consumers", "bigint", "report `consumerCount`"),
         Column("cache_size_bytes", "bigint", "report `cacheSize`"),
+        Column(
+            "top_bundle_position",
+            "bigint",
+            "place among the top bundles its owner told the leader, 0 the lightest; published view of Extensible",
+        ),
+        Column("channel_state", "string", "state in the Extensible manager's ownership channel: `Owned`, `Free`, …"),
+        Column("channel_owner", "string", "broker id; who owns it by that channel, or is about to"),
         *_rates("short_term_", "average over at most 10 samples of"),
         _required("short_term_samples", "bigint", "samples in the short average"),
         *_rates("long_term_", "average over at most 1000 samples of"),

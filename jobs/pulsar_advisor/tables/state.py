@@ -22,6 +22,7 @@ from pulsar_advisor.model.cluster_state import (
     Integers,
     IsolationPolicy,
     Namespaces,
+    PublishedLoad,
     Topics,
     View,
 )
@@ -61,6 +62,7 @@ def cluster_state(root: Root, snapshot: str, view: View = "fresh") -> ClusterSta
     namespace_names = namespace_names.take(pc.sort_indices(namespace_names))
     broker_ids = broker_rows["broker"].combine_chunks()
     bundles = _bundles(bundle_rows, broker_ids, namespace_names, excluded)
+    told = (view, manifest["load_manager"]) == ("published", "extensible")
     return ClusterState(
         cluster=root.cluster,
         cluster_name=manifest["identity"]["cluster_name"],
@@ -77,6 +79,7 @@ def cluster_state(root: Root, snapshot: str, view: View = "fresh") -> ClusterSta
         topic_listing_complete=_topic_listing_complete(manifest),
         isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
+        published_load=_published_load(broker_rows, bundle_rows) if told else None,
     )
 
 
@@ -109,7 +112,7 @@ def _why_missing(view: View, load_manager: str) -> str:
     if view == "fresh":
         return "it has no brokers; capture anew"
     if load_manager == "extensible":
-        return "Extensible brokers write no load into ZooKeeper; use the fresh view"
+        return "Extensible brokers write no load into ZooKeeper; use the fresh view, or capture with --service-url"
     return "capture found no load reports in ZooKeeper; use the fresh view"
 
 
@@ -151,6 +154,14 @@ def _brokers(rows: pa.Table, excluded: dict[str, list[str]]) -> Brokers:
         versions=tuple(pc.fill_null(rows["version"], "").to_pylist()),
         load_manager_class_names=tuple(pc.fill_null(rows["load_manager_class_name"], "").to_pylist()),
         start_timestamps_ms=_integers(rows["start_timestamp_ms"]),
+    )
+
+
+def _published_load(brokers: pa.Table, bundles: pa.Table) -> PublishedLoad:
+    return PublishedLoad(
+        weighted_max_ema=pc.fill_null(brokers["weighted_max_ema_ratio"], np.nan).to_numpy(),
+        msg_throughput_ema=pc.fill_null(brokers["msg_throughput_ema_bytes_per_s"], np.nan).to_numpy(),
+        top_position=_integers(pc.fill_null(bundles["top_bundle_position"], NOBODY)),
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, PublishedLoad
 from pulsar_advisor.model.extensible_load import extensible_load
 from pulsar_advisor.model.settings import resolve_settings
 from states import BrokerRow, BundleRow, cluster_state
@@ -59,6 +60,20 @@ def test_loads_are_those_of_a_first_sample() -> None:
     assert load.load[0] == pytest.approx(0.6)
     assert load.throughput_ema_bytes_per_s[0] == load.throughput_bytes_per_s[0] == 1e7
     assert (load.transferable(0, 1, 0), load.transferable(0, 0, 1)) == (True, False)
+
+
+def test_what_brokers_told_comes_before_what_is_derived() -> None:
+    of = state()
+    told = PublishedLoad(
+        weighted_max_ema=np.array([0.75, np.nan]),
+        msg_throughput_ema=np.array([8e6, np.nan]),
+        top_position=np.array([-1, -1, 0, 2, 1]),
+    )
+    of = replace(of, published_load=told)
+    load = extensible_load(of, resolve_settings("4.2.4").values, of.captured_at_ms)
+    assert (load.load[0], load.throughput_ema_bytes_per_s[0]) == (0.75, 8e6)
+    assert load.load[1] == extensible_load(state(), resolve_settings("4.2.4").values, of.captured_at_ms).load[1]
+    assert names(of) == [f"t/isolated/{HALF}", f"t/n/{OTHER_HALF}", f"t/n/{HALF}"]
 
 
 @pytest.mark.parametrize(("minutes", "recently"), [(30, True), (31, False)])
