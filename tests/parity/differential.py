@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from parity.java_classes import JavaClasses
 from parity.java_replay import compare
@@ -16,9 +15,6 @@ SEED = 20261121
 MOST_TRIES_PER_CLUSTER = 4
 """How many cases are made at most for each that a release can run; 2.11 has no flow_or_qps_equally_divide."""
 
-JAVA_MIN_MERGE = 32
-"""Java's sort goes by runs from this length on; Python's from 64 on."""
-
 
 @dataclass
 class Comparison:
@@ -28,7 +24,6 @@ class Comparison:
     release: str
     clusters: int = 0
     differing: list[int] = field(default_factory=list)
-    not_modelled: int = 0
     absent: str = ""
 
 
@@ -42,24 +37,11 @@ def compare_strategy(strategy: str, java: JavaClasses, clusters: int, seed: int 
             comparison.absent = verdict.absent
             continue
         comparison.clusters += 1
-        if verdict.difference and _is_not_modelled(case, java.release):
-            comparison.not_modelled += 1
-        elif verdict.difference:
+        if verdict.difference:
             comparison.differing.append(number)
         if comparison.clusters == clusters:
             break
     return comparison
-
-
-def _is_not_modelled(case: dict[str, Any], release: str) -> bool:
-    """Before 4.0 two comparisons aren't transitive: what a long list is sorted to is up to the sort's inner steps."""
-    if release >= "4":
-        return False
-    if case.get("strategy") == "TopKBundles":
-        return len(case["bundleStats"]) >= JAVA_MIN_MERGE
-    steps = (case, *case.get("steps", ()))
-    brokers = {broker for step in steps for broker in step.get("brokers", ())}
-    return case.get("strategy") == "AvgShedder" and len(brokers) >= JAVA_MIN_MERGE
 
 
 def explain(comparison: Comparison, java: JavaClasses, seed: int = SEED) -> str:
@@ -85,13 +67,11 @@ def table(comparisons: Iterable[Comparison]) -> list[str]:
         lines.append(f"{strategy:<{width}}" + "".join(f"{cell:>16}" for cell in cells))
     total = sum(one.clusters for one in done.values())
     differences = sum(len(one.differing) for one in done.values())
-    beyond = sum(one.not_modelled for one in done.values())
-    lines.append(f"{total} clusters, {differences} differences; {beyond} more (+) where the sort isn't modelled")
+    lines.append(f"{total} clusters, {differences} differences")
     return lines
 
 
 def _cell(comparison: Comparison | None) -> str:
     if comparison is None or comparison.clusters == 0:
         return "-"
-    beyond = f" (+{comparison.not_modelled})" if comparison.not_modelled else ""
-    return f"{comparison.clusters} / {len(comparison.differing)}{beyond}"
+    return f"{comparison.clusters} / {len(comparison.differing)}"

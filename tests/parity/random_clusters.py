@@ -448,6 +448,15 @@ def _map_order(random: Random, figures: Figures) -> Case:
     return {"config": {}, "keys": _shuffled(random, list(dict.fromkeys(names)))}
 
 
+def _sort(random: Random, figures: Figures) -> Case:
+    number, span = random.choice((1, 31, 32, 33, 64, 100, 300)), random.choice((3, 20, 100, 1000, 10**6))
+    drawn = [random.randrange(span) for _ in range(number)]
+    run = random.choice((1, 7, 37, number))
+    parts = (drawn[start : start + run] for start in range(0, number, run))
+    in_runs = [figure for part in parts for figure in sorted(part, reverse=random.random() < 0.5)]
+    return {"config": {}, "figures": in_runs, "tolerance": random.choice((0, 1, 2, 5, span // 10, span // 3))}
+
+
 def _range(random: Random) -> tuple[int, int]:
     width = random.choice((1, 2, 3, 2**20, 2**30))
     lower = random.randrange(0, 0xFFFFFFFF - width)
@@ -585,6 +594,7 @@ GENERATORS: dict[str, Callable[[Random, Figures], Case]] = {
     "TimeAverageMessageData": _time_average_message_data,
     "TimeAverageBrokerData.reset": _time_average_broker_data,
     "order": _map_order,
+    "sort": _sort,
     "split.algorithm": _split_algorithm,
     "splitBundles": _split_bundles,
     "split.BundleSplitterTask": _bundle_splitter_task,

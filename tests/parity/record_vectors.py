@@ -1,4 +1,4 @@
-"""Run vectors of the load records, of Java's map order and of the wrapper around the Modular shedders."""
+"""Run vectors of the load records, of Java's map order and sort, and of the wrapper around the Modular shedders."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from parity.vector_load import Json, figures, load_of, resources, settings_of
 from pulsar_advisor.model.averages import add_sample, broker_averages, needs_publishing
 from pulsar_advisor.model.cluster_state import RESOURCES
 from pulsar_advisor.model.java_maps import concurrent_map_order, hash_map_order, string_hashes
+from pulsar_advisor.model.java_sort import java_sort
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT, with_recently_unloaded
 from pulsar_advisor.model.resource_usage import maximum, percent, weighted_maximum
 from pulsar_advisor.shedding import overload_shedder
@@ -97,6 +98,20 @@ def map_order(case: Json, release: str) -> list[Answer]:
     concurrent = [case["keys"][position] for position in concurrent_map_order(string_hashes(case["keys"]))]
     plain = [concurrent[position] for position in hash_map_order(string_hashes(concurrent))]
     return [{"chm": concurrent, "hm": plain}]
+
+
+def sort(case: Json, release: str) -> list[Answer]:
+    """Positions of figures that count as equal up to a distance, and how often two were compared."""
+    figures_of, tolerance = case["figures"], case["tolerance"]
+    compared = 0
+
+    def compare(one: int, other: int) -> int:
+        nonlocal compared
+        compared += 1
+        apart: int = figures_of[one] - figures_of[other]
+        return 0 if abs(apart) <= tolerance else apart
+
+    return [{"sorted": java_sort(range(len(figures_of)), compare), "comparisons": compared}]
 
 
 def do_load_shedding(case: Json, release: str) -> list[Answer]:

@@ -104,6 +104,7 @@ RUNNERS: dict[str, Callable[[dict[str, Any], str], list[Any]]] = {
     "TimeAverageBrokerData.reset": record_vectors.time_average_broker_data,
     "needBrokerDataUpdate": record_vectors.need_broker_data_update,
     "order": record_vectors.map_order,
+    "sort": record_vectors.sort,
     "ModularLoadManager.doLoadShedding (OverloadShedder)": record_vectors.do_load_shedding,
 }
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
 from typing import Final
 
 from pulsar_advisor.model.cluster_state import Bundles
+from pulsar_advisor.model.java_sort import java_sort
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 BANDWIDTH_STEP: Final = 100_000
@@ -157,10 +157,7 @@ def partially_sort(items: list[int], count: int, compare: Callable[[int, int], i
         else:
             start = middle
 
-    def descending(one: int, other: int) -> int:
-        return compare(other, one)
-
-    items[:end] = sorted(items[:end], key=cmp_to_key(descending))
+    items[:end] = java_sort(items[:end], lambda one, other: compare(other, one))
 
 
 def _rounded(value: float) -> float:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cmp_to_key
 from typing import Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.java_maps import INITIAL_BUCKETS, hash_map_buckets, hash_map_order
 from pulsar_advisor.model.java_numbers import to_int, total_order
+from pulsar_advisor.model.java_sort import java_sort
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
@@ -161,10 +161,8 @@ def _ascending(brokers: Indices, scores: Floats, settings: LoadBalancerSettings)
     if settings.behaviour >= _EXACT_ORDER:
         return list(brokers[np.argsort(total_order(scores[brokers]), kind="stable")].tolist())
 
-    def whole_points_apart(one: int, other: int) -> int:
-        return to_int(float(scores[one]) - float(scores[other]))
-
-    return sorted(brokers.tolist(), key=cmp_to_key(whole_points_apart))
+    score = scores.tolist()
+    return java_sort(brokers.tolist(), lambda one, other: to_int(score[one] - score[other]))
 
 
 def _count_hits(

@@ -1,11 +1,13 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.policies.data.loadbalancer.BundleData;
 import org.apache.pulsar.policies.data.loadbalancer.LocalBrokerData;
@@ -13,14 +15,15 @@ import org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats;
 import org.apache.pulsar.policies.data.loadbalancer.TimeAverageBrokerData;
 import org.apache.pulsar.policies.data.loadbalancer.TimeAverageMessageData;
 
-/** Cases of the load records and of Java's map order. */
+/** Cases of the load records, of Java's map order and of its sort. */
 final class RecordCases {
     static final Map<String, ReplayCases.Replay> REPLAYS = Map.of(
             "LocalBrokerData", RecordCases::localBrokerData,
             "TimeAverageMessageData", RecordCases::timeAverageMessageData,
             "TimeAverageBrokerData.reset", RecordCases::timeAverageBrokerData,
             "NamespaceBundleStats.compare", RecordCases::compareStats,
-            "order", RecordCases::mapOrder);
+            "order", RecordCases::mapOrder,
+            "sort", RecordCases::sort);
 
     private RecordCases() {
     }
@@ -106,6 +109,25 @@ final class RecordCases {
         ObjectNode answer = Json.object();
         answer.set("chm", Json.list(concurrent.keySet()));
         answer.set("hm", Json.list(plain.keySet()));
+        return List.of(answer);
+    }
+
+    /** Positions of figures that count as equal up to a distance, and how often two were compared. */
+    private static List<JsonNode> sort(ObjectNode theCase) {
+        JsonNode figures = theCase.get("figures");
+        int tolerance = theCase.get("tolerance").asInt();
+        AtomicInteger comparisons = new AtomicInteger();
+        List<Integer> positions = new ArrayList<>();
+        for (int position = 0; position < figures.size(); position++) {
+            positions.add(position);
+        }
+        positions.sort((one, other) -> {
+            comparisons.incrementAndGet();
+            int apart = figures.get(one).asInt() - figures.get(other).asInt();
+            return Math.abs(apart) <= tolerance ? 0 : apart;
+        });
+        ObjectNode answer = Json.object().put("comparisons", comparisons.get());
+        answer.set("sorted", Json.MAPPER.valueToTree(positions));
         return List.of(answer);
     }
 }
