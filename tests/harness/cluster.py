@@ -36,12 +36,16 @@ _PORTS = range(15000, 32000)
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What to start. `settings` are broker.conf keys that override the harness's own."""
+    """What to start. `settings` are broker.conf keys that override the harness's own.
+
+    `settings_of` are those of single brokers, by their position.
+    """
 
     release: str = DEFAULT_RELEASE
     load_manager: LoadManager = "modular"
     brokers: int = 3
     settings: Mapping[str, str] = field(default_factory=dict)
+    settings_of: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     token_authentication: bool = False
     tls: bool = False
     cpu_sensor: bool = True
@@ -210,8 +214,8 @@ class LiveCluster:
             hosts = [address.host for address in addresses]
             self.certificates = make_certificates(self.directory / "certificates", hosts, SUPER_USER_ROLE)
         isolation = sensor.mount_isolation() if self.options.cpu_sensor else None
-        for number, address in enumerate(addresses, 1):
-            self._start_broker(f"broker-{number}", address, isolation)
+        for position, address in enumerate(addresses):
+            self._start_broker(position, address, isolation)
         for broker in self.brokers:
             self._wait_until(self._healthy(broker), broker.name, broker.process, deadline)
         if isolation is not None:
@@ -260,7 +264,8 @@ class LiveCluster:
     def _key_file(self) -> Path:
         return self.directory / "token.key"
 
-    def _start_broker(self, name: str, address: _Addresses, isolation: sensor.MountIsolation | None) -> None:
+    def _start_broker(self, position: int, address: _Addresses, isolation: sensor.MountIsolation | None) -> None:
+        name = f"broker-{position + 1}"
         settings = {
             **configuration.BROKER,
             "metadataStoreUrl": f"zk:{self.zookeeper}",
@@ -277,6 +282,7 @@ class LiveCluster:
                 else {}
             ),
             **self.options.settings,
+            **self.options.settings_of.get(position, {}),
         }
         wrapper: list[str] = []
         if isolation is not None:

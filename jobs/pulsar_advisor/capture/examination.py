@@ -21,6 +21,7 @@ from pulsar_advisor.capture.broker_surfaces import load_manager_kind
 from pulsar_advisor.capture.clock import ClockDifference, clock_difference
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, connected
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -73,6 +74,14 @@ class ZooKeeperAnswers:
     has_bundle_data: bool = False
 
 
+@dataclass(frozen=True)
+class SystemTopicsAnswer:
+    """What came of asking for the Extensible manager's system topics."""
+
+    lack: str | None
+    """Why they can't be read."""
+
+
 @dataclass
 class Examination:
     """What came of asking a cluster."""
@@ -94,6 +103,8 @@ class Examination:
     """The broker whose statistics of topics were read."""
     zookeeper: ZooKeeperAnswers | None = None
     """None: no ZooKeeper was given."""
+    system_topics: SystemTopicsAnswer | None = None
+    """None: no service URL was given, or no broker runs the Extensible manager."""
 
     @property
     def releases(self) -> dict[str, str]:
@@ -127,6 +138,8 @@ def examine(options: CaptureOptions) -> Examination:
         _ask_for_topics(found, transport)
         if options.zookeeper is not None:
             found.zookeeper = _ask_zookeeper(options.zookeeper)
+        if options.service_url is not None and "extensible" in found.load_managers.values():
+            found.system_topics = SystemTopicsAnswer(refusal(transport, options.service_url))
         return found
 
 

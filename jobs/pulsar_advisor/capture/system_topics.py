@@ -109,6 +109,18 @@ def listening(session: Session, service_url: str, *, states_in_topic: bool) -> I
         session.progress.advance()
 
 
+def refusal(transport: AdminTransport, service_url: str) -> str | None:
+    """Why the topics can't be read there; None if they can."""
+    import pulsar
+
+    try:
+        with closing(_client(transport, service_url)) as client:
+            client.create_reader(TOPICS[BROKER_LOAD], pulsar.MessageId.latest).close()
+    except pulsar.PulsarException as error:
+        return _explained(error, service_url)
+    return None
+
+
 def _read(session: Session, service_url: str, surfaces: tuple[str, ...]) -> None:
     import pulsar
 
@@ -133,10 +145,15 @@ def _noted(session: Session, service_url: str, surfaces: tuple[str, ...]) -> Ite
     try:
         yield
     except pulsar.PulsarException as error:
-        kind = type(error).__name__
-        advice = _ADVICE.get(kind, "is it the brokers' binary port, with pulsar+ssl:// where that speaks TLS?")
         for surface in surfaces:
-            session.journal.miss(surface, f"{service_url}: {kind}: {advice}")
+            session.journal.miss(surface, _explained(error, service_url))
+
+
+def _explained(error: Exception, service_url: str) -> str:
+    """The one line for a failure of the client."""
+    kind = type(error).__name__
+    advice = _ADVICE.get(kind, "is it the brokers' binary port, with pulsar+ssl:// where that speaks TLS?")
+    return f"{service_url}: {kind}: {advice}"
 
 
 _ADVICE: Final = {

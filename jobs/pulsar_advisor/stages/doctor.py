@@ -309,7 +309,7 @@ def _zookeeper(found: Examination) -> Iterator[Row]:
     extensible = prevailing_load_manager(found.load_managers, found.leader) == "extensible"
     answers = found.zookeeper
     if extensible:
-        sentence = "the Extensible load manager has no load reports, no averages and no published view"
+        sentence = "the Extensible load manager has no load reports and no averages"
         yield Row(
             "computable", "warning", sentence, "nothing: usage and rates come from the brokers' metrics and topics"
         )
@@ -336,6 +336,18 @@ def _zookeeper(found: Examination) -> Iterator[Row]:
             yield Row("computable", "warning", sentence, "wait for `loadBalancerResourceQuotaUpdateIntervalMinutes`")
 
 
+def _system_topics(found: Examination) -> Iterator[Row]:
+    answer = found.system_topics
+    if answer is not None and answer.lack is not None:
+        todo = "give --service-url with the brokers' binary address, and a role that may consume in pulsar/system"
+        yield Row("system_topics", "problem", answer.lack, todo)
+    elif answer is not None:
+        yield Row("system_topics", "ok", "what Extensible brokers tell their leader can be read")
+    elif prevailing_load_manager(found.load_managers, found.leader) == "extensible":
+        sentence = "no service URL was given: no view `published`, and no states of the ownership channel"
+        yield Row("system_topics", "warning", sentence, "give --service-url with the brokers' binary address")
+
+
 def _topic_assignment(found: Examination) -> Iterator[Row]:
     class_name = found.leading_settings.get("topicBundleAssignmentStrategy", "")
     if class_name and class_name.rpartition(".")[2] != _CRC32_ASSIGNMENT:
@@ -356,6 +368,7 @@ _CHECKS: Final[tuple[Callable[[Examination], Iterable[Row]], ...]] = (
     _strategies,
     _switches,
     _zookeeper,
+    _system_topics,
     _topic_assignment,
 )
 

@@ -10,7 +10,13 @@ import pytest
 from rich.console import Console
 
 from pulsar_advisor.capture.clock import ClockDifference
-from pulsar_advisor.capture.examination import BrokerAnswers, Examination, Lack, ZooKeeperAnswers
+from pulsar_advisor.capture.examination import (
+    BrokerAnswers,
+    Examination,
+    Lack,
+    SystemTopicsAnswer,
+    ZooKeeperAnswers,
+)
 from pulsar_advisor.stages.doctor import Diagnosis, Row, diagnose, print_diagnosis
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -224,10 +230,24 @@ def test_what_zookeeper_adds_or_lacks(zookeeper: ZooKeeperAnswers | None, check:
 
 
 def test_extensible_has_no_load_reports_and_says_so() -> None:
-    found = healthy(answers=both(load_manager="extensible"))
-    assert only(found).sentence == "the Extensible load manager has no load reports, no averages and no published view"
+    found = healthy(answers=both(load_manager="extensible"), system_topics=SystemTopicsAnswer(None))
+    assert only(found).sentence == "the Extensible load manager has no load reports and no averages"
     checks = {row.check for row in diagnose(found).rows}
     assert ("surface.load_reports" in checks, "surface.broker_metrics" in checks) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "says"),
+    [
+        (None, "warning", "no service URL was given"),
+        (SystemTopicsAnswer("pulsar://b1:6650: ConnectError"), "problem", "ConnectError"),
+        (SystemTopicsAnswer(None), "ok", "can be read"),
+    ],
+)
+def test_what_a_service_url_adds_under_extensible(answer: SystemTopicsAnswer | None, status: str, says: str) -> None:
+    found = healthy(answers=both(load_manager="extensible"), system_topics=answer)
+    (row,) = [row for row in diagnose(found).rows if row.check == "system_topics"]
+    assert (row.status, says in row.sentence) == (status, True)
 
 
 def test_the_table_and_the_verdict_are_printed() -> None:
