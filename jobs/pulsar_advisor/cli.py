@@ -115,14 +115,14 @@ class Connection:
     tls_key_file: Path | None = None
     """The key of our client certificate."""
 
-    def options(self, *, max_requests: int | None = None) -> CaptureOptions:
+    def options(self, **manners: Any) -> CaptureOptions:
         """The connection, checked."""
         from pulsar_advisor.capture.options import capture_options
 
         admin = asdict(self)
         admin["admin_urls"] = admin.pop("admin_url")
         places = {name: admin.pop(name) for name in ("zookeeper", "service_url", "profile", "config")}
-        return capture_options(admin=admin, max_requests=max_requests, **places)
+        return capture_options(admin=admin, **places, **manners)
 
 
 @Parameter(name="*")
@@ -175,6 +175,7 @@ def capture(
     place: Place | None = None,
     connection: Connection = Connection(),
     max_requests: int | None = None,
+    second_pass: Annotated[bool | None, Flag] = None,
     explain: Annotated[bool, Flag] = False,
     json: Json = False,
 ) -> None:
@@ -184,19 +185,22 @@ def capture(
     ----------
     max_requests
         Send at most so many requests; the manifest names what was not asked.
+    second_pass
+        Read brokers between which bundles moved once more, after their next pass of statistics.
     explain
         Say which calls would be made, and make none.
     """
+    options = connection.options(max_requests=max_requests, second_pass=second_pass)
     if explain:
         from pulsar_advisor.capture.explanation import explained
 
-        calls = [asdict(call) for call in explained(connection.options())]
+        calls = [asdict(call) for call in explained(options)]
         lines = (f"{call['whom']:<12} {call['call']}  ({call['times']})" for call in calls)
         _print(calls) if json else _say("\n".join(lines))
         return
     if place is None:
         raise UsageError("say where the snapshot goes: --root and --cluster; or only list the calls: --explain")
-    snapshot = _capture(place.open(), connection.options(max_requests=max_requests))
+    snapshot = _capture(place.open(), options)
     _print({"cluster": place.cluster, "snapshot": snapshot}) if json else _say(snapshot)
 
 

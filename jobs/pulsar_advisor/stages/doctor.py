@@ -12,11 +12,12 @@ from rich.text import Text
 
 from pulsar_advisor.capture.broker_surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.capture.examination import Examination, Lack
-from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.figures import plain
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.storage import Root, write_file
 
 SCHEMA: Final = "pulsar-advisor/doctor/1"
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
@@ -103,12 +104,14 @@ class Diagnosis:
         }
 
 
-def diagnose(found: Examination) -> Diagnosis:
-    """Judge what came of asking a cluster."""
+def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
+    """Judge what came of asking a cluster, and whether a snapshot of it could be written."""
     rows: list[Row] = [*_admin_urls(found)]
     answered = any(isinstance(release, str) for release in found.admin_urls.values())
     if answered:
         rows += [row for check in _CHECKS for row in check(found)]
+    if root is not None:
+        rows.append(_writable(root))
     lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
     return Diagnosis(found.cluster_name, answered or any(lack.status is not None for lack in lacks), tuple(rows))
 
@@ -122,6 +125,16 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
         line = Text.assemble(status, f"{row.check:<{width}}  ", plain(row.sentence), (todo, "dim"))
         console.print(line, soft_wrap=True)
     console.print(Text(diagnosis.sentence, style=f"bold {'green' if diagnosis.fit else 'red'}"))
+
+
+def _writable(root: Root) -> Row:
+    probe = root.path / ".doctor"
+    try:
+        write_file(probe, b"")
+        probe.unlink()
+    except (StorageError, OSError) as error:
+        return Row("root", "problem", str(error), "choose a folder this user may write to")
+    return Row("root", "ok", f"{root.path} can be written")
 
 
 def _admin_urls(found: Examination) -> Iterator[Row]:

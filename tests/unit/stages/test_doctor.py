@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from pulsar_advisor.capture.examination import (
     ZooKeeperAnswers,
 )
 from pulsar_advisor.stages.doctor import Diagnosis, Row, diagnose, print_diagnosis
+from pulsar_advisor.storage import Root
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 SETTINGS = {
@@ -263,3 +265,15 @@ def test_the_document_says_the_same() -> None:
     document = diagnose(healthy()).document()
     assert (document["schema"], document["fit"], document["reachable"]) == ("pulsar-advisor/doctor/1", True, True)
     assert set(document["rows"][0]) == {"check", "status", "sentence", "what_to_do"}
+
+
+def test_a_root_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
+    diagnosis = diagnose(healthy(), Root(str(tmp_path), "prod"))
+    assert (diagnosis.fit, diagnosis.rows[-1].check, list(tmp_path.iterdir())) == (True, "root", [])
+
+
+def test_a_root_that_cannot_be_written_makes_a_capture_impossible(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    diagnosis = diagnose(healthy(), Root(str(tmp_path / "file" / "root"), "prod"))
+    assert (diagnosis.exit_code, diagnosis.rows[-1].status) == (3, "problem")
+    assert "file/root" in diagnosis.rows[-1].sentence
