@@ -112,7 +112,7 @@ def cluster(brokers: int, bundles: int) -> ClusterState:
             loaded=np.empty(0, dtype=bool),
             traffic=np.empty((0, 4)),
         ),
-        topic_listing_complete=True,
+        missing={},
         isolation_policies=(),
         failure_domains=(None,) * brokers,
     )

@@ -21,6 +21,7 @@ from pulsar_advisor.model.cluster_state import (
     Topics,
     View,
 )
+from pulsar_advisor.model.inputs import Input
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def cluster_state(
     view: View = "fresh",
     load_manager: LoadManagerKind = "modular",
     pulsar_version: str = "4.0.8",
-    topic_listing_complete: bool = True,
+    missing: Mapping[Input, str] | None = None,
     isolation_policies: tuple[IsolationPolicy, ...] = (),
     anti_affinity_groups: Mapping[str, str] | None = None,
 ) -> ClusterState:
@@ -156,7 +157,7 @@ def cluster_state(
             loaded=np.ones(len(names), dtype=np.bool_),
             traffic=np.zeros((len(names), 4)),
         ),
-        topic_listing_complete=topic_listing_complete,
+        missing=missing or {},
         isolation_policies=isolation_policies,
         failure_domains=(None,) * number,
     )

@@ -6,6 +6,7 @@ bundles refer to brokers and namespaces by row index. Nothing here knows where t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.bundle_range import format_range
+from pulsar_advisor.model.inputs import Input
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -179,8 +181,8 @@ class ClusterState:
     namespaces: Namespaces
     bundles: Bundles
     topics: Topics
-    topic_listing_complete: bool
-    """False where topic names are missing for some namespace: algorithms that depend on topics refuse."""
+    missing: Mapping[Input, str]
+    """Inputs that the snapshot lacks as a whole, or in part where a part is of no use, each with the reason."""
     isolation_policies: tuple[IsolationPolicy, ...]
     failure_domains: tuple[str | None, ...]
     """Domain of each broker, None where it is in none."""

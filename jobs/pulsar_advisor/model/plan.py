@@ -19,6 +19,7 @@ from pulsar_advisor.model.errors import Refused, StorageError
 PLAN_SCHEMA: Final = "pulsar-advisor/plan/1"
 
 Confidence = Literal["high", "medium", "low"]
+CheckOutcome = Literal["passed", "failed"]
 
 
 class _Part(BaseModel):
@@ -63,6 +64,13 @@ class StepPrediction(_Part):
     brokers: Mapping[str, float | None]
 
 
+class Doubt(_Part):
+    """Why a step is not surer, and how sure that leaves it at most."""
+
+    confidence: Literal["medium", "low"]
+    sentence: str
+
+
 class Step(_Part):
     """One call to the cluster: an unload of a bundle or a split of it."""
 
@@ -83,6 +91,10 @@ class Step(_Part):
     confidence: Confidence
     expect: Expectation
     predicted: StepPrediction
+    rests_on: Mapping[str, CheckOutcome] = {}
+    """The checks about what decided the step, by name, each with its outcome for the rows that the step touches."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why the confidence is not higher, the gravest first; none where it is high."""
 
 
 class BrokerForecast(_Part):

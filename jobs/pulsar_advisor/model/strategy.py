@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.inputs import Input
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Strategy:
     """Load managers it ships with (`modular`, `simple`, `extensible`); it can be asked about any cluster."""
     first_release: str
     """First Pulsar release that has it; empty for a strategy of ours."""
+    reads: frozenset[Input]
+    """What it reads of a snapshot beside ownership, boundaries and settings; without it, it is refused."""
     names_destinations: bool = False
     """Whether a shedder says itself where bundles go; else the placement strategy does."""
 

@@ -74,7 +74,7 @@ VOCABULARY: Final = (
         "",
         "back among the candidates: the filters failed, left nobody, or chose an overloaded one",
     ),
-    Outcome("unavailable", False, "", "not registered as an active broker"),
+    Outcome("unavailable", False, "", "not registered as an active broker, or unfit for use"),
     Outcome("no_port", False, "", "its id has no port, so policies and placement don't see it"),
     Outcome("not_in_policy", False, "", "neither primary nor secondary in the namespace's isolation policy"),
     Outcome("secondary_not_needed", False, ">=", "secondary, and {left:.0f} primaries reach the policy's {right:.0f}"),

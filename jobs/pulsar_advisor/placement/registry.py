@@ -20,6 +20,7 @@ PLACEMENTS: Final = (
         "The broker with the lowest long-term message rate (default of the Modular manager).",
         ("modular",),
         "1.18",
+        frozenset({"broker_usage", "long_term_averages"}),
     ),
     Strategy(
         "LeastResourceUsageWithWeight",
@@ -27,6 +28,7 @@ PLACEMENTS: Final = (
         "A broker whose smoothed usage lies far enough below the candidates' mean.",
         ("modular",),
         "2.11",
+        frozenset({"broker_usage", "broker_traffic", "broker_counts"}),
     ),
     Strategy(
         "extensions.LeastResourceUsageWithWeight",
@@ -34,6 +36,7 @@ PLACEMENTS: Final = (
         "The Extensible manager's: a broker whose load lies far enough below the mean of the candidates.",
         ("extensible",),
         "3.0",
+        frozenset({"broker_usage"}),
     ),
     Strategy(
         "RoundRobinBrokerSelector",
@@ -41,6 +44,7 @@ PLACEMENTS: Final = (
         "One broker after the other.",
         ("modular", "extensible"),
         "3.0",
+        frozenset(),
     ),
     Strategy(
         "AvgShedder",
@@ -48,6 +52,7 @@ PLACEMENTS: Final = (
         "The broker that AvgShedder had in mind when it chose the bundle.",
         ("modular",),
         "3.0",
+        frozenset({"broker_usage"}),
     ),
     Strategy(
         "SimpleLoadManagerImpl",
@@ -55,6 +60,7 @@ PLACEMENTS: Final = (
         "The Simple manager's: brokers ranked by what their bundles are reckoned to need.",
         ("simple",),
         "1.18",
+        frozenset({"broker_usage", "bundle_traffic", "bundle_counts"}),
     ),
 )
 

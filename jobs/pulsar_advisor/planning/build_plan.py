@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
 from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.plan import (
-    Confidence,
     Expectation,
     Identity,
     Plan,
@@ -25,9 +25,14 @@ from pulsar_advisor.model.plan import (
     StepPrediction,
 )
 from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.model.strategy import find
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.confidence import CheckResult, Grading
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
+from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import BrokerLoads, after_move, finite, forecast, loads_of, usage_ratios
 from pulsar_advisor.planning.proposal import Move, Proposal
+from pulsar_advisor.shedding.registry import SHEDDERS
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,6 @@ class Combination:
     placement: str
     seed: int
     memory: Mapping[str, Any]
-    derived: bool = False
-    """Whether the shedder belongs to another load manager than the cluster's."""
 
 
 def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
@@ -59,17 +62,6 @@ def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
     rows = np.flatnonzero((state.bundles.namespace == namespace) & state.bundles.in_boundaries)
     bounds = np.unique(np.concatenate((state.bundles.lower[rows], state.bundles.upper[rows])))
     return [int(bound) for bound in bounds]
-
-
-def confidence_of(state: ClusterState, bundle: int, *, near_tie: bool, derived: bool) -> Confidence:
-    """High: decided on averages over several samples; medium: on one sample, or `derived`; low: by the last digits.
-
-    `derived`: the strategy belongs to another load manager, so some of its input was derived by Pulsar's rules.
-    """
-    if near_tie:
-        return "low"
-    origin = AVERAGES_ORIGINS[state.bundles.averages_origin[bundle]]
-    return "high" if origin in ("bundle_data", "folded") and not derived else "medium"
 
 
 def would_pulsar_act(settings: ResolvedSettings, shedder: str, has_moves: bool, has_splits: bool) -> str:
@@ -122,9 +114,10 @@ def _plain_figures(figures: Mapping[str, object]) -> dict[str, int | float | str
 class _Steps:
     """Steps in the making, and the world as it is expected to be when the next one is sent."""
 
-    def __init__(self, state: ClusterState, settings: ResolvedSettings, derived: bool) -> None:
+    def __init__(self, state: ClusterState, settings: ResolvedSettings, unloads: Grading, splits: Grading) -> None:
         self.state = state
-        self.derived = derived
+        self.of_unloads = unloads
+        self.of_splits = splits
         self.settings = settings
         self.steps: list[Step] = []
         self.origin = loads_of(state)
@@ -163,6 +156,7 @@ class _Steps:
     def unload(self, move: Move) -> None:
         state = self.state
         expect = self._expectation(move.bundle)
+        grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
         obstacle = why_move_not(state, move)
         if obstacle is None and move.destination != NOBODY:
             self.loads = after_move(self.loads, self.origin, state.bundles, move.bundle, move.source, move.destination)
@@ -181,9 +175,11 @@ class _Steps:
             reason=move.reason,
             executable=obstacle is None,
             not_executable_because=obstacle,
-            confidence=confidence_of(state, move.bundle, near_tie=move.near_tie, derived=self.derived),
+            confidence=grade.confidence,
             expect=expect,
             predicted=self._predicted(move.source, move.destination),
+            rests_on=grade.rests_on,
+            doubts=grade.doubts,
         )
         if step.executable:
             self.unloaded_by[move.bundle] = step.id
@@ -196,6 +192,7 @@ class _Steps:
         cuts = [lower, *split.boundaries, upper]
         expect = self._expectation(bundle)
         owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
+        grade = self.of_splits.grade(bundle, (owner,))
         obstacle = why_split_not(state, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
             obstacle = "the bundle is unloaded before, without a destination: its owner can't be known here"
@@ -216,9 +213,11 @@ class _Steps:
             reason=split.reason,
             executable=obstacle is None,
             not_executable_because=obstacle,
-            confidence=confidence_of(state, bundle, near_tie=False, derived=False),
+            confidence=grade.confidence,
             expect=expect,
             predicted=self._predicted(owner),
+            rests_on=grade.rests_on,
+            doubts=grade.doubts,
         )
         if step.executable:
             self.boundaries[namespace] = sorted({*self._boundaries(bundle), *split.boundaries})
@@ -234,12 +233,27 @@ def build_plan(
     inputs: PlanInputs,
     limits: Limits,
     setting_keys: frozenset[str],
+    checks: Sequence[CheckResult] = (),
 ) -> Plan:
     """The plan of one combination. Unloads come first: they are the reversible part, and a split ends a bundle.
 
     `setting_keys` are the keys the strategies read; they and the switches stand in the plan with their origin.
+    `checks` are the results of the validation that the steps rest on.
     """
-    steps = _Steps(state, settings, combination.derived)
+    shedder = find(SHEDDERS, combination.shedder, "shedder")
+    placement = find(PLACEMENTS, combination.placement, "placement strategy")
+    decider, algorithm = splitting(state, settings.values)
+    steps = _Steps(
+        state,
+        settings,
+        unloads=Grading(
+            state,
+            checks,
+            EVERY_UNLOAD_READS | shedder.reads | placement.reads,
+            derived=shedder.name if state.load_manager not in shedder.load_managers else "",
+        ),
+        splits=Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads),
+    )
     for move in proposal.moves[: limits.max_unloads]:
         steps.unload(move)
     for split in proposal.splits[: limits.max_splits]:

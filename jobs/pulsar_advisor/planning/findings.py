@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Floats
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.planning.fitness import judged_bundles
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
+
+_HIGHEST_FIGURE: Final = 1e15
+"""Above it a figure is no rate of messages or bytes any machine has; the checks of the figures say the same."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What validation took out of the running."""
+    """What validation took out of the running. Shares are 0..1, and 1 where there is no traffic."""
 
     judged_ratio: float
-    """Share of the cluster's throughput in usable bundles of complete brokers, 0..1; 1 where there is no traffic."""
+    """Share of the cluster's throughput in usable bundles of complete brokers."""
+    judged_msg_rate_ratio: float
+    """Likewise of its message rate."""
+    unmeasured_bundles: int
+    """Owned bundles that could not be judged and whose load is not known: the shares leave them out."""
     excluded_brokers: tuple[str, ...]
     excluded_namespaces: tuple[str, ...]
     excluded_bundles: int
@@ -37,19 +45,38 @@ class Coverage:
 def coverage(state: ClusterState) -> Coverage:
     """How much of the load could be judged."""
     bundles = state.bundles
-    throughput = bundles.traffic[:, 2] + bundles.traffic[:, 3]
-    owned = bundles.owner != NOBODY
-    judged = bundles.usable & (~owned | state.brokers.complete[bundles.owner])
-    total = float(throughput.sum())
+    judged = judged_bundles(state)
+    possible = np.asarray(((bundles.traffic >= 0) & (bundles.traffic <= _HIGHEST_FIGURE)).all(axis=1))
+    traffic = np.where(possible[:, None], bundles.traffic, 0.0)
+    silent = (bundles.owner != NOBODY) & (state.brokers.report_updated_at_ms[bundles.owner] == 0)
     unusable = np.bincount(bundles.namespace, weights=~bundles.usable, minlength=len(state.namespaces))
     count = np.bincount(bundles.namespace, minlength=len(state.namespaces))
     whole = (count > 0) & (unusable == count)
     return Coverage(
-        judged_ratio=float(throughput[judged].sum()) / total if total > 0 else 1.0,
+        judged_ratio=_share(traffic[:, 2] + traffic[:, 3], judged),
+        judged_msg_rate_ratio=_share(traffic[:, 0] + traffic[:, 1], judged),
+        unmeasured_bundles=int((~judged & (silent | ~possible)).sum()),
         excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
         excluded_namespaces=_names(state.namespaces.names, whole),
         excluded_bundles=int((~bundles.usable).sum()),
     )
+
+
+def _share(figure: Floats, judged: Booleans) -> float:
+    total = float(figure.sum())
+    return float(figure[judged].sum()) / total if total > 0 else 1.0
+
+
+def not_judged(judged_ratio: float, judged_msg_rate_ratio: float, unmeasured_bundles: int) -> str:
+    """What could not be judged, as a sentence; empty where all of the load could be."""
+    parts = []
+    if min(judged_ratio, judged_msg_rate_ratio) < 1.0:
+        parts += [f"{1.0 - judged_msg_rate_ratio:.1%} of the messages", f"{1.0 - judged_ratio:.1%} of the bytes"]
+    if unmeasured_bundles:
+        bundles = "1 bundle" if unmeasured_bundles == 1 else f"{unmeasured_bundles} bundles"
+        parts.append(f"the load of {bundles} without figures")
+    what = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    return f"{what[0].upper()}{what[1:]} could not be judged." if what else ""
 
 
 def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
@@ -68,8 +95,8 @@ def findings(
     if advised is not None:
         found.append(Finding("info", advised.decision.would_pulsar_act + "."))
     judged = coverage(state)
-    if judged.judged_ratio < 1.0:
-        found.append(Finding("warning", f"{1.0 - judged.judged_ratio:.0%} of the load could not be judged."))
+    if lost := not_judged(judged.judged_ratio, judged.judged_msg_rate_ratio, judged.unmeasured_bundles):
+        found.append(Finding("warning", lost))
     return tuple(found)
 
 

@@ -15,6 +15,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import unload_obstacle
+from pulsar_advisor.planning.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.history import replay
 from pulsar_advisor.planning.observe import observed
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal
@@ -48,14 +49,23 @@ def propose(
 ) -> Iterator[tuple[str, Proposal | AdvisorError]]:
     """One proposal per placement strategy; an `AdvisorError` in its place where the combination can't be judged.
 
-    `history` are earlier states, oldest first, for the shedder's memory.
+    `history` are earlier states, oldest first, for the shedder's memory. Of what lacks an input it reads nothing is
+    asked: the proposal says which, and splits don't depend on unloads nor the other way round.
     """
+    splits = None
+    if question.splits and not split_refusals(state, settings):
+        splits = steady_splits(state, settings, SplitMemory())
+    if lacks := unload_refusals(find(shedders.SHEDDERS, question.shedder, "shedder"), "shedder", state):
+        yield from ((name, _without_unloads(state, splits, lacks[0])) for name in question.placements)
+        return
     shedder = shedders.load(question.shedder)
     candidates = CandidateSets.of(state, settings)
     view = observed(shedder.observe, state, settings, candidates.facts)
     steady = steady_state(shedder, view, settings, replay(shedder, history, state, settings))
-    splits = steady_splits(state, settings, SplitMemory()) if question.splits else None
     for name in question.placements:
+        if lacks := unload_refusals(find(placements.PLACEMENTS, name, "placement strategy"), "placement", state):
+            yield name, _without_unloads(state, splits, lacks[0])
+            continue
         try:
             yield name, _combine(question, name, steady, splits, candidates, view)
         except AdvisorError as error:
@@ -93,17 +103,32 @@ def _combine(
             for bundle, outcomes in selection.explained
         ),
     ]
-    if splits is not None:
-        decider = next(entry.name for entry in SPLIT_DECIDERS if state.load_manager in entry.load_managers)
-        answers.append(Answers(decider, "splitting", splits.decision.bundles))
     return Proposal(
         moves=moves,
         splits=splits.decision.splits if splits is not None else (),
-        answers=tuple(answers),
+        answers=(*answers, *_split_answers(state, splits)),
         acts_in_cycle=steady.acts_in_cycle,
         figures=chosen.figures,
         why_nothing=None if moves else _why_nothing(question.shedder, state, chosen, wrapper),
     )
+
+
+def _without_unloads(state: ClusterState, splits: SteadySplits | None, lack: Refusal) -> Proposal:
+    """What is left of a combination that can't be judged: the splits."""
+    return Proposal(
+        moves=(),
+        splits=splits.decision.splits if splits is not None else (),
+        answers=_split_answers(state, splits),
+        acts_in_cycle=None,
+        why_nothing=f"{lack.sentence}.",
+    )
+
+
+def _split_answers(state: ClusterState, splits: SteadySplits | None) -> tuple[Answers, ...]:
+    if splits is None:
+        return ()
+    decider = next(entry.name for entry in SPLIT_DECIDERS if state.load_manager in entry.load_managers)
+    return (Answers(decider, "splitting", splits.decision.bundles),)
 
 
 def _surroundings(question: Question, selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:

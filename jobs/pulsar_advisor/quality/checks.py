@@ -10,6 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, Literal
 
+from pulsar_advisor.model.inputs import Input
+
 Severity = Literal["critical", "warning", "info"]
 Scope = Literal["cluster", "broker", "namespace", "bundle"]
 
@@ -32,6 +34,9 @@ class Check:
     scope: Scope
     """What a failing row is confined to; rows of a failed warning below `cluster` get no step."""
     severity: Severity
+    about: tuple[Input, ...] | None
+    """What it speaks of: steps rest on the checks about what they read. None: the snapshot as a whole, so every step;
+    empty: nothing that a step reads."""
     expectation: str
     """Type of the expectation and its arguments, as in the suite."""
 
@@ -39,6 +44,13 @@ class Check:
     def name(self) -> str:
         """`<table>.<code>`, by which results name the check."""
         return f"{self.table}.{self.code}"
+
+    @property
+    def resting(self) -> str:
+        """Which steps rest on it, in words."""
+        if self.about is None:
+            return "every step"
+        return f"steps that read {', '.join(self.about)}" if self.about else "no step"
 
 
 @cache
@@ -59,6 +71,7 @@ def checks() -> tuple[Check, ...]:
             action=expectation["meta"]["action"],
             scope=expectation["meta"]["scope"],
             severity=expectation["severity"],
+            about=tuple(expectation["meta"]["about"]) if "about" in expectation["meta"] else None,
             expectation=f"{expectation['type']} {json.dumps(expectation['kwargs'], sort_keys=True)}",
         )
         for table, suite in suites().items()

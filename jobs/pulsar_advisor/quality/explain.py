@@ -26,6 +26,7 @@ def explain(name: str) -> str:
             f"{check.name}: {check.title}",
             f"  severity    {check.severity}",
             f"  scope       {check.scope}",
+            f"  rests on it {check.resting}",
             f"  why         {check.reason}",
             f"  what to do  {check.action}",
             f"  source      expectations/{check.table}.json: {check.expectation}",

@@ -32,6 +32,9 @@ _EXAMPLES: Final = 5
 _CONFINABLE_ROWS: Final = 100_000
 """A check that fails for more rows than this isn't confined to brokers, namespaces or bundles: it becomes critical."""
 
+_NAMED_ROWS: Final = 10_000
+"""An information that fails for more rows than this names none of them: it may concern any step."""
+
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_INTERVAL_DEFAULT_MINUTES: Final = 15
 _REPORT_SLACK_MINUTES: Final = 1
@@ -138,6 +141,7 @@ def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str
         "check": check.name,
         "severity": "critical" if error or unconfined else check.severity,
         "scope": check.scope,
+        "about": None if check.about is None else list(check.about),
         "success": bool(outcome["success"]),
         "title": check.title,
         "reason": check.reason,
@@ -145,8 +149,16 @@ def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str
         "failed_rows": failed_rows,
         "examples": [_as_json(row) for row in rows[:_EXAMPLES]],
         "excluded": sorted({row[check.scope] for row in rows}) if excludes else [],
+        "concerned": _concerned(check, rows, failed_rows),
         "error": error,
     }
+
+
+def _concerned(check: Check, rows: Sequence[Mapping[str, Any]], failed_rows: int) -> list[str] | None:
+    """Whom a failed information is about; None where they are too many to name, so that it may be anybody."""
+    if check.severity != "info" or check.scope == "cluster":
+        return []
+    return sorted({row[check.scope] for row in rows}) if len(rows) == failed_rows <= _NAMED_ROWS else None
 
 
 def _error(outcome: Mapping[str, Any]) -> str | None:

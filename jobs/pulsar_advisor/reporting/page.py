@@ -147,7 +147,7 @@ def build_page(
         hot=hot_brokers(state, rows, advised),
         unloads=unloads,
         splits=splits,
-        topic_listing_complete=state.topic_listing_complete,
+        topic_listing_complete="topic_names" not in state.missing,
         answers=group_answers(
             outcomes,
             _load_of(state, rows),

@@ -21,7 +21,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 EXCLUSIONS: Final = (
     Outcome("recently_unloaded", False, "", "was unloaded within the grace period, so it is left alone"),
     Outcome("service_bundle", False, "", "belongs to a broker's heartbeat or SLA monitor, which is never moved"),
-    Outcome("not_reported", False, "", "is listed by its broker, but the leader has no averages of it"),
+    Outcome("not_reported", False, "", "is listed by its broker, but has no averages or unfit ones"),
 )
 """Outcomes of bundles that no shedder may choose, in the order of the reasons in `LoadData.exclusion`."""
 

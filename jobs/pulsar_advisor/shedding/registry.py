@@ -20,6 +20,7 @@ SHEDDERS: Final = (
         "Relieves brokers whose smoothed usage stands out above the mean (Pulsar's default).",
         ("modular",),
         "2.6",
+        frozenset({"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}),
     ),
     Strategy(
         "OverloadShedder",
@@ -27,6 +28,7 @@ SHEDDERS: Final = (
         "Relieves every broker whose usage reaches a fixed threshold.",
         ("modular",),
         "1.18",
+        frozenset({"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}),
     ),
     Strategy(
         "UniformLoadShedder",
@@ -34,6 +36,7 @@ SHEDDERS: Final = (
         "Narrows the gap between the busiest and the idlest broker, by messages or by bytes.",
         ("modular",),
         "2.10",
+        frozenset({"broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}),
     ),
     Strategy(
         "AvgShedder",
@@ -41,6 +44,7 @@ SHEDDERS: Final = (
         "Pairs the busiest with the idlest brokers and moves part of what lies between them.",
         ("modular",),
         "3.0",
+        frozenset({"broker_usage", "broker_traffic", "short_term_averages", "recent_unloads"}),
     ),
     Strategy(
         "TransferShedder",
@@ -48,6 +52,17 @@ SHEDDERS: Final = (
         "Moves bundles from the most to the least loaded broker, swapping where one does not fit.",
         ("extensible",),
         "3.0",
+        frozenset(
+            {
+                "broker_usage",
+                "broker_traffic",
+                "bundle_traffic",
+                "bundle_counts",
+                "recent_unloads",
+                "isolation_policies",
+                "anti_affinity",
+            }
+        ),
         names_destinations=True,
     ),
     Strategy(
@@ -56,6 +71,7 @@ SHEDDERS: Final = (
         "The Simple manager's: one bundle off every overloaded broker if another broker is comfortable.",
         ("simple",),
         "1.18",
+        frozenset({"broker_usage", "bundle_traffic", "bundle_counts", "recent_unloads"}),
     ),
     Strategy(
         "MinimalMoveShedder",
@@ -63,6 +79,18 @@ SHEDDERS: Final = (
         "Ours: brings every broker within 1.10 times the mean usage with the fewest moved bundles.",
         ("modular", "extensible"),
         "",
+        frozenset(
+            {
+                "broker_usage",
+                "broker_traffic",
+                "broker_counts",
+                "bundle_traffic",
+                "bundle_counts",
+                "recent_unloads",
+                "isolation_policies",
+                "anti_affinity",
+            }
+        ),
         names_destinations=True,
     ),
 )

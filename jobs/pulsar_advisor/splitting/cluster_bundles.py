@@ -13,9 +13,10 @@ from pulsar_advisor.model.cluster_state import ClusterState, Floats, Indices, In
 from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
 from pulsar_advisor.model.load_data import bundle_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy import find
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.limits import BundleFigures, sessions_of
-from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_force
 
 
 def reported_bundles(state: ClusterState) -> Indices:
@@ -62,7 +63,7 @@ def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Intege
 
 def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
     """All topics of a bundle by name; None where the listing of topic names is incomplete."""
-    if not state.topic_listing_complete:
+    if "topic_names" in state.missing:
         return None
     rows: npt.NDArray[np.intp] = np.flatnonzero(state.topics.bundle == bundle)
     return BundleTopics(state.topics.hash[rows], state.topics.loaded[rows], state.topics.traffic[rows])
@@ -71,9 +72,10 @@ def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
 def automatic_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> tuple[str, BundleSplitOption]:
     """Name of the algorithm of an automatic split, which is the broker's default one, and what it is given."""
     algorithm = algorithm_in_force(None, settings)
+    reads = find(SPLIT_ALGORITHMS, algorithm, "split algorithm").reads
     return algorithm, BundleSplitOption(
         lower=int(state.bundles.lower[bundle]),
         upper=int(state.bundles.upper[bundle]),
-        topics=bundle_topics(state, bundle) if split_algorithm(algorithm).NEEDS_TOPICS else None,
+        topics=bundle_topics(state, bundle) if "topic_names" in reads else None,
         quotas=Quotas.from_settings(settings),
     )

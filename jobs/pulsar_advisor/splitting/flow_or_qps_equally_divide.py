@@ -24,7 +24,6 @@ SETTING_KEYS: Final[tuple[str, ...]] = (
     "loadBalancerNamespaceBundleMaxBandwidthMbytes",
     "flowOrQpsDifferenceThresholdPercentage",
 )
-NEEDS_TOPICS: Final = True
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

@@ -20,7 +20,7 @@ def largest_bundle(state: ClusterState, namespace: int) -> int:
 
     Raises `DataNotFit` where topic names are missing.
     """
-    if not state.topic_listing_complete:
+    if "topic_names" in state.missing:
         raise DataNotFit(
             f"LARGEST can't be told for {state.namespaces.names[namespace]}: its topic names are not completely known; "
             "capture the topic lists of the namespace"

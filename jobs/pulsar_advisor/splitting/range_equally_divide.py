@@ -11,7 +11,6 @@ from typing import Final
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 SETTING_KEYS: Final[tuple[str, ...]] = ()
-NEEDS_TOPICS: Final = False
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

@@ -23,6 +23,7 @@ SPLIT_ALGORITHMS: Final = (
         "In the middle of the bundle's range (Pulsar's default).",
         _EVERY_MANAGER,
         "2.6",
+        frozenset(),
     ),
     Strategy(
         "topic_count_equally_divide",
@@ -30,6 +31,7 @@ SPLIT_ALGORITHMS: Final = (
         "So that half of the topics lie on either side.",
         _EVERY_MANAGER,
         "2.6",
+        frozenset({"topic_names"}),
     ),
     Strategy(
         "specified_positions_divide",
@@ -37,6 +39,7 @@ SPLIT_ALGORITHMS: Final = (
         "At given positions.",
         _EVERY_MANAGER,
         "2.11",
+        frozenset({"topic_names"}),
     ),
     Strategy(
         "flow_or_qps_equally_divide",
@@ -44,6 +47,7 @@ SPLIT_ALGORITHMS: Final = (
         "A child per filled quota of message rate or throughput.",
         _EVERY_MANAGER,
         "3.0",
+        frozenset({"topic_names", "topic_traffic"}),
     ),
 )
 
@@ -54,6 +58,7 @@ SPLIT_DECIDERS: Final = (
         "The Modular manager's leader, by long-term averages.",
         ("modular",),
         "1.18",
+        frozenset({"long_term_averages", "bundle_counts"}),
     ),
     Strategy(
         "SimpleLoadManagerImpl",
@@ -61,6 +66,7 @@ SPLIT_DECIDERS: Final = (
         "Each broker of the Simple manager, by its last report.",
         ("simple",),
         "1.18",
+        frozenset({"bundle_traffic", "bundle_counts"}),
     ),
     Strategy(
         "DefaultNamespaceBundleSplitStrategyImpl",
@@ -68,6 +74,7 @@ SPLIT_DECIDERS: Final = (
         "Each broker of the Extensible manager, after repeated hits.",
         ("extensible",),
         "3.0",
+        frozenset({"bundle_traffic", "bundle_counts"}),
     ),
 )
 
@@ -80,10 +87,6 @@ class SplitAlgorithm(Protocol):
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
         """Pulsar's keys that decide what it does."""
-
-    @property
-    def NEEDS_TOPICS(self) -> bool:  # noqa: N802
-        """Whether it looks at the topics of the bundle, so that a complete listing of their names is required."""
 
     @property
     def split_boundary(self) -> Callable[[BundleSplitOption], tuple[int, ...] | None]:

@@ -13,7 +13,6 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 SETTING_KEYS: Final[tuple[str, ...]] = ()
-NEEDS_TOPICS: Final = True
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

@@ -15,7 +15,6 @@ import numpy as np
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 SETTING_KEYS: Final[tuple[str, ...]] = ()
-NEEDS_TOPICS: Final = True
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.approval import propose
@@ -18,7 +19,10 @@ from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
+from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.findings import coverage, findings
+from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
+from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.planning.propose import Question
 from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.shedding.registry import SHEDDERS
@@ -113,9 +117,10 @@ def recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) 
     }
     answers = fan_out(spark, tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
-    state = cluster_state(root, snapshot, request.view)
+    state = fit_part(cluster_state(root, snapshot, request.view))
     settings = _settings(root, snapshot, request.what_if)
-    document = {**_document(root, state, settings, scores), "proposer": request.proposer}
+    refused = _refusals(state, settings, scores, with_splits=request.splits)
+    document = {**_document(root, state, settings, scores, refused), "proposer": request.proposer}
     write_json(root.folder(PLANS, snapshot) / RECOMMENDATION, document)
     return document
 
@@ -128,24 +133,23 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     request = Request(**{**task["request"], "limits": Limits(**task["request"]["limits"])})
     shedder, placements = task["shedder"], tuple(task["placements"])
     settings = _settings(root, snapshot, request.what_if)
-    inputs = _inputs(root, snapshot)
+    inputs, checks = _inputs(root, snapshot), _check_results(root, snapshot)
     question = Question(shedder, placements, request.splits, request.seed)
     scores = []
     try:
-        state = cluster_state(root, snapshot, request.view)
-        earlier = _earlier(root, snapshot, request)
+        state = fit_part(cluster_state(root, snapshot, request.view))
+        earlier = [fit_part(moment) for moment in _earlier(root, snapshot, request)]
         proposals = list(propose_combinations(question, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(shedder, placement, str(error)).document() for placement in placements])
-    derived = state.load_manager not in find(SHEDDERS, shedder, "shedder").load_managers
     memory = {"snapshots": [moment.snapshot for moment in earlier]}
     for placement, proposal in proposals:
         if isinstance(proposal, AdvisorError):
             scores.append(no_score(shedder, placement, str(proposal)))
             continue
-        combination = Combination(shedder, placement, request.seed, memory, derived)
+        combination = Combination(shedder, placement, request.seed, memory)
         plan = build_plan(
-            state, settings, proposal, combination, inputs, request.limits, _setting_keys(shedder, placement)
+            state, settings, proposal, combination, inputs, request.limits, _setting_keys(shedder, placement), checks
         )
         write_plan(root, plan)
         scores.append(score(plan))
@@ -187,6 +191,38 @@ def _inputs(root: Root, snapshot: str) -> PlanInputs:
     return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))
 
 
+def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
+    """The checks of the validation as far as steps are concerned; what an earlier release did not write is unknown."""
+    result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_SCHEMA])
+
+    def of(row: Mapping[str, Any]) -> CheckResult:
+        about, failing = row.get("about"), row["excluded"] if row["severity"] == "warning" else row.get("concerned")
+        return CheckResult(
+            name=row["check"],
+            title=row["title"],
+            severity=row["severity"],
+            scope=row["scope"],
+            about=None if about is None else frozenset(about),
+            success=row["success"],
+            failing=None if failing is None else frozenset(failing),
+        )
+
+    return tuple(of(row) for row in result["results"])
+
+
+def _refusals(
+    state: ClusterState, settings: ResolvedSettings, scores: Sequence[Score], *, with_splits: bool
+) -> tuple[Refusal, ...]:
+    """Every strategy that was asked for and can't judge the cluster, each once."""
+    asked: tuple[tuple[Sequence[Strategy], Role, str], ...] = (
+        *((SHEDDERS, "shedder", name) for name in dict.fromkeys(row.shedder for row in scores)),
+        *((PLACEMENTS, "placement", name) for name in dict.fromkeys(row.placement for row in scores)),
+    )
+    unloads = [unload_refusals(find(entries, name, role), role, state) for entries, role, name in asked]
+    splits = split_refusals(state, settings.values) if with_splits else ()
+    return (*chain.from_iterable(unloads), *splits)
+
+
 def _earlier(root: Root, snapshot: str, request: Request) -> list[ClusterState]:
     """The states of the snapshots before this one that have tables, oldest first, at most as many as asked for."""
     from pulsar_advisor.tables.state import cluster_state
@@ -206,7 +242,13 @@ def _setting_keys(shedder: str, placement: str) -> frozenset[str]:
     return ALWAYS_IN_A_PLAN.union(filters.SETTING_KEYS, *(entry.setting_keys for entry in used))
 
 
-def _document(root: Root, state: ClusterState, settings: ResolvedSettings, scores: Sequence[Score]) -> dict[str, Any]:
+def _document(
+    root: Root,
+    state: ClusterState,
+    settings: ResolvedSettings,
+    scores: Sequence[Score],
+    refused: Sequence[Refusal],
+) -> dict[str, Any]:
     configured = (
         settings.values.load_balancer_load_shedding_strategy.rpartition(".")[2],
         settings.values.load_balancer_load_placement_strategy.rpartition(".")[2],
@@ -233,5 +275,6 @@ def _document(root: Root, state: ClusterState, settings: ResolvedSettings, score
         },
         "findings": [asdict(finding) for finding in found],
         "coverage": asdict(judged),
+        "refusals": [{**asdict(refusal), "sentence": refusal.sentence} for refusal in refused],
         "notes": list(settings.notes),
     }

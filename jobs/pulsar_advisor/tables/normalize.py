@@ -14,8 +14,16 @@ from upath import UPath
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
 from pulsar_advisor.tables import derive
-from pulsar_advisor.tables.raw import NOT_AVAILABLE, RawTables, read_raw, spark_url, verify_files
-from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, RAW_SNAPSHOT_SCHEMA, TABLES, TABLES_RESULT_SCHEMA, Table
+from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
+from pulsar_advisor.tables.schemas import (
+    DOCUMENTS,
+    NOT_AVAILABLE,
+    PROBLEMS,
+    RAW_SNAPSHOT_SCHEMA,
+    TABLES,
+    TABLES_RESULT_SCHEMA,
+    Table,
+)
 
 _WRITTEN_AT_ONCE: Final = 4
 """Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""

@@ -18,9 +18,6 @@ from upath import UPath
 
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 
-NOT_AVAILABLE: Final = "not available"
-"""How a reason in the manifest's `missing` begins where the release or load manager has no such thing."""
-
 _RATES = "msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double"
 _USAGE = "struct<usage: double, limit: double>"
 _RESOURCES = ", ".join(f"{name}: {_USAGE}" for name in ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"))

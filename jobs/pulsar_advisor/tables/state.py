@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -27,8 +27,14 @@ from pulsar_advisor.model.cluster_state import (
     View,
 )
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
-from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.schemas import (
+    NOT_AVAILABLE,
+    RAW_SNAPSHOT_SCHEMA,
+    TABLES_RESULT_SCHEMA,
+    VALIDATION_RESULT_SCHEMA,
+)
 
 _RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
 _FIGURES: Final = (
@@ -38,6 +44,15 @@ _FIGURES: Final = (
     "msg_throughput_out_bytes_per_s",
 )
 _RING: Final = 2**32
+
+_SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
+    "settings": ("settings",),
+    "isolation_policies": ("isolation_policies",),
+    "failure_domains": ("failure_domains",),
+    "topic_names": ("topic_names", "partitioned_topics"),
+}
+"""Surfaces of the inputs that a snapshot may lack as a whole; a missing load report costs its broker alone, and without
+ownership, boundaries or topic statistics there is no view at all."""
 
 
 def cluster_state(root: Root, snapshot: str, view: View = "fresh") -> ClusterState:
@@ -76,7 +91,7 @@ def cluster_state(root: Root, snapshot: str, view: View = "fresh") -> ClusterSta
         namespaces=_namespaces(namespace_rows, namespace_names),
         bundles=bundles,
         topics=_topics(topic_rows, namespace_names, bundles),
-        topic_listing_complete=_topic_listing_complete(manifest),
+        missing=_missing(manifest),
         isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
         published_load=_published_load(broker_rows, bundle_rows) if told else None,
@@ -232,11 +247,22 @@ def _isolation_policies(rows: pa.Table) -> tuple[IsolationPolicy, ...]:
     )
 
 
-def _topic_listing_complete(manifest: dict[str, Any]) -> bool:
-    listings = {"topic_names", "partitioned_topics"}
-    captured = {file["surface"] for file in manifest["files"]}
-    gaps = {entry["surface"] for entry in (*manifest["missing"], *manifest["failures"])}
-    return listings <= captured and not listings & gaps
+def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
+    """Inputs that were not captured, each with the reason; what the release doesn't have is nothing to miss."""
+    read = {file["surface"]: file["rows"] for file in manifest["files"]}
+    missing: dict[Input, str] = {}
+    for name, surfaces in _SURFACES.items():
+        for surface in surfaces:
+            gaps = [
+                *(entry["reason"] for entry in manifest["missing"] if entry["surface"] == surface),
+                *(entry["error"] for entry in manifest["failures"] if entry["surface"] == surface),
+            ]
+            # One broker's settings stand for all; of names and policies a part is not enough.
+            lacks = not read.get(surface) if name == "settings" else surface not in read or bool(gaps)
+            reason = gaps[0] if gaps else "the capture did not ask for it"
+            if lacks and not reason.startswith(NOT_AVAILABLE):
+                missing.setdefault(name, f"{surface}: {reason}")
+    return missing
 
 
 def _mapping(rows: pa.Table) -> dict[str, str]:

@@ -7,7 +7,9 @@ import pytest
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.strategy import Strategy, find
 
-ENTRY = Strategy("OverloadShedder", "pulsar_advisor.shedding.overload_shedder", "One line.", ("modular",), "1.18")
+ENTRY = Strategy(
+    "OverloadShedder", "pulsar_advisor.shedding.overload_shedder", "One line.", ("modular",), "1.18", frozenset()
+)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:

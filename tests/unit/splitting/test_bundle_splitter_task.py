@@ -124,13 +124,13 @@ def test_an_algorithm_that_finds_nothing_to_do_gives_a_split_without_boundaries(
 
 
 def test_without_the_complete_listing_an_algorithm_that_looks_at_topics_refuses():
-    state = replace(two_bundles(), topic_listing_complete=False)
+    state = replace(two_bundles(), missing={"topic_names": "not read"})
     with pytest.raises(DataNotFit, match="not completely known"):
         run(state, settings(defaultNamespaceBundleSplitAlgorithm="topic_count_equally_divide"))
 
 
 def test_without_the_complete_listing_a_range_can_still_be_halved():
-    assert run(replace(two_bundles(), topic_listing_complete=False)).splits
+    assert run(replace(two_bundles(), missing={"topic_names": "not read"})).splits
 
 
 def test_an_algorithm_that_needs_positions_fails_on_every_automatic_split():

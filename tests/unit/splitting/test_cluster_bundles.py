@@ -51,4 +51,4 @@ def test_the_topics_of_a_bundle_are_known_only_with_the_complete_listing():
     known = bundle_topics(state, 0)
     assert known is not None
     assert sorted(known.hash) == sorted(state.topics.hash)
-    assert bundle_topics(replace(state, topic_listing_complete=False), 0) is None
+    assert bundle_topics(replace(state, missing={"topic_names": "not read"}), 0) is None

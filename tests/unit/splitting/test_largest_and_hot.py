@@ -55,7 +55,7 @@ def test_without_persistent_topics_there_is_none():
 
 def test_largest_refuses_without_the_complete_listing():
     with pytest.raises(DataNotFit, match="LARGEST can't be told for t/n"):
-        largest_bundle(replace(state(), topic_listing_complete=False), 0)
+        largest_bundle(replace(state(), missing={"topic_names": "not read"}), 0)
 
 
 def test_hot_has_the_greatest_long_term_throughput():

@@ -53,6 +53,9 @@ def topic(name: str, lower: int | None, **more: Any) -> Row:
     return {"topic": name, "namespace": namespace, "lower": lower, "hash": topic_hash(name), "loaded": True} | more
 
 
+CLUSTER_SURFACES = ("settings", "isolation_policies", "failure_domains", "topic_names", "partitioned_topics")
+
+
 def written(folder: Path, manifest: Row | None = None, **rows: Sequence[Row]) -> Root:
     """A root with one normalized snapshot; tables that aren't named have no rows."""
     root = Root(str(folder), "test")
@@ -70,7 +73,7 @@ def written(folder: Path, manifest: Row | None = None, **rows: Sequence[Row]) ->
         "pulsar_version": "4.0.8",
         "load_manager": "modular",
         "leader": "b:8080",
-        "files": [{"surface": "topic_names"}, {"surface": "partitioned_topics"}],
+        "files": [{"surface": surface, "rows": 1} for surface in CLUSTER_SURFACES],
         "missing": [],
         "failures": [],
     }
@@ -181,16 +184,49 @@ def test_tables_come_first(tmp_path: Path) -> None:
         cluster_state(root, SNAPSHOT)
 
 
+def test_a_whole_snapshot_misses_nothing(tmp_path: Path) -> None:
+    assert cluster_state(written(tmp_path, brokers=[broker("a:8080")]), SNAPSHOT).missing == {}
+
+
+NOT_ASKED = [surface for surface in CLUSTER_SURFACES if surface != "isolation_policies"]
+
+
 @pytest.mark.parametrize(
-    "manifest",
+    ("manifest", "missing"),
     [
-        {"files": [{"surface": "topic_names"}]},
-        {"missing": [{"surface": "topic_names", "broker": None, "reason": "403"}]},
-        {"failures": [{"surface": "partitioned_topics", "broker": None, "error": "cut short"}]},
+        (
+            {"missing": [{"surface": "topic_names", "broker": None, "reason": "403"}]},
+            {"topic_names": "topic_names: 403"},
+        ),
+        (
+            {"failures": [{"surface": "partitioned_topics", "broker": None, "error": "cut short"}]},
+            {"topic_names": "partitioned_topics: cut short"},
+        ),
+        (
+            {"files": [{"surface": surface, "rows": 1} for surface in NOT_ASKED]},
+            {"isolation_policies": "isolation_policies: the capture did not ask for it"},
+        ),
+        ({"missing": [{"surface": "settings", "broker": "a:8080", "reason": "401"}]}, {}),
+        (
+            {
+                "files": [{"surface": surface, "rows": int(surface != "settings")} for surface in CLUSTER_SURFACES],
+                "missing": [{"surface": "settings", "broker": "a:8080", "reason": "401"}],
+            },
+            {"settings": "settings: 401"},
+        ),
+        (
+            {
+                "files": [{"surface": surface, "rows": 1} for surface in NOT_ASKED],
+                "missing": [{"surface": "isolation_policies", "broker": None, "reason": "not available in 1.0"}],
+            },
+            {},
+        ),
     ],
 )
-def test_a_listing_with_a_gap_is_not_complete(tmp_path: Path, manifest: Row) -> None:
-    assert not cluster_state(written(tmp_path, manifest, brokers=[broker("a:8080")]), SNAPSHOT).topic_listing_complete
+def test_what_was_not_captured_is_missing_with_the_reason(
+    tmp_path: Path, manifest: Row, missing: dict[str, str]
+) -> None:
+    assert cluster_state(written(tmp_path, manifest, brokers=[broker("a:8080")]), SNAPSHOT).missing == missing
 
 
 def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: Path) -> None:

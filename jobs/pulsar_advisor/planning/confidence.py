@@ -1,0 +1,96 @@
+"""How sure a step is: the checks it rests on, and the one rule that makes a grade of them.
+
+**low**: the decision hangs on the last digits, or a failed warning that no row can be blamed for concerns what the
+step reads. **medium**: a failed information concerns its own rows, or something stands in for what was not measured.
+**high**: neither. A failed warning that can be confined leaves no step to grade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, NOBODY, ClusterState
+from pulsar_advisor.model.inputs import INPUTS, Input
+from pulsar_advisor.model.plan import CheckOutcome, Confidence, Doubt
+
+_MEASURED_AVERAGES: Final = ("bundle_data", "folded")
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check of a validation, as far as steps are concerned."""
+
+    name: str
+    title: str
+    severity: Literal["critical", "warning", "info"]
+    scope: Literal["cluster", "broker", "namespace", "bundle"]
+    about: frozenset[Input] | None
+    """Inputs it speaks of; None: the snapshot as a whole."""
+    success: bool
+    failing: frozenset[str] | None
+    """Brokers, namespaces or bundles of its failing rows; None: not known which, so it may be any."""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """A step's confidence, why it isn't higher, and every check it rests on."""
+
+    confidence: Confidence
+    doubts: tuple[Doubt, ...]
+    rests_on: Mapping[str, CheckOutcome]
+
+
+class Grading:
+    """Grades the steps of one plan that read the same inputs."""
+
+    def __init__(
+        self, state: ClusterState, checks: Iterable[CheckResult], reads: frozenset[Input], derived: str = ""
+    ) -> None:
+        """`derived` names the strategy whose figures another load manager doesn't report; empty where it does."""
+        self._state = state
+        self._checks = [check for check in checks if check.about is None or check.about & reads]
+        self._failed = [check for check in self._checks if not check.success]
+        self._reads_averages = bool(reads & {"short_term_averages", "long_term_averages"})
+        self._substitutes = tuple(
+            f"{name} is missing ({state.missing[name]}): {described.substitute}"
+            for name, described in INPUTS.items()
+            if name in reads and name in state.missing and described.substitute is not None
+        )
+        if derived:
+            self._substitutes += (f"what {derived} reads and this load manager doesn't report was derived",)
+
+    def grade(self, bundle: int, brokers: Sequence[int], *, near_tie: bool = False) -> Grade:
+        """The grade of a step on a bundle (row) that touches these brokers (rows, NOBODY among them)."""
+        state = self._state
+        touched = {
+            "broker": {state.brokers.ids[broker] for broker in brokers if broker != NOBODY},
+            "namespace": {state.namespaces.names[state.bundles.namespace[bundle]]},
+            "bundle": {state.bundle_name(bundle)},
+        }
+        failed = [
+            check
+            for check in self._failed
+            if check.scope == "cluster" or check.failing is None or touched[check.scope] & check.failing
+        ]
+        names = {check.name for check in failed}
+        doubts = [
+            *([Doubt(confidence="low", sentence="the last digits settled the decision")] if near_tie else []),
+            *(
+                Doubt(
+                    confidence="medium" if check.severity == "info" else "low",
+                    sentence=f"{check.name} failed: {check.title}",
+                )
+                for check in failed
+            ),
+            *(Doubt(confidence="medium", sentence=sentence) for sentence in self._substitutes),
+        ]
+        if self._reads_averages and AVERAGES_ORIGINS[state.bundles.averages_origin[bundle]] not in _MEASURED_AVERAGES:
+            doubts.append(Doubt(confidence="medium", sentence="its averages are this snapshot alone"))
+        grades = {doubt.confidence for doubt in doubts}
+        return Grade(
+            confidence=next((grade for grade in ("low", "medium") if grade in grades), "high"),
+            doubts=tuple(sorted(doubts, key=lambda doubt: doubt.confidence)),
+            rests_on={check.name: "failed" if check.name in names else "passed" for check in self._checks},
+        )
