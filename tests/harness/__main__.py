@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         start.add_argument("--brokers", type=int, default=3)
         start.add_argument("--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", dest="settings")
         start.add_argument("--auth", choices=["token"])
+        start.add_argument("--tls", action="store_true", help="speak TLS by a private authority, too")
         start.add_argument("--no-cpu-sensor", action="store_true", help="let all brokers report the host's CPU")
 
     commands.add_parser("down", help="stop cluster and load").set_defaults(command=_down)
@@ -124,6 +125,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         brokers=arguments.brokers,
         settings=dict(arguments.settings),
         token_authentication=arguments.auth == "token",
+        tls=arguments.tls,
         cpu_sensor=not arguments.no_cpu_sensor,
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -141,6 +143,8 @@ def _serve(arguments: argparse.Namespace) -> None:
                     "release": options.release,
                     "manager": options.load_manager,
                     "admin_urls": cluster.admin_urls,
+                    "tls_admin_urls": [broker.tls_admin_url for broker in cluster.brokers],
+                    "ca_file": str(cluster.certificates.authority) if cluster.certificates else None,
                     "zookeeper": cluster.zookeeper,
                     "service_url": cluster.service_url,
                     "token_file": str(TOKEN_FILE) if cluster.tokens else None,
@@ -210,8 +214,10 @@ def _status(_: argparse.Namespace) -> None:
 
 
 def _capture_command(state: dict[str, Any]) -> list[str]:
-    command = capture_command("data", CLUSTER_NAME, state["admin_urls"], state["zookeeper"])
+    urls = state["tls_admin_urls"] if state["ca_file"] else state["admin_urls"]
+    command = capture_command("data", CLUSTER_NAME, urls, state["zookeeper"])
     command[0] = os.path.relpath(command[0])
+    command += ["--tls-ca-file", state["ca_file"]] if state["ca_file"] else []
     return command + (["--token-file", state["token_file"]] if state["token_file"] else [])
 
 
