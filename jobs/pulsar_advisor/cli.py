@@ -190,17 +190,17 @@ def capture(
     explain
         Say which calls would be made, and make none.
     """
-    options = connection.options(max_requests=max_requests, second_pass=second_pass)
+    manners = {"max_requests": max_requests, "second_pass": second_pass}
     if explain:
         from pulsar_advisor.capture.explanation import explained
 
-        calls = [asdict(call) for call in explained(options)]
+        calls = [asdict(call) for call in explained(connection.options(**manners))]
         lines = (f"{call['whom']:<12} {call['call']}  ({call['times']})" for call in calls)
         _print(calls) if json else _say("\n".join(lines))
         return
     if place is None:
         raise UsageError("say where the snapshot goes: --root and --cluster; or only list the calls: --explain")
-    snapshot = _capture(place.open(), options)
+    snapshot = _capture(place.open(), connection.options(**manners))
     _print({"cluster": place.cluster, "snapshot": snapshot}) if json else _say(snapshot)
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from pulsar_advisor.admin.read_client import ReadClient, decode
 from pulsar_advisor.capture.byte_budget import ByteBudget
 from pulsar_advisor.capture.documents import LOAD_REPORT, broker_metrics
 from pulsar_advisor.capture.journal import now_ms
-from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.settings import ALLOWED_KEYS
 
 TOPIC_DOCUMENTS_BYTES: Final = 256 << 20
 """Topic documents in memory at a time, all together: by far the largest thing a capture holds."""
+
+DEFAULT_STATISTICS_INTERVAL_S: Final = 60
+"""Of `statsUpdateFrequencyInSecs`."""
+
+Line = dict[str, Any]
 
 _KIND_OF_REPORT: Mapping[str, LoadManagerKind] = {"LocalBrokerData": "modular", "LoadReport": "simple"}
 _KIND_OF_CLASS: tuple[tuple[str, LoadManagerKind], ...] = (
@@ -33,20 +38,35 @@ class BrokerFacts:
     releases: dict[str, str] = field(default_factory=dict)
     load_manager_classes: dict[str, str] = field(default_factory=dict)
     load_managers: dict[str, LoadManagerKind] = field(default_factory=dict)
+    statistics_intervals: dict[str, str] = field(default_factory=dict)
+    """`statsUpdateFrequencyInSecs`."""
+    load_reports: dict[str, Line] = field(default_factory=dict)
+    broker_metrics: dict[str, Line] = field(default_factory=dict)
+    """Lines of these surfaces, of which a broker has one or the other: written when nothing more is read."""
     table_view_classes: dict[str, str] = field(default_factory=dict)
     """Where an Extensible broker keeps its ownership channel: `loadManagerServiceUnitStateTableViewClassName`."""
 
+    def reported_bundles(self) -> dict[str, Collection[str]]:
+        """By broker, the bundles of whose load its report tells."""
+        documents = {broker: line["document"] for broker, line in self.load_reports.items()}
+        return {broker: (report.lastStats or report.bundleStats or {}) for broker, report in documents.items()}
+
+    def statistics_interval_s(self) -> float:
+        """After so many seconds every broker has had a pass of its statistics."""
+        intervals = [int(text) for text in self.statistics_intervals.values() if text.isdecimal()]
+        return max(intervals, default=DEFAULT_STATISTICS_INTERVAL_S)
+
 
 def read_brokers(session: Session) -> BrokerFacts:
-    """Read each broker's own documents into the snapshot."""
+    """Read each broker's settings, release, load and topics; `write_load` is still to be called."""
     facts = BrokerFacts()
-    topic_documents = ByteBudget(TOPIC_DOCUMENTS_BYTES)
 
     def read_settings(client: ReadClient, broker: str) -> None:
         values = client.runtime_configuration(broker)
         class_name = values.get("loadManagerClassName", "")
         facts.load_manager_classes[broker] = class_name
         facts.table_view_classes[broker] = values.get("loadManagerServiceUnitStateTableViewClassName", "")
+        facts.statistics_intervals[broker] = values.get("statsUpdateFrequencyInSecs", "")
         if (kind := load_manager_kind(None, class_name)) is not None:
             facts.load_managers[broker] = kind
         session.files.extend("settings", [settings_line("runtime", broker, values)])
@@ -54,10 +74,30 @@ def read_brokers(session: Session) -> BrokerFacts:
     def read_release(client: ReadClient, broker: str) -> None:
         facts.releases[broker] = client.version(broker)
 
+    reads = [("settings", read_settings), ("brokers", read_release), *_load(session, facts)]
+    session.at_each_broker("settings, load and topics", session.brokers, reads)
+    return facts
+
+
+def read_load_again(session: Session, facts: BrokerFacts, brokers: Sequence[str]) -> None:
+    """Read the load and the topics of some brokers in place of what was read of them before."""
+    session.at_each_broker("load and topics again", brokers, _load(session, facts))
+
+
+def write_load(session: Session, facts: BrokerFacts) -> None:
+    """Write what was read last of each broker's load."""
+    for surface, lines in (("load_reports", facts.load_reports), ("broker_metrics", facts.broker_metrics)):
+        if lines:
+            session.files.extend(surface, lines.values())
+
+
+def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
+    topic_documents = ByteBudget(TOPIC_DOCUMENTS_BYTES)
+
     def read_metrics(broker: str) -> None:
         with session.journal.attempt("broker_metrics", broker):
             metrics = broker_metrics(session.client("broker_metrics", broker).broker_metrics(broker))
-            session.files.extend("broker_metrics", [{"broker": broker, "readAt": now_ms(), "document": metrics}])
+            facts.broker_metrics[broker] = {"broker": broker, "readAt": now_ms(), "document": metrics}
 
     def read_load_report(client: ReadClient, broker: str) -> None:
         if facts.load_managers.get(broker) == "extensible":
@@ -68,9 +108,7 @@ def read_brokers(session: Session) -> BrokerFacts:
         report_type = report.loadReportType or None
         if (kind := load_manager_kind(report_type, facts.load_manager_classes.get(broker))) is not None:
             facts.load_managers[broker] = kind
-        session.files.extend(
-            "load_reports", [{"source": "rest", "broker": broker, "readAt": now_ms(), "document": report}]
-        )
+        facts.load_reports[broker] = {"source": "rest", "broker": broker, "readAt": now_ms(), "document": report}
 
     def read_topics(client: ReadClient, broker: str) -> None:
         with topic_documents.room() as settle:
@@ -80,16 +118,7 @@ def read_brokers(session: Session) -> BrokerFacts:
         number = session.brokers.index(broker)
         session.files.write(f"topic_stats/{number}.jsonl.zst", "topic_stats", broker, file)
 
-    session.at_each_broker(
-        "settings, load and topics",
-        [
-            ("settings", read_settings),
-            ("brokers", read_release),
-            ("load_reports", read_load_report),
-            ("topic_stats", read_topics),
-        ],
-    )
-    return facts
+    return [("load_reports", read_load_report), ("topic_stats", read_topics)]
 
 
 def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) -> dict[str, object]:

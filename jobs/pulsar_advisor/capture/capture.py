@@ -15,7 +15,14 @@ from typing import Any, Final
 from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
-from pulsar_advisor.capture.broker_surfaces import BrokerFacts, oldest_release, prevailing_load_manager, read_brokers
+from pulsar_advisor.capture.broker_surfaces import (
+    BrokerFacts,
+    oldest_release,
+    prevailing_load_manager,
+    read_brokers,
+    read_load_again,
+    write_load,
+)
 from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespaces
 from pulsar_advisor.capture.journal import Journal, now_ms
 from pulsar_advisor.capture.lease import claimed, remove_remainders
@@ -40,6 +47,9 @@ from pulsar_advisor.storage import MANIFEST, Root, write_json
 _METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 
 SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
+
+STATISTICS_PASS_S: Final = 2
+"""How long a broker may take over a pass of its statistics."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         )
         stack.callback(session.pool.shutdown, cancel_futures=True)
         stack.callback(session.stopped.set)
-        findings = _read(session, zookeeper, identity, options.service_url)
+        findings = _read(session, zookeeper, identity, options)
         manifest = {
             "schema": SCHEMA,
             "tool_version": USER_AGENT.partition("/")[2],
@@ -125,7 +135,7 @@ def _zookeeper_of(
 
 
 def _read(
-    session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, service_url: str | None
+    session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, options: CaptureOptions
 ) -> dict[str, Any]:
     """Read everything, write all files, and give back the part of the manifest that follows from it."""
     journal = session.journal
@@ -139,7 +149,7 @@ def _read(
         )
     facts = read_brokers(session)
     load_manager = _load_manager(facts, identity.leader)
-    with _channel(session, zookeeper, facts, service_url) if load_manager == "extensible" else nullcontext():
+    with _channel(session, zookeeper, facts, options.service_url) if load_manager == "extensible" else nullcontext():
         read_cluster(session)
         read_namespaces(session)
         session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
@@ -152,6 +162,8 @@ def _read(
                 else:
                     journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
         ownership.read(session, zookeeper, "end")
+    read_again = _second_pass(session, facts, ownership) if options.second_pass else []
+    write_load(session, facts)
     _write_brokers(session, identity, facts)
     session.files.write_surfaces()
     return {
@@ -166,8 +178,22 @@ def _read(
         "missing": journal.missing(),
         "incomplete_brokers": journal.incomplete_brokers(),
         "moved_bundles": ownership.moved(),
+        "read_again": read_again,
         "skew_ms": journal.skew_ms(),
     }
+
+
+def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> list[str]:
+    """Read brokers between which bundles have moved once more, when they have had their next pass of statistics."""
+    unsettled = ownership.unsettled_brokers(facts.reported_bundles())
+    brokers = [broker for broker in session.brokers if broker in unsettled]
+    if brokers:
+        wait_s = facts.statistics_interval_s() + STATISTICS_PASS_S
+        session.progress.begin(f"waiting {wait_s:g} s for the next pass of statistics", 1)
+        session.stopped.wait(wait_s)
+        session.progress.advance()
+        read_load_again(session, facts, brokers)
+    return brokers
 
 
 def _channel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pulsar_advisor.capture.options import CaptureOptions
@@ -67,6 +67,11 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
     Redirects to a broker of the cluster are followed, and what fails for the moment is tried three times.
     """
     yield from _ADMIN
+    if options.second_pass:
+        again = "once more, where bundles have moved"
+        yield from (
+            replace(call, times=again) for call in _ADMIN if call.call.startswith("GET /admin/v2/broker-stats/")
+        )
     if options.zookeeper is not None:
         yield from _ZOOKEEPER
     if options.service_url is not None:

@@ -33,6 +33,8 @@ class CaptureOptions(BaseModel):
     """Reads at a time over all brokers; a single broker is never asked more than one thing at a time."""
     max_requests: int | None = Field(default=None, ge=1)
     """Requests in all, those to ZooKeeper, redirects and repetitions among them; then nothing more is asked."""
+    second_pass: bool = False
+    """Whether brokers between which bundles moved are read once more, after their next pass of statistics."""
 
     @field_validator("service_url")
     @classmethod
@@ -67,6 +69,7 @@ def capture_options(
     zookeeper: str | None = None,
     service_url: str | None = None,
     max_requests: int | None = None,
+    second_pass: bool | None = None,
 ) -> CaptureOptions:
     """Options from a profile, overridden by what was given beside it.
 
@@ -83,7 +86,11 @@ def capture_options(
         fields["zookeeper"] = {**fields.get("zookeeper", {}), "hosts": zookeeper}
     fields |= {
         name: value
-        for name, value in (("service_url", service_url), ("max_requests", max_requests))
+        for name, value in (
+            ("service_url", service_url),
+            ("max_requests", max_requests),
+            ("second_pass", second_pass),
+        )
         if value is not None
     }
     if not fields["admin"].get("admin_urls"):

@@ -40,7 +40,7 @@ class Ownership:
             rows = [(broker, bundle, active) for bundle, active in sorted(owned.items())]
             self._add(session, "rest", moment, rows, {broker})
 
-        session.at_each_broker(f"owned bundles, {moment}", [(SURFACE, read_broker)])
+        session.at_each_broker(f"owned bundles, {moment}", session.brokers, [(SURFACE, read_broker)])
         if zookeeper is not None:
             with session.journal.attempt(SURFACE):
                 started_at_ms = now_ms()
@@ -59,6 +59,24 @@ class Ownership:
             # A broker that didn't answer says nothing; one that has no node in ZooKeeper owns nothing.
             moved |= moved_bundles(begin, end, both if source == "rest" else either)
         return sorted(moved)
+
+    def unsettled_brokers(self, reported: Mapping[str, Collection[str]]) -> set[str]:
+        """Brokers whose figures miss a bundle, or hold one that another owns: a bundle has moved since they were made.
+
+        `reported`: by broker, the bundles of whose load it tells.
+        """
+        end = self._owners["rest", "end"]
+        strays = {
+            bundle: broker
+            for broker in reported.keys() & self._answered["rest", "end"]
+            for bundle in reported[broker]
+            if end.get(bundle) and broker not in end[bundle]
+        }
+        moved = strays.keys() | set(self.moved())
+        owners = {
+            owner for by_bundle in self._owners.values() for bundle in moved for owner in by_bundle.get(bundle, ())
+        }
+        return owners | set(strays.values())
 
     def _add(
         self, session: Session, source: Source, moment: Pass, rows: Iterable[tuple[str, str, bool]], answered: set[str]

@@ -57,7 +57,7 @@ class SnapshotFiles:
         self._folder = folder
         self._open: dict[str, RawFile] = {}
         self._lock = threading.Lock()
-        self._written: list[dict[str, Any]] = []
+        self._written: dict[str, dict[str, Any]] = {}
 
     def extend(self, surface: str, lines: Iterable[Any]) -> None:
         """Add lines to a surface's file. No lines at all still make the file: asked, and answered with nothing."""
@@ -68,7 +68,7 @@ class SnapshotFiles:
             file.extend(some)
 
     def write(self, path: str, surface: str, broker: str | None, file: CompleteFile) -> None:
-        """Write one complete file. Raises `StorageError`."""
+        """Write one complete file, in place of an earlier one of this path. Raises `StorageError`."""
         write_file(self._folder / path, file.content)
         entry = {
             "path": path,
@@ -79,7 +79,7 @@ class SnapshotFiles:
             "sha256": sha256_hex(file.content),
         }
         with self._lock:
-            self._written.append(entry)
+            self._written[path] = entry
 
     def write_surfaces(self) -> None:
         """Write every surface's file. Raises `StorageError`."""
@@ -89,7 +89,7 @@ class SnapshotFiles:
     def listing(self) -> list[dict[str, Any]]:
         """Path, surface, broker, rows, bytes and SHA-256 of every file written, sorted by path."""
         with self._lock:
-            return sorted(self._written, key=lambda entry: str(entry["path"]))
+            return [entry for _, entry in sorted(self._written.items())]
 
 
 def read_lines(content: bytes) -> Iterator[bytes]:

@@ -20,6 +20,9 @@ from pulsar_advisor.capture.zookeeper import Node
 
 T = TypeVar("T")
 
+BrokerRead = tuple[str, Callable[[ReadClient, str], None]]
+"""A surface, and a read of it at one broker."""
+
 
 @dataclass(frozen=True)
 class Session:
@@ -40,8 +43,8 @@ class Session:
         observer = self.journal.observer(surface, broker or CLUSTER)
         return ReadClient(self.transport, any_broker_url=any_broker_url, observe=observer)
 
-    def at_each_broker(self, step: str, reads: Sequence[tuple[str, Callable[[ReadClient, str], None]]]) -> None:
-        """Do some reads, (surface, read), at each broker, one after the other, and at several brokers at a time.
+    def at_each_broker(self, step: str, brokers: Sequence[str], reads: Sequence[BrokerRead]) -> None:
+        """Do some reads at each of these brokers, one after the other, and at several brokers at a time.
 
         A broker that has stopped answering isn't asked for the rest.
         """
@@ -58,8 +61,8 @@ class Session:
                     read(self.client(surface, broker), broker)
             self.progress.advance()
 
-        self.progress.begin(step, len(self.brokers))
-        self._finish([self.pool.submit(read_broker, broker) for broker in self.brokers])
+        self.progress.begin(step, len(brokers))
+        self._finish([self.pool.submit(read_broker, broker) for broker in brokers])
 
     def for_each(self, step: str, surface: str, items: Sequence[str], read: Callable[[ReadClient, str], None]) -> None:
         """Do a read that any broker answers for each item (a namespace), shared out over the brokers that answer.

@@ -26,7 +26,18 @@ from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
-from unit.capture.fake_cluster import LOWER, SECRET, TOPIC, UPPER, FakeCluster, Silence, everything_in, load_report
+from unit.capture.fake_cluster import (
+    LOWER,
+    MODULAR,
+    SECRET,
+    TOPIC,
+    UPPER,
+    FakeBroker,
+    FakeCluster,
+    Silence,
+    everything_in,
+    load_report,
+)
 from unit.capture.fake_zookeeper import FakeKazoo
 
 
@@ -193,6 +204,63 @@ def test_a_bundle_that_moves_while_we_read_is_marked(cluster: FakeCluster, root:
     answers: Iterator[dict[str, Any]] = iter([{LOWER: {"is_active": True}}, {}])
     cluster.first.answers_by(path, lambda _: Response(json.dumps(next(answers))))
     assert manifest_of(root, capture(cluster.options(), root, Silence()))["moved_bundles"] == [LOWER]
+
+
+def in_turn(*documents: Any) -> Callable[[Request], Response]:
+    """One document after the other, for as many requests."""
+    answers = iter(documents)
+    return lambda _: Response(json.dumps(next(answers)))
+
+
+@pytest.fixture
+def settled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """A cluster whose reports tell of their own bundles only, and whose statistics are made again at once."""
+    monkeypatch.setattr("pulsar_advisor.capture.capture.STATISTICS_PASS_S", 0)
+    for broker in (cluster.first, cluster.second):
+        cluster.configure(broker, loadManagerClassName=MODULAR, statsUpdateFrequencyInSecs="0")
+    cluster.second.answers("/broker-stats/load-report", load_report(lastStats={UPPER: {"msgRateIn": 1.5}}))
+    return cluster
+
+
+def times_asked(broker: FakeBroker, path: str) -> int:
+    return broker.requests.count(("GET", f"/admin/v2{path}"))
+
+
+def test_a_second_pass_reads_the_brokers_between_which_bundles_moved(settled: FakeCluster, root: Root) -> None:
+    first, second = settled.first, settled.second
+    first.answers_by(f"/brokers/fake/{first.id}/ownedNamespaces", in_turn({LOWER: {"is_active": True}}, {}))
+    first.answers_by("/broker-stats/load-report", in_turn(load_report(), load_report(lastStats={}, numBundles=0)))
+    first.answers_by("/broker-stats/topics", in_turn({"retail/orders": {"0x0_0x1": {"persistent": {TOPIC: {}}}}}, {}))
+    options = settled.options().model_copy(update={"second_pass": True})
+    snapshot = capture(options, root, Silence())
+    manifest = manifest_of(root, snapshot)
+    assert (manifest["moved_bundles"], manifest["read_again"]) == ([LOWER], [first.id])
+    assert times_asked(second, "/broker-stats/load-report") == times_asked(second, "/broker-stats/topics") == 1
+    reports = {line["broker"]: line["document"] for line in lines_of(root, snapshot, "load_reports")}
+    assert len(lines_of(root, snapshot, "load_reports")) == 2
+    assert (reports[first.id]["numBundles"], reports[first.id]["lastStats"]) == (0, {})
+    assert lines_of(root, snapshot, "topic_stats/0") == []
+    assert len([entry for entry in manifest["files"] if entry["path"] == "topic_stats/0.jsonl.zst"]) == 1
+
+
+def test_a_report_that_tells_of_another_brokers_bundle_is_a_reason_for_a_second_pass(
+    settled: FakeCluster, root: Root
+) -> None:
+    stale = load_report(lastStats={UPPER: {"msgRateIn": 1.5}, LOWER: {"msgRateIn": 4.5}})
+    settled.second.answers("/broker-stats/load-report", stale)
+    options = settled.options().model_copy(update={"second_pass": True})
+    manifest = manifest_of(root, capture(options, root, Silence()))
+    assert (manifest["moved_bundles"], manifest["read_again"]) == ([], [settled.first.id, settled.second.id])
+
+
+def test_where_nothing_moved_or_no_second_pass_is_wanted_nothing_is_read_again(
+    settled: FakeCluster, root: Root
+) -> None:
+    for second_pass in (True, False):
+        options = settled.options().model_copy(update={"second_pass": second_pass})
+        assert manifest_of(root, capture(options, root, Silence()))["read_again"] == []
+        settled.second.answers("/broker-stats/load-report", load_report())  # tells of the other's bundle
+    assert times_asked(settled.first, "/broker-stats/topics") == 2
 
 
 def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cluster: FakeCluster, root: Root) -> None:

@@ -78,6 +78,12 @@ def test_what_is_not_given_is_not_asked() -> None:
     ]
 
 
+def test_a_second_pass_asks_for_load_and_topics_only() -> None:
+    admin = AdminConnection(admin_urls=("http://b:8080",))
+    again = [call.call for call in explained(CaptureOptions(admin=admin, second_pass=True)) if "more" in call.times]
+    assert again == [f"GET /admin/v2/broker-stats/{name}" for name in ("load-report", "metrics", "topics")]
+
+
 def test_nothing_but_reads_is_explained() -> None:
     options = CaptureOptions(
         admin=AdminConnection(admin_urls=("http://b:8080",)),
