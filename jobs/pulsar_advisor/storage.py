@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,9 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 LATEST: Final = "latest"
 MANIFEST: Final = "manifest.json"
 RESULT: Final = "result.json"
+
+_ASKED_AT_ONCE: Final = 16
+"""Looks at files side by side: in an object store each is a round trip."""
 
 _SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -62,24 +66,38 @@ class Root:
 
     def snapshots(self) -> list[str]:
         """Ids of the snapshots that exist, oldest first."""
+        ids = self._folders()
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+            return [snapshot for snapshot, exists in zip(ids, pool.map(self._exists, ids), strict=True) if exists]
+
+    def newest_first(self, before: str | None = None) -> Iterator[str]:
+        """Ids of the snapshots that exist, of those before one; each is looked at only when it is asked for."""
+        ids = (snapshot for snapshot in reversed(self._folders()) if before is None or snapshot < before)
+        return filter(self._exists, ids)
+
+    def _folders(self) -> list[str]:
+        """Ids of which there is a folder, sorted; a single listing, whatever their number."""
         parent = self.path / "raw" / f"cluster={self.cluster}"
         try:
             names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
         except OSError as error:
             raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
         ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
-        return sorted(i for i in ids if _SNAPSHOT_ID.fullmatch(i) and (self.folder("raw", i) / MANIFEST).exists())
+        return sorted(filter(_SNAPSHOT_ID.fullmatch, ids))
+
+    def _exists(self, snapshot: str) -> bool:
+        return bool((self.folder("raw", snapshot) / MANIFEST).exists())
 
     def resolve(self, snapshot: str) -> str:
         """The id of an existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
         if snapshot == LATEST:
-            existing = self.snapshots()
-            if not existing:
+            newest = next(self.newest_first(), None)
+            if newest is None:
                 raise UsageError(f"there is no snapshot of cluster '{self.cluster}' under {self.path}: run `capture`")
-            return existing[-1]
+            return newest
         if not _SNAPSHOT_ID.fullmatch(snapshot):
             raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
-        if not (self.folder("raw", snapshot) / MANIFEST).exists():
+        if not self._exists(snapshot):
             raise UsageError(
                 f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.path}: "
                 "see `pulsar-advisor snapshots list`"

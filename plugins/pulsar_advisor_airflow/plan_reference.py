@@ -34,7 +34,7 @@ class PlanReference:
 def find_plan(root: Root, digest: str) -> PlanReference:
     """Where the plan of this digest lies; its file name carries the first twelve digits."""
     ending = f"--{digest.removeprefix('sha256:')[:12]}.json"
-    for snapshot in reversed(root.snapshots()):
+    for snapshot in root.newest_first():
         folder = root.folder(PLANS, snapshot)
         for file in folder.iterdir() if folder.is_dir() else ():
             if file.name.endswith(ending) and digest_of(load_plan(read_file(file, "recommend"))) == digest:

@@ -1,11 +1,12 @@
 """A snapshot exists if and only if its manifest does, and nothing is read as something it isn't."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.storage import Root, read_json, write_json
+from pulsar_advisor.storage import Root, read_json, snapshot_id, write_json
 
 
 def take_snapshot(root: Root, snapshot: str) -> None:
@@ -18,6 +19,28 @@ def test_latest_is_the_newest_snapshot_with_a_manifest(tmp_path: Path) -> None:
     take_snapshot(root, "20261121T084500Z")
     (root.folder("raw", "20261121T090000Z")).mkdir(parents=True)
     assert root.resolve("latest") == "20261121T084500Z"
+
+
+def test_thousands_of_snapshots_are_listed_without_opening_a_manifest(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    ids = [snapshot_id(first + timedelta(minutes=15 * number)) for number in range(3000)]
+    for snapshot in ids:
+        (root.folder("raw", snapshot) / "manifest.json").mkdir(parents=True)  # there, but nothing that can be opened
+    assert root.snapshots() == ids
+    assert root.resolve("latest") == ids[-1]
+
+
+def test_going_back_from_a_snapshot_looks_no_further_than_asked(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    for snapshot in ("20261121T083000Z", "20261121T084500Z", "20261121T090000Z"):
+        root.folder("raw", snapshot).mkdir(parents=True)
+    take_snapshot(root, "20261121T090000Z")
+    take_snapshot(root, "20261121T084500Z")
+    earlier = root.newest_first(before="20261121T090000Z")
+    assert next(earlier) == "20261121T084500Z"
+    take_snapshot(root, "20261121T083000Z")
+    assert list(earlier) == ["20261121T083000Z"]
 
 
 def test_without_a_snapshot_latest_says_what_to_do(tmp_path: Path) -> None:

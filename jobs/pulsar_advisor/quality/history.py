@@ -74,8 +74,7 @@ def _rows(result: Mapping[str, Any]) -> Iterable[CheckRow]:
 
 
 def _before(root: Root, snapshot: str, stage: str) -> Iterator[str]:
-    earlier = (one for one in reversed(root.snapshots()) if one < snapshot)
-    return (one for one in earlier if (root.folder(stage, one) / RESULT).exists())
+    return (one for one in root.newest_first(before=snapshot) if (root.folder(stage, one) / RESULT).exists())
 
 
 def _result(root: Root, snapshot: str) -> dict[str, Any]:

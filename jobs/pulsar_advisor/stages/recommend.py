@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.approval import propose
@@ -227,9 +227,8 @@ def _earlier(root: Root, snapshot: str, request: Request) -> list[ClusterState]:
     """The states of the snapshots before this one that have tables, oldest first, at most as many as asked for."""
     from pulsar_advisor.tables.state import cluster_state
 
-    before = [identifier for identifier in root.snapshots() if identifier < snapshot]
-    usable = [i for i in before if (root.folder("tables/result", i) / RESULT).exists()]
-    return [cluster_state(root, i, request.view) for i in usable[len(usable) - request.history :]]
+    usable = (i for i in root.newest_first(before=snapshot) if (root.folder("tables/result", i) / RESULT).exists())
+    return [cluster_state(root, i, request.view) for i in reversed(list(islice(usable, request.history)))]
 
 
 def _setting_keys(shedder: str, placement: str) -> frozenset[str]:
