@@ -16,13 +16,18 @@ from harness.errors import LiveClusterUnavailable
 CACHE_VARIABLE = "PULSAR_ADVISOR_CACHE"
 BROKER = "pulsar-broker"
 DEFAULT_RELEASE = "4.0.8"
-RELEASES = ("2.10.5", "2.11.0", "3.0.7", "4.0.7", DEFAULT_RELEASE, "4.2.4")
+RELEASES = ("2.10.5", "2.11.0", "3.0.7", "4.0.7", DEFAULT_RELEASE, "4.2.4", "5.0.0-M1")
 
 MAVEN_LIMIT_S = 600
 LOG_TAIL_LINES = 15
 
-# Releases that were published without some of their own modules take these from the release before.
-_SUBSTITUTES = {"4.0.8": {"pulsar-opentelemetry": "4.0.7", "jetcd-core-shaded": "4.0.7"}}
+PULSAR = "org.apache.pulsar"
+_VERSIONS = {
+    # Published without some of its own modules: they come from the release before.
+    "4.0.8": ((PULSAR, "pulsar-opentelemetry", "4.0.7"), (PULSAR, "jetcd-core-shaded", "4.0.7")),
+    # Resolves to annotations that are older than its Jackson: its metadata store then waits for ever.
+    "5.0.0-M1": (("com.fasterxml.jackson.core", "jackson-annotations", "2.21"),),
+}
 
 
 def cache_directory() -> Path:
@@ -92,9 +97,8 @@ def project_model(release: str, artifact: str = BROKER) -> str:
     Importing Pulsar's own parent fixes the transitive versions (OpenTelemetry, log4j, Netty) as the distribution has
     them; a dependency's own dependency management is otherwise not inherited.
     """
-    managed = "".join(
-        _dependency(artifact, version) for artifact, version in _SUBSTITUTES.get(release, {}).items()
-    ) + _dependency("pulsar", release, "<type>pom</type><scope>import</scope>")
+    fixed = [_dependency(artifact, version, group=group) for group, artifact, version in _VERSIONS.get(release, ())]
+    managed = "".join([*fixed, _dependency("pulsar", release, "<type>pom</type><scope>import</scope>")])
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>harness</groupId><artifactId>class-path</artifactId><version>1</version>"
@@ -104,8 +108,8 @@ def project_model(release: str, artifact: str = BROKER) -> str:
     )
 
 
-def _dependency(artifact: str, version: str, extra: str = "") -> str:
+def _dependency(artifact: str, version: str, extra: str = "", *, group: str = PULSAR) -> str:
     return (
-        f"<dependency><groupId>org.apache.pulsar</groupId><artifactId>{artifact}</artifactId>"
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{version}</version>{extra}</dependency>"
     )

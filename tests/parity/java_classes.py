@@ -23,7 +23,6 @@ SOURCES = Path(__file__).with_name("java")
 EXTENSIBLE_SOURCE = "ExtensibleCases.java"
 WITHOUT_EXTENSIBLE_MANAGER = "2.11.0"
 MOCKITO = "5.14.2"
-JACKSON_ANNOTATIONS = "2.21"
 MAVEN_LIMIT_S = 600
 COMPILER_LIMIT_S = 120
 START_FAST = ("-Xmx768m", "-XX:TieredStopAtLevel=1")
@@ -107,20 +106,7 @@ def sources_for(release: str) -> list[Path]:
 
 def _class_path(release: str) -> str:
     """Mockito first: a release may bring an older Byte Buddy than it needs."""
-    return f"{_mockito()}/*:{_broker_jars(release)}"
-
-
-def _broker_jars(release: str) -> str:
-    if release in artifacts.RELEASES:
-        return artifacts.class_path(release)
-    # 5.0.0-M1 alone resolves to annotations that are older than its Jackson.
-    annotations = (
-        "<dependency><groupId>com.fasterxml.jackson.core</groupId><artifactId>jackson-annotations</artifactId>"
-        f"<version>{JACKSON_ANNOTATIONS}</version></dependency>"
-    )
-    managed = "<dependencyManagement><dependencies>"
-    model = artifacts.project_model(release).replace(managed, managed + annotations)
-    return f"{_copied(f'{release}-classes', model)}/*"
+    return f"{_mockito()}/*:{artifacts.class_path(release)}"
 
 
 def _mockito() -> Path:
