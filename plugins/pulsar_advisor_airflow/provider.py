@@ -29,6 +29,11 @@ _CONNECTION_TYPE: Final[dict[str, Any]] = {
             "description": "host:port,host:port/chroot. Without it the leader's averages are not captured.",
             "schema": _TEXT,
         },
+        "service_url": {
+            "label": "Service URL",
+            "description": "pulsar://broker:6650. Only for what Extensible brokers tell their leader.",
+            "schema": _TEXT,
+        },
         "tls_ca_file": {"label": "TLS: CA file", "schema": _TEXT},
         "tls_cert_file": {"label": "TLS: certificate file", "schema": _TEXT},
         "tls_key_file": {"label": "TLS: key file", "schema": _TEXT},

@@ -58,12 +58,15 @@ def test_the_link_to_a_report_keeps_the_path_airflow_is_served_under(monkeypatch
 
 
 def test_a_token_is_used_and_known_to_this_process_only_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    hook = connect(monkeypatch, password="eyJ.a.b", extra={"zookeeper": "zk1:2181/pulsar"})
+    hook = connect(
+        monkeypatch, password="eyJ.a.b", extra={"zookeeper": "zk1:2181/pulsar", "service_url": "pulsar://b:1"}
+    )
     with hook.options() as options:
         assert options.admin.admin_urls == ("http://b1:8080", "http://b2:8080")
         assert options.admin.authorization() == "Bearer eyJ.a.b"
         assert options.zookeeper is not None
         assert options.zookeeper.hosts == "zk1:2181/pulsar"
+        assert options.service_url == "pulsar://b:1"
         assert "eyJ.a.b" not in repr(options)
     assert "eyJ.a.b" not in {value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")}
 

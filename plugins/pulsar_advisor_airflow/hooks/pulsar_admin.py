@@ -51,7 +51,11 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         try:
             if connection.password:
                 os.environ[_SECRET] = connection.password
-            yield capture_options(admin={**admin, "admin_urls": urls}, zookeeper=extra.get("zookeeper") or None)
+            yield capture_options(
+                admin={**admin, "admin_urls": urls},
+                zookeeper=extra.get("zookeeper") or None,
+                service_url=extra.get("service_url") or None,
+            )
         finally:
             os.environ.pop(_SECRET, None)
 
