@@ -426,6 +426,7 @@ def approve(
     place: Place,
     splits: Annotated[bool, Flag] = False,
     accept_worse: Annotated[bool, Flag] = False,
+    accept_low_confidence: Annotated[bool, Flag] = False,
     expires: str = "4h",
     comment: str = "",
     ledger: LedgerPlace = LedgerPlace(),
@@ -445,6 +446,8 @@ def approve(
         Approve its splits too: they can't be undone.
     accept_worse
         Approve it although it is predicted to make things worse.
+    accept_low_confidence
+        Approve its steps of low confidence too.
     expires
         How long the approval holds: 90s, 30m, 4h, 1d.
     comment
@@ -464,6 +467,7 @@ def approve(
             policy=ApprovalPolicy(),
             allows_splits=splits,
             accepts_worse=accept_worse,
+            accepts_low_confidence=accept_low_confidence,
             valid_for_s=_seconds(expires),
             comment=comment,
         )

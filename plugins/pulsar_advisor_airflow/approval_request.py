@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.execution.approval import worse_because
+from pulsar_advisor.execution.approval import unsure_because, worse_because
 from pulsar_advisor.model.plan import digest_of
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def _lines(plan: Plan, proposer: str, report: str) -> Iterator[str]:
     yield f"- [report]({report}) of snapshot `{plan.snapshot}`"
     if worse := worse_because(plan):
         yield f"- **it makes things worse**: {worse}. Tick *Accept a worse outcome* if you mean it."
+    if unsure := unsure_because(plan):
+        yield f"- **low confidence**: {unsure}. Tick *Accept steps of low confidence* if you mean it."
     if left_out := len(plan.steps) - len(unloads) - len(splits):
         yield f"- {left_out} step(s) of the plan are predictions only and will not be sent"
     if unloads:

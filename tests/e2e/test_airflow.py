@@ -30,7 +30,12 @@ RUN_LIMIT_S = 600
 PARKED_S = 3
 """Between `awaiting_input` and the answer: an answer within the same second can meet the scheduler half-way
 (apache/airflow#66374)."""
-YES_TO_ALL = {"allow_splits": True, "accept_worse": True, "comment": "agreed by telephone"}
+YES_TO_ALL = {
+    "allow_splits": True,
+    "accept_worse": True,
+    "accept_low_confidence": True,
+    "comment": "agreed by telephone",
+}
 
 
 @dataclass(frozen=True)

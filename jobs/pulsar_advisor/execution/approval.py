@@ -14,6 +14,8 @@ from pulsar_advisor.execution.preconditions import OVERLOADED_KEY, overloaded_ra
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plan import Plan, digest_of
 
+_UNSURE_NAMED: Final = 3
+
 VALID_FOR_S: Final = 4 * 3600
 """How long an approval stands unless said otherwise."""
 
@@ -54,14 +56,15 @@ def approve(
     policy: ApprovalPolicy,
     allows_splits: bool = False,
     accepts_worse: bool = False,
+    accepts_low_confidence: bool = False,
     valid_for_s: int = VALID_FOR_S,
     comment: str = "",
 ) -> Approval:
     """Record an approval of exactly this plan.
 
     `digest` is what the approver typed. Raises `Refused` if it isn't the plan's, if the policy forbids this approver,
-    or if the plan splits bundles or makes things worse and that was not allowed; `UsageError` for a time that isn't
-    positive.
+    or if the plan splits bundles, makes things worse or has steps of low confidence and that was not allowed;
+    `UsageError` for a time that isn't positive.
     """
     if valid_for_s <= 0:
         raise UsageError(f"an approval can't be valid for {valid_for_s} s: give a positive time, for example 4h")
@@ -80,6 +83,11 @@ def approve(
         )
     if (worse := worse_because(plan)) and not accepts_worse:
         raise Refused(f"the plan makes things worse: {worse}. Approve with --accept-worse if you mean it")
+    if (unsure := unsure_because(plan)) and not accepts_low_confidence:
+        raise Refused(
+            f"the plan has steps of low confidence: {unsure}. Remove the doubt and recommend again, or approve with "
+            "--accept-low-confidence if you mean it"
+        )
     return ledger.record_approval(
         plan,
         approver,
@@ -87,6 +95,7 @@ def approve(
         comment=comment,
         allows_splits=allows_splits,
         accepts_worse=accepts_worse,
+        accepts_low_confidence=accepts_low_confidence,
     )
 
 
@@ -124,6 +133,8 @@ def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalP
         return f"the approval of {approval.approver} does not allow splits"
     if worse_because(plan) and not approval.accepts_worse:
         return f"the approval of {approval.approver} does not accept a worse outcome"
+    if unsure_because(plan) and not approval.accepts_low_confidence:
+        return f"the approval of {approval.approver} does not accept steps of low confidence"
     return _forbidden(ledger, approval.digest, approval.approver, policy)
 
 
@@ -141,6 +152,19 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, policy: ApprovalPolic
 def plan_splits(plan: Plan) -> int:
     """How many executable splits a plan has."""
     return sum(step.executable and step.action == "split" for step in plan.steps)
+
+
+def unsure_because(plan: Plan) -> str | None:
+    """Which executable steps are of low confidence and why, or None; many of them are counted."""
+    unsure = [step for step in plan.steps if step.executable and step.confidence == "low"]
+    if not unsure:
+        return None
+    reasons = [
+        f"{step.id} ({'; '.join(doubt.sentence for doubt in step.doubts if doubt.confidence == 'low') or 'no reason'})"
+        for step in unsure[:_UNSURE_NAMED]
+    ]
+    more = len(unsure) - len(reasons)
+    return ", ".join(reasons) + (f" and {more} more" if more else "")
 
 
 def worse_because(plan: Plan) -> str | None:

@@ -195,6 +195,7 @@ class Ledger:
         comment: str,
         allows_splits: bool,
         accepts_worse: bool,
+        accepts_low_confidence: bool,
     ) -> Approval:
         """Remember an approval that the policy allowed (see `approval.approve`, the only caller)."""
         with self._transaction() as session:
@@ -207,6 +208,7 @@ class Ledger:
                 comment=comment,
                 allows_splits=allows_splits,
                 accepts_worse=accepts_worse,
+                accepts_low_confidence=accepts_low_confidence,
             )
             session.add(approval)
             self._add_event(session, approval.digest, "approved", f"by {approver.name} ({approver.source}): {comment}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, false, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 RunState = Literal["active", "done", "refused", "stopped", "aborted"]
@@ -62,7 +62,7 @@ class Proposal(Base):
 
 
 class Approval(Base):
-    """Somebody approved exactly one plan, for a time, with or without its splits and a worse outcome."""
+    """Somebody approved exactly one plan, for a time, with or without splits, a worse outcome, low confidence."""
 
     __tablename__ = "approvals"
 
@@ -75,6 +75,7 @@ class Approval(Base):
     comment: Mapped[str] = mapped_column(Text)
     allows_splits: Mapped[bool]
     accepts_worse: Mapped[bool]
+    accepts_low_confidence: Mapped[bool] = mapped_column(server_default=false())
     withdrawn_at_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 

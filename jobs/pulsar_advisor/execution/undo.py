@@ -73,6 +73,10 @@ def _undo_step(
             "reason": f"undoes {step.id}",
             "executable": obstacle is None,
             "not_executable_because": obstacle,
+            # Where a bundle was is known, whatever made it move.
+            "confidence": "high",
+            "rests_on": {},
+            "doubts": (),
             "expect": Expectation(
                 owner=now_at,
                 boundaries=boundaries,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ALLOW_SPLITS: Final = "allow_splits"
 ACCEPT_WORSE: Final = "accept_worse"
+ACCEPT_LOW_CONFIDENCE: Final = "accept_low_confidence"
 COMMENT: Final = "comment"
 
 
@@ -62,6 +63,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                     False, type="boolean", title="Allow the splits", description="They can't be undone"
                 ),
                 ACCEPT_WORSE: Param(False, type="boolean", title="Accept a worse outcome"),
+                ACCEPT_LOW_CONFIDENCE: Param(False, type="boolean", title="Accept steps of low confidence"),
                 COMMENT: Param("", type="string", title="Comment", description="Stands in the ledger"),
             },
             **kwargs,
@@ -138,6 +140,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 policy=ApprovalPolicy(separate_approver=True),
                 allows_splits=form.get(ALLOW_SPLITS) is True,
                 accepts_worse=form.get(ACCEPT_WORSE) is True,
+                accepts_low_confidence=form.get(ACCEPT_LOW_CONFIDENCE) is True,
                 valid_for_s=int(float(self.valid_for_h) * 3600),
                 comment=str(form.get(COMMENT) or ""),
             )

@@ -14,8 +14,8 @@ FOUR_EYES = ApprovalPolicy()
 
 
 def approved(ledger: Ledger, plan: Plan, **changes: bool) -> Plan:
-    """Proposed by Alice and approved by Bob, splits and a worse outcome included unless said otherwise."""
-    allowed = {"allows_splits": True, "accepts_worse": True, **changes}
+    """Proposed by Alice and approved by Bob, with everything an approval can allow unless said otherwise."""
+    allowed = {"allows_splits": True, "accepts_worse": True, "accepts_low_confidence": True, **changes}
     propose(ledger, plan, ALICE)
     approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, **allowed)
     return plan

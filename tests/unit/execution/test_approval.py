@@ -8,14 +8,15 @@ from pulsar_advisor.execution.approval import (
     person_on_command_line,
     propose,
     standing_approval,
+    unsure_because,
     withdraw,
     worse_because,
 )
 from pulsar_advisor.execution.ledger import Ledger, Person
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plan import Plan, PlannedSetting, Prediction, digest_of
+from pulsar_advisor.model.plan import Doubt, Plan, PlannedSetting, Prediction, Step, digest_of
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved
-from unit.execution.doubles import B1, B2, B3, FakeTime, forecast, make_plan, split_step, unload_step
+from unit.execution.doubles import B1, B2, B3, UPPER, FakeTime, forecast, make_plan, split_step, unload_step
 
 PLAN = make_plan([unload_step()])
 DIGEST = digest_of(PLAN)
@@ -112,6 +113,44 @@ def test_a_worse_outcome_has_to_be_accepted(ledger: Ledger) -> None:
         approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
     approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, accepts_worse=True)
     assert standing_approval(ledger, plan, FOUR_EYES).accepts_worse
+
+
+TIE = Doubt(confidence="low", sentence="the last digits settled the decision")
+NO_LIMIT = Doubt(confidence="medium", sentence="brokers.bandwidth_in_limit failed: its speed is not known")
+
+
+def test_steps_of_low_confidence_have_to_be_accepted(ledger: Ledger) -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER, confidence="low", doubts=(TIE, NO_LIMIT))])
+    propose(ledger, plan, ALICE)
+    with pytest.raises(Refused, match=r"low confidence: step-002 \(the last digits settled the decision\)\. Remove"):
+        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
+    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, accepts_low_confidence=True)
+    assert standing_approval(ledger, plan, FOUR_EYES).accepts_low_confidence
+
+
+def test_an_approval_that_does_not_accept_low_confidence_does_not_carry_it(ledger: Ledger) -> None:
+    plan = make_plan([unload_step(confidence="low", doubts=(TIE,))])
+    propose(ledger, plan, ALICE)
+    record = {"expires_at_ms": ledger.now_ms() + 1000, "comment": "", "allows_splits": True, "accepts_worse": True}
+    ledger.record_approval(plan, BOB, accepts_low_confidence=False, **record)
+    with pytest.raises(Refused, match="does not accept steps of low confidence"):
+        standing_approval(ledger, plan, FOUR_EYES)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [unload_step(confidence="medium", doubts=(NO_LIMIT,))],
+        [unload_step(), unload_step(2, confidence="low", executable=False, not_executable_because="unowned")],
+    ],
+)
+def test_medium_confidence_and_steps_that_are_not_sent_ask_for_nothing(steps: list[Step]) -> None:
+    assert unsure_because(make_plan(steps)) is None
+
+
+def test_many_steps_of_low_confidence_are_counted() -> None:
+    unsure = unsure_because(make_plan([unload_step(number, confidence="low") for number in range(1, 6)]))
+    assert unsure == "step-001 (no reason), step-002 (no reason), step-003 (no reason) and 2 more"
 
 
 def test_an_expired_approval_does_not_stand(ledger: Ledger, time: FakeTime) -> None:

@@ -4,10 +4,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
+from pulsar_advisor.execution import migrations
 from pulsar_advisor.execution.approval import ApprovalPolicy, propose, standing_approval
 from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, default_ledger_url, open_ledger
 from pulsar_advisor.execution.ledger_tables import Base
@@ -32,6 +35,23 @@ def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
     open_ledger(url).close()
     with create_engine(url).connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+
+
+def test_an_approval_of_an_earlier_release_accepts_no_low_confidence(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.set_main_option("path_separator", "os")
+    with create_engine(url).begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(text("INSERT INTO plans VALUES (:digest, 'demo', 'live', '', '', 0)"), {"digest": DIGEST})
+        connection.execute(
+            text("INSERT INTO approvals VALUES (1, :digest, 'bob', 'airflow', 0, 1, '', 1, 1, NULL)"),
+            {"digest": DIGEST},
+        )
+    [approval] = open_ledger(url).approvals(DIGEST)
+    assert (approval.accepts_worse, approval.accepts_low_confidence) == (True, False)
 
 
 def test_a_ledger_can_be_opened_again_and_by_many_at_once(tmp_path: Path) -> None:

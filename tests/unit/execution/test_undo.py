@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pulsar_advisor.execution.approval import worse_because
 from pulsar_advisor.execution.undo import undo_plan
-from pulsar_advisor.model.plan import StepPrediction, digest_of, dump_plan, load_plan
+from pulsar_advisor.model.plan import Doubt, StepPrediction, digest_of, dump_plan, load_plan
 from unit.execution.doubles import B1, B2, B3, BOUNDARIES, LOWER, UPPER, make_plan, split_step, unload_step
 
 
@@ -46,3 +46,9 @@ def test_an_undo_plan_is_a_plan_of_its_own_that_names_the_one_it_undoes() -> Non
 
 def test_an_undo_plan_has_to_be_accepted_as_worse() -> None:
     assert worse_because(undo_plan(make_plan([unload_step()]))) is not None
+
+
+def test_going_back_is_as_sure_as_what_was_seen_whatever_the_doubts_of_the_step() -> None:
+    doubt = Doubt(confidence="low", sentence="the last digits settled the decision")
+    [step] = undo_plan(make_plan([unload_step(confidence="low", doubts=(doubt,))])).steps
+    assert (step.confidence, step.doubts, step.rests_on) == ("high", (), {})

@@ -111,6 +111,7 @@ def test_a_plan_that_was_never_carried_out_can_not_be_verified(ledger: Ledger, c
         policy=FOUR_EYES,
         allows_splits=True,
         accepts_worse=True,
+        accepts_low_confidence=True,
     )
     with pytest.raises(Refused, match="was never carried out"):
         verify(ledger, captured(cluster))

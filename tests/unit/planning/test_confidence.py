@@ -1,0 +1,107 @@
+"""A step's grade follows from the checks about what it reads, and from nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, ClusterState
+from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.planning.confidence import CheckResult, Grading
+
+A, B, C = 0, 1, 2
+FIRST = 0
+READS: frozenset[Input] = frozenset({"broker_usage", "bundle_traffic"})
+
+
+def check(name: str = "brokers.cpu", **changes: Any) -> CheckResult:
+    """A check about the usage of brokers that failed, for everybody unless said otherwise."""
+    usual: dict[str, Any] = {
+        "title": "It holds.",
+        "severity": "info",
+        "scope": "broker",
+        "about": frozenset({"broker_usage"}),
+        "success": False,
+        "failing": None,
+    }
+    return CheckResult(name, **{**usual, **changes})
+
+
+def grade(state: ClusterState, *checks: CheckResult, reads: frozenset[Input] = READS, near_tie: bool = False) -> Any:
+    return Grading(state, checks, reads).grade(FIRST, (A, C), near_tie=near_tie)
+
+
+def test_a_step_without_a_doubt_is_sure(state: ClusterState) -> None:
+    passed = check(success=True, failing=frozenset())
+    assert grade(state, passed) == Grading(state, [passed], READS).grade(FIRST, (A, B))
+    assert (grade(state, passed).confidence, grade(state, passed).doubts) == ("high", ())
+
+
+def test_it_rests_on_the_checks_about_what_it_reads_and_on_those_about_everything(state: ClusterState) -> None:
+    checks = (
+        check("brokers.usage", success=True),
+        check("topics.names", about=frozenset({"topic_names"}), success=True),
+        check("capture.skew", about=None, success=True),
+        check("policies.namespaces", about=frozenset()),
+    )
+    assert grade(state, *checks).rests_on == {"brokers.usage": "passed", "capture.skew": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "outcome"),
+    [
+        ("broker", "a:8080", "failed"),
+        ("broker", "c:8080", "failed"),
+        ("broker", "b:8080", "passed"),
+        ("namespace", "t/hot", "failed"),
+        ("namespace", "t/idle", "passed"),
+        ("bundle", "t/hot/0x00000000_0x40000000", "failed"),
+        ("bundle", "t/hot/0x40000000_0x80000000", "passed"),
+    ],
+)
+def test_a_check_failed_for_a_step_if_it_failed_for_a_row_the_step_touches(
+    state: ClusterState, scope: str, name: str, outcome: str
+) -> None:
+    found = grade(state, check("c", scope=scope, failing=frozenset({name})))
+    assert found.rests_on == {"c": outcome}
+    assert found.confidence == ("medium" if outcome == "failed" else "high")
+
+
+def test_an_information_that_names_nobody_may_concern_any_step(state: ClusterState) -> None:
+    found = grade(state, check("c", failing=None))
+    assert (found.confidence, found.rests_on) == ("medium", {"c": "failed"})
+    assert [doubt.sentence for doubt in found.doubts] == ["c failed: It holds."]
+
+
+def test_a_failed_warning_that_nobody_can_be_blamed_for_leaves_little(state: ClusterState) -> None:
+    skew = check("capture.skew", severity="warning", scope="cluster", about=None)
+    assert grade(state, skew).confidence == "low"
+
+
+def test_a_decision_of_the_last_digits_is_a_toss(state: ClusterState) -> None:
+    found = grade(state, check("c"), near_tie=True)
+    assert found.confidence == "low"
+    assert [doubt.confidence for doubt in found.doubts] == ["low", "medium"]
+
+
+@pytest.mark.parametrize("origin", AVERAGES_ORIGINS)
+def test_averages_of_one_snapshot_are_medium_for_who_reads_averages(state: ClusterState, origin: str) -> None:
+    state.bundles.averages_origin[FIRST] = AVERAGES_ORIGINS.index(origin)
+    sure = "high" if origin in ("bundle_data", "folded") else "medium"
+    assert grade(state, reads=READS | {"short_term_averages"}).confidence == sure
+    assert grade(state).confidence == "high"
+
+
+def test_what_stands_in_for_a_missing_input_is_named(state: ClusterState) -> None:
+    lacking = replace(state, missing={"settings": "settings: 401", "topic_names": "403"})
+    found = grade(lacking, reads=READS | {"settings"})
+    assert found.confidence == "medium"
+    assert [doubt.sentence for doubt in found.doubts] == ["settings is missing (settings: 401): Pulsar's defaults"]
+
+
+def test_a_strategy_of_another_load_manager_is_medium_at_most(state: ClusterState) -> None:
+    found = Grading(state, (), READS, derived="TransferShedder").grade(FIRST, (A, C))
+    assert found.confidence == "medium"
+    assert "TransferShedder" in found.doubts[0].sentence

@@ -1,0 +1,131 @@
+"""Strategies are asked about the fit part of a cluster, and not at all where an input they read is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.fitness import fit_part, split_refusals, unload_refusals
+from pulsar_advisor.planning.forecast import forecast, loads_of
+from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.planning.propose import Question, propose
+from pulsar_advisor.shedding.registry import SHEDDERS
+
+A, B, C = 0, 1, 2
+EAGER = resolve_settings(
+    "4.0.8",
+    what_if={
+        "loadBalancerBrokerOverloadedThresholdPercentage": "50",
+        "loadBalancerBrokerComfortLoadLevelPercentage": "60",
+        "loadBalancerBrokerLoadTargetStd": "0.05",
+        "loadBalancerSheddingConditionHitCountThreshold": "0",
+        "maxUnloadPercentage": "0.5",
+        "loadBalancerDistributeBundlesEvenlyEnabled": "false",
+        "minUnloadMessage": "0",
+        "minUnloadMessageThroughput": "0",
+        "loadBalancerNamespaceBundleMaxMsgRate": "900",
+    },
+)
+BY_TOPICS = resolve_settings("4.0.8", what_if={"defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide"})
+
+every_shedder = pytest.mark.parametrize("shedder", [entry.name for entry in SHEDDERS])
+every_placement = pytest.mark.parametrize("placement", [entry.name for entry in PLACEMENTS])
+
+
+def without(state: ClusterState, *brokers: int) -> ClusterState:
+    """The fit part if these brokers fail."""
+    complete = np.array([row not in brokers for row in range(len(state.brokers))])
+    return fit_part(replace(state, brokers=replace(state.brokers, complete=complete)))
+
+
+def ask(
+    state: ClusterState, shedder: str, placement: str = "LeastLongTermMessageRate", splits: bool = True
+) -> Proposal:
+    [(_, proposal)] = propose(Question(shedder, (placement,), splits, seed=0), state, EAGER.values)
+    assert isinstance(proposal, Proposal), proposal
+    return proposal
+
+
+def test_a_fit_cluster_stays_as_it_is(state: ClusterState) -> None:
+    fit = fit_part(state)
+    assert fit.brokers.available.all() and fit.missing == {}
+    assert fit.bundles.reported.tolist() == state.bundles.reported.tolist()
+
+
+@every_shedder
+def test_a_broker_whose_figures_fail_gives_nothing(state: ClusterState, shedder: str) -> None:
+    assert A in {move.source for move in ask(state, shedder).moves}
+    assert A not in {move.source for move in ask(without(state, A), shedder).moves}
+
+
+@every_shedder
+@every_placement
+def test_a_broker_whose_figures_fail_takes_nothing(state: ClusterState, shedder: str, placement: str) -> None:
+    # b says it is idle, and would be everybody's first choice.
+    assert B not in {move.destination for move in ask(without(state, B), shedder, placement).moves}
+
+
+@every_shedder
+def test_a_bundle_whose_figures_fail_is_not_picked(state: ClusterState, shedder: str) -> None:
+    picked = ask(state, shedder).moves[0].bundle
+    state.bundles.usable[picked] = False
+    assert picked not in {move.bundle for move in ask(fit_part(state), shedder).moves}
+
+
+def test_a_bundle_whose_figures_fail_is_not_split(state: ClusterState) -> None:
+    [split] = ask(state, "ThresholdShedder").splits
+    state.bundles.usable[split.bundle] = False
+    assert ask(fit_part(state), "ThresholdShedder").splits == ()
+
+
+def test_a_figure_that_fails_moves_no_mean(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.usage[B] = np.nan
+    fit = without(state, B)
+    spread = forecast(fit, loads_of(fit), settings.values)
+    assert (spread.maximum_ratio, spread.mean_ratio) == (0.9, 0.55)
+
+
+@every_shedder
+@every_placement
+def test_without_isolation_policies_nobody_can_tell_where_a_bundle_may_go(
+    state: ClusterState, shedder: str, placement: str
+) -> None:
+    lacking = replace(state, missing={"isolation_policies": "isolation_policies: 500"})
+    proposal = ask(lacking, shedder, placement)
+    assert proposal.moves == ()
+    assert proposal.why_nothing == (
+        f"{shedder} can't be judged: it reads isolation_policies, and that is missing: isolation_policies: 500."
+    )
+    assert len(proposal.splits) == 1
+
+
+def test_without_topic_names_only_the_algorithms_that_read_them_are_refused(state: ClusterState) -> None:
+    lacking = replace(state, missing={"topic_names": "topic_names: 403"})
+    assert split_refusals(lacking, resolve_settings("4.0.8").values) == ()
+    [refusal] = split_refusals(lacking, BY_TOPICS.values)
+    assert (refusal.strategy, refusal.role, refusal.missing) == (
+        "topic_count_equally_divide",
+        "splitting",
+        "topic_names",
+    )
+    question = Question("ThresholdShedder", ("LeastLongTermMessageRate",), True, seed=0)
+    [(_, proposal)] = propose(question, lacking, BY_TOPICS.values)
+    assert isinstance(proposal, Proposal)
+    assert proposal.splits == () and proposal.moves
+
+
+def test_where_no_broker_is_fit_unloads_are_refused_by_name(state: ClusterState) -> None:
+    nobody = without(state, A, B, C)
+    refused = {(refusal.missing, refusal.reason) for refusal in unload_refusals(SHEDDERS[0], "shedder", nobody)}
+    assert ("broker_usage", "no active broker has a report that is fit for use") in refused
+    assert ("bundle_traffic", "no bundle has figures that are fit for use") in refused
+
+
+def test_what_has_a_substitute_is_not_refused(state: ClusterState) -> None:
+    lacking = replace(state, missing={"settings": "401", "failure_domains": "500"})
+    assert unload_refusals(SHEDDERS[0], "shedder", lacking) == ()
