@@ -578,7 +578,7 @@ def apply(
             resume=resume,
             undo_folder=root.folder(PLANS, document.snapshot),
         )
-        result = apply_to_cluster(document, book, connection.options().admin, options, _log)
+        result = apply_to_cluster(document, book, connection.options().required_admin, options, _log)
     if json:
         _print(result.as_document())
     else:

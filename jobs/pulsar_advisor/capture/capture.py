@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer
+from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
 from pulsar_advisor.capture.broker_surfaces import (
@@ -24,6 +23,7 @@ from pulsar_advisor.capture.broker_surfaces import (
     write_load,
 )
 from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespaces
+from pulsar_advisor.capture.identity import Identity, identify, identify_in
 from pulsar_advisor.capture.journal import Journal, now_ms
 from pulsar_advisor.capture.lease import claimed, remove_remainders
 from pulsar_advisor.capture.metadata_surfaces import (
@@ -40,7 +40,9 @@ from pulsar_advisor.capture.session import Session
 from pulsar_advisor.capture.system_topics import STATES, listening
 from pulsar_advisor.capture.system_topics import SURFACES as SYSTEM_TOPICS
 from pulsar_advisor.capture.topic_decoders import TopicDecoders
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader, connected
+from pulsar_advisor.capture.zookeeper import ZooKeeperReader, connected
+from pulsar_advisor.capture.zookeeper_only import miss_what_brokers_tell, read_metadata
+from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, write_json
 
@@ -52,15 +54,6 @@ STATISTICS_PASS_S: Final = 2
 """How long a broker may take over a pass of its statistics."""
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Which cluster this is, and who was there when the capture began."""
-
-    cluster_name: str
-    brokers: tuple[str, ...]
-    leader: str | None
-
-
 def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> str:
     """Capture the cluster into `root` and give back the snapshot's id.
 
@@ -70,9 +63,10 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
     """
     with ExitStack() as stack:
         budget = RequestBudget(options.max_requests)
-        transport = stack.enter_context(AdminTransport(options.admin, budget=budget))
-        identity = identify(ReadClient(transport))
-        zookeeper = _zookeeper_of(identity, stack, options.zookeeper, budget)
+        transport = stack.enter_context(AdminTransport(options.admin, budget=budget)) if options.admin else None
+        identity = identify(ReadClient(transport)) if transport else None
+        zookeeper = stack.enter_context(connected(options.zookeeper, budget)) if options.zookeeper else None
+        identity = _agreed(identity, zookeeper)
         started_at = datetime.now(UTC)
         remove_remainders(root, started_at)
         lease = stack.enter_context(claimed(root, started_at))
@@ -98,7 +92,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             "finished_at_ms": now_ms(),
             "identity": {"cluster_name": identity.cluster_name, "broker_ids": list(identity.brokers)},
             "sources": {
-                "admin_urls": list(options.admin.admin_urls),
+                "admin_urls": list(options.admin.admin_urls) if options.admin else [],
                 "zookeeper": zookeeper is not None,
                 "service_url": options.service_url is not None,
             },
@@ -108,30 +102,17 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
     return lease.snapshot
 
 
-def identify(client: ReadClient) -> Identity:
-    """Which cluster answers. Raises `ClusterUnreachable` if none does, it wants other credentials, or has no broker."""
-    try:
-        cluster_name = client.runtime_configuration().get("clusterName", "")
-        brokers = client.active_brokers(cluster_name)
-    except UnreadableAnswer as error:
-        raise ClusterUnreachable(f"{error}: is this the admin URL of a Pulsar broker?") from error
-    if not brokers:
-        raise ClusterUnreachable(f"cluster '{cluster_name}' has no active broker: try again when one is registered")
-    return Identity(cluster_name, brokers, client.leader())
-
-
-def _zookeeper_of(
-    identity: Identity, stack: ExitStack, connection: ZooKeeperConnection | None, budget: RequestBudget
-) -> ZooKeeperReader | None:
-    if connection is None:
-        return None
-    zookeeper = stack.enter_context(connected(connection, budget))
-    if not set(zookeeper.active_brokers()) & set(identity.brokers):
+def _agreed(identity: Identity | None, zookeeper: ZooKeeperReader | None) -> Identity:
+    """Which cluster both ways in lead to. Raises `UsageError` if they lead to two."""
+    if identity is None:
+        assert zookeeper is not None
+        return identify_in(zookeeper)
+    if zookeeper is not None and not set(zookeeper.active_brokers()) & set(identity.brokers):
         raise UsageError(
-            f"ZooKeeper {connection.hosts} knows none of the brokers {', '.join(identity.brokers[:3])}: "
+            f"ZooKeeper knows none of the brokers {', '.join(identity.brokers[:3])}: "
             "it belongs to another cluster than the admin URL"
         )
-    return zookeeper
+    return identity
 
 
 def _read(
@@ -141,30 +122,35 @@ def _read(
     journal = session.journal
     ownership = Ownership()
     ownership.read(session, zookeeper, "begin")
-    silences = [journal.silence_of(broker) for broker in session.brokers]
-    if all(silences):
-        raise ClusterUnreachable(
-            f"none of the {len(silences)} brokers answers at its own address; the first: {silences[0]}; "
-            "run where the brokers' web addresses can be reached"
-        )
-    facts = read_brokers(session)
-    load_manager = _load_manager(facts, identity.leader)
-    with _channel(session, zookeeper, facts, options.service_url) if load_manager == "extensible" else nullcontext():
-        read_cluster(session)
-        read_namespaces(session)
-        session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
-        if zookeeper is not None:
-            read_zookeeper(session, zookeeper)
-        else:
-            for surface in SURFACES_OF_ZOOKEEPER_ONLY:
-                if load_manager != "modular" and surface in SURFACES_OF_MODULAR_ONLY:
-                    journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
-                else:
-                    journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
+    read_again: list[str] = []
+    if session.transport is None:
+        assert zookeeper is not None
+        facts = read_metadata(session, zookeeper)
+        load_manager = _load_manager(facts, identity.leader)
+        miss_what_brokers_tell(session, load_manager, zookeeper)
         ownership.read(session, zookeeper, "end")
-    read_again = _second_pass(session, facts, ownership) if options.second_pass else []
-    write_load(session, facts)
-    _write_brokers(session, identity, facts)
+        registered = set(zookeeper.active_brokers())
+    else:
+        facts = _read_brokers(session)
+        load_manager = _load_manager(facts, identity.leader)
+        with (
+            _channel(session, zookeeper, facts, options.service_url) if load_manager == "extensible" else nullcontext()
+        ):
+            read_cluster(session)
+            read_namespaces(session)
+            session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
+            if zookeeper is not None:
+                read_zookeeper(session, zookeeper)
+            else:
+                _miss_zookeeper(journal, load_manager)
+            ownership.read(session, zookeeper, "end")
+        if options.second_pass:
+            read_again = _second_pass(session, facts, ownership)
+        write_load(session, facts)
+        registered = set(identity.brokers)
+        with journal.attempt("brokers"):
+            registered = set(session.client("brokers").active_brokers(identity.cluster_name))
+    _write_brokers(session, identity, facts, registered)
     session.files.write_surfaces()
     return {
         "load_manager": load_manager,
@@ -181,6 +167,24 @@ def _read(
         "read_again": read_again,
         "skew_ms": journal.skew_ms(),
     }
+
+
+def _read_brokers(session: Session) -> BrokerFacts:
+    silences = [session.journal.silence_of(broker) for broker in session.brokers]
+    if all(silences):
+        raise ClusterUnreachable(
+            f"none of the {len(silences)} brokers answers at its own address; the first: {silences[0]}; "
+            "run where the brokers' web addresses can be reached"
+        )
+    return read_brokers(session)
+
+
+def _miss_zookeeper(journal: Journal, load_manager: LoadManagerKind) -> None:
+    for surface in SURFACES_OF_ZOOKEEPER_ONLY:
+        if load_manager != "modular" and surface in SURFACES_OF_MODULAR_ONLY:
+            journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
+        else:
+            journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
 
 
 def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> list[str]:
@@ -213,10 +217,7 @@ def _channel(
     return nullcontext()
 
 
-def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts) -> None:
-    registered: set[str] = set(identity.brokers)
-    with session.journal.attempt("brokers"):
-        registered = set(session.client("brokers").active_brokers(identity.cluster_name))
+def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts, registered: set[str]) -> None:
     for broker in registered - set(identity.brokers):
         session.journal.miss("load_reports", "the broker joined while the capture ran", broker)
     session.files.extend(
@@ -224,7 +225,7 @@ def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts) -> 
         [
             {
                 "broker": broker,
-                "webServiceUrl": session.transport.web_address(broker),
+                "webServiceUrl": session.admin.web_address(broker) if session.transport else None,
                 "version": facts.releases.get(broker),
                 "leader": broker == identity.leader,
                 "available": broker in registered,
@@ -234,7 +235,7 @@ def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts) -> 
     )
 
 
-def _load_manager(facts: BrokerFacts, leader: str | None) -> str:
+def _load_manager(facts: BrokerFacts, leader: str | None) -> LoadManagerKind:
     kind = prevailing_load_manager(facts.load_managers, leader)
     if kind is None:
         names = ", ".join(sorted(set(facts.load_manager_classes.values()))) or "no broker told it"

@@ -127,8 +127,8 @@ class Examination:
 
 def examine(options: CaptureOptions) -> Examination:
     """Ask. What isn't to be had is noted; only a secret or TLS file that can't be read raises, `UsageError`."""
-    with AdminTransport(options.admin) as transport:
-        found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
+    with AdminTransport(options.required_admin) as transport:
+        found = Examination({url: _release_at(transport, url) for url in options.required_admin.admin_urls})
         if not any(isinstance(release, str) for release in found.admin_urls.values()):
             return found
         _ask_cluster(found, transport)

@@ -60,18 +60,29 @@ _ZOOKEEPER: Final = (
     Call("ZooKeeper", "getChildren /managed-ledgers/**"),
 )
 
+_ZOOKEEPER_ONLY: Final = (
+    Call("ZooKeeper", "getChildren /admin/clusters"),
+    Call("ZooKeeper", "getData /admin/configuration"),
+    Call("ZooKeeper", "getData /admin/clusters/{cluster}/namespaceIsolationPolicies"),
+    Call("ZooKeeper", "getChildren, getData /admin/clusters/{cluster}/failureDomain/**"),
+    Call("ZooKeeper", "getChildren, getData /admin/policies/**"),
+    Call("ZooKeeper", "getChildren, getData /admin/partitioned-topics/**"),
+)
+
 
 def explained(options: CaptureOptions) -> Iterator[Call]:
     """The calls of a capture with these options, in the order in which it begins with them.
 
     Redirects to a broker of the cluster are followed, and what fails for the moment is tried three times.
     """
-    yield from _ADMIN
-    if options.second_pass:
-        again = "once more, where bundles have moved"
-        yield from (
-            replace(call, times=again) for call in _ADMIN if call.call.startswith("GET /admin/v2/broker-stats/")
-        )
+    if options.admin is None:
+        yield from _ZOOKEEPER_ONLY
+    else:
+        yield from _ADMIN
+    if options.admin is not None and options.second_pass:
+        for call in _ADMIN:
+            if call.call.startswith("GET /admin/v2/broker-stats/"):
+                yield replace(call, times="once more, where bundles have moved")
     if options.zookeeper is not None:
         yield from _ZOOKEEPER
     if options.service_url is not None:

@@ -75,7 +75,7 @@ def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
     session.progress.begin("ZooKeeper", len(surfaces))
     for surface, lines in surfaces:
         with session.journal.attempt(surface):
-            _write(session, surface, lines())
+            write_nodes(session, surface, lines())
         session.progress.advance()
 
 
@@ -83,7 +83,7 @@ def read_service_unit_states(session: Session, zookeeper: ZooKeeperReader) -> No
     """Read the Extensible manager's ownership channel, of a cluster that keeps it in its metadata store."""
     nodes = zookeeper.service_unit_states()
     with session.journal.attempt(STATES):
-        _write(
+        write_nodes(
             session,
             STATES,
             (
@@ -93,7 +93,8 @@ def read_service_unit_states(session: Session, zookeeper: ZooKeeperReader) -> No
         )
 
 
-def _write(session: Session, surface: str, lines: Iterable[Line]) -> None:
+def write_nodes(session: Session, surface: str, lines: Iterable[Line]) -> None:
+    """Write the lines made of a surface's nodes while they are read, and note the read."""
     started_at_ms = now_ms()
     some: list[Line] = []
     for line in lines:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.errors import UsageError
 
+_NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or --profile NAME from a config file"
 _SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")
 
 DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
@@ -24,7 +25,8 @@ class CaptureOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    admin: AdminConnection
+    admin: AdminConnection | None = None
+    """Without it there is no view `fresh`: no settings, and of load only what brokers published in ZooKeeper."""
     zookeeper: ZooKeeperConnection | None = None
     """Without it there are no node versions, no averages of the leader, and no transaction-internal topics."""
     service_url: str | None = None
@@ -35,6 +37,19 @@ class CaptureOptions(BaseModel):
     """Requests in all, those to ZooKeeper, redirects and repetitions among them; then nothing more is asked."""
     second_pass: bool = False
     """Whether brokers between which bundles moved are read once more, after their next pass of statistics."""
+
+    @model_validator(mode="after")
+    def _has_a_way_in(self) -> Self:
+        if self.admin is None and (self.zookeeper is None or self.service_url is not None):
+            raise ValueError(_NO_ADMIN_URL)
+        return self
+
+    @property
+    def required_admin(self) -> AdminConnection:
+        """The admin API, for what can't do without. Raises `UsageError`."""
+        if self.admin is None:
+            raise UsageError(_NO_ADMIN_URL)
+        return self.admin
 
     @field_validator("service_url")
     @classmethod
@@ -93,8 +108,10 @@ def capture_options(
         )
         if value is not None
     }
-    if not fields["admin"].get("admin_urls"):
-        raise UsageError("no admin URL: give --admin-url http://broker:8080, or --profile NAME from a config file")
+    if not fields["admin"]:
+        del fields["admin"]
+    elif not fields["admin"].get("admin_urls"):
+        raise UsageError(_NO_ADMIN_URL)
     try:
         return CaptureOptions.model_validate(fields)
     except ValidationError as error:

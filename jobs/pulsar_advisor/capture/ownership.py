@@ -40,7 +40,8 @@ class Ownership:
             rows = [(broker, bundle, active) for bundle, active in sorted(owned.items())]
             self._add(session, "rest", moment, rows, {broker})
 
-        session.at_each_broker(f"owned bundles, {moment}", session.brokers, [(SURFACE, read_broker)])
+        if session.transport is not None:
+            session.at_each_broker(f"owned bundles, {moment}", session.brokers, [(SURFACE, read_broker)])
         if zookeeper is not None:
             with session.journal.attempt(SURFACE):
                 started_at_ms = now_ms()

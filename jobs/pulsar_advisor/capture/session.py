@@ -30,7 +30,8 @@ class Session:
 
     cluster_name: str
     brokers: tuple[str, ...]
-    transport: AdminTransport
+    transport: AdminTransport | None
+    """None: there is ZooKeeper only."""
     journal: Journal
     files: SnapshotFiles
     decoders: TopicDecoders
@@ -38,10 +39,16 @@ class Session:
     progress: CaptureProgress
     stopped: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def admin(self) -> AdminTransport:
+        """The admin API, for whoever asks it."""
+        assert self.transport is not None
+        return self.transport
+
     def client(self, surface: str, broker: str | None = None, any_broker_url: str | None = None) -> ReadClient:
         """A client whose reads are noted under this surface and broker."""
         observer = self.journal.observer(surface, broker or CLUSTER)
-        return ReadClient(self.transport, any_broker_url=any_broker_url, observe=observer)
+        return ReadClient(self.admin, any_broker_url=any_broker_url, observe=observer)
 
     def at_each_broker(self, step: str, brokers: Sequence[str], reads: Sequence[BrokerRead]) -> None:
         """Do some reads at each of these brokers, one after the other, and at several brokers at a time.
@@ -88,7 +95,7 @@ class Session:
         """Read at this broker, or, if it doesn't answer, at any admin URL; once none answers, ask no more."""
         if broker != CLUSTER and self.journal.silence_of(broker) is None:
             try:
-                read(self.client(surface, any_broker_url=self.transport.web_address(broker)), item)
+                read(self.client(surface, any_broker_url=self.admin.web_address(broker)), item)
                 return
             except NoAnswer as error:
                 self.journal.silence(broker, str(error))

@@ -124,7 +124,7 @@ def refusal(transport: AdminTransport, service_url: str) -> str | None:
 def _read(session: Session, service_url: str, surfaces: tuple[str, ...]) -> None:
     import pulsar
 
-    with _noted(session, service_url, surfaces), closing(_client(session.transport, service_url)) as client:
+    with _noted(session, service_url, surfaces), closing(_client(session.admin, service_url)) as client:
         readers = {
             surface: client.create_reader(TOPICS[surface], pulsar.MessageId.latest)
             for surface in (BROKER_LOAD, TOP_BUNDLES)

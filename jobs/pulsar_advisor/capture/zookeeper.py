@@ -199,6 +199,34 @@ class ZooKeeperReader:
         """The elected leader, if there is one; under Extensible the owner of the state channel comes first."""
         return self._nodes(["/loadbalance/extension/leader", "/loadbalance/leader"])
 
+    def tenants(self) -> list[str]:
+        """Names of all tenants, where the configuration is kept in the same store."""
+        return self.children("/admin/policies")
+
+    def policies(self) -> Iterator[tuple[str, Node]]:
+        """(namespace, its policies), of the configuration; their boundaries may be older than the local ones."""
+        return ((name, node) for name, node in self._below("/admin/policies", leaf=None) if "/" in name)
+
+    def clusters(self) -> list[str]:
+        """Names of the clusters that the configuration knows; `global` is Pulsar's own marker."""
+        return [name for name in self.children("/admin/clusters") if name != "global"]
+
+    def isolation_policies(self, cluster_name: str) -> Iterator[Node]:
+        """Namespace isolation policies by name, if some were ever configured."""
+        return self._nodes([f"/admin/clusters/{cluster_name}/namespaceIsolationPolicies"])
+
+    def failure_domains(self, cluster_name: str) -> Iterator[tuple[str, Node]]:
+        """(failure domain, its brokers)."""
+        return self._of_children(f"/admin/clusters/{cluster_name}/failureDomain")
+
+    def dynamic_configuration(self) -> Iterator[Node]:
+        """Overrides set through the admin API, if there are any; may hold anything: keep only allow-listed keys."""
+        return self._nodes(["/admin/configuration"])
+
+    def partitioned_topics(self) -> Iterator[tuple[str, Node]]:
+        """(`tenant/namespace/domain/topic`, its metadata); the topic is encoded as Java encodes it."""
+        return self._below("/admin/partitioned-topics", leaf=None)
+
     def persistent_topics(self) -> Iterator[tuple[str, list[str]]]:
         """(namespace, complete names of its persistent topics), transaction-internal ones included."""
         root = "/managed-ledgers"

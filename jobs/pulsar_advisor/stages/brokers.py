@@ -19,8 +19,9 @@ import msgspec
 from pulsar_advisor.admin.read_client import Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.broker_surfaces import load_manager_kind
-from pulsar_advisor.capture.capture import SCHEMA, identify
+from pulsar_advisor.capture.capture import SCHEMA
 from pulsar_advisor.capture.documents import BROKER_TIME_AVERAGE, LOAD_REPORT, LoadReport, TopicLine, topic_lines
+from pulsar_advisor.capture.identity import identify
 from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.raw_files import read_lines
@@ -91,7 +92,7 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
 def load_now(options: CaptureOptions) -> ClusterLoad:
     """The brokers as they are now; a broker that doesn't answer is named. Raises `ClusterUnreachable`."""
     with ExitStack() as stack:
-        transport = stack.enter_context(AdminTransport(options.admin))
+        transport = stack.enter_context(AdminTransport(options.required_admin))
         client = ReadClient(transport)
         identity = identify(client)
         zookeeper = stack.enter_context(connected(options.zookeeper)) if options.zookeeper is not None else None

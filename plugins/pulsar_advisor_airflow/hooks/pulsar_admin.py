@@ -63,11 +63,11 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         """Whether the admin API lets us in, and which cluster answers."""
         from pulsar_advisor.admin.read_client import ReadClient
         from pulsar_advisor.admin.transport import AdminTransport
-        from pulsar_advisor.capture.capture import identify
+        from pulsar_advisor.capture.identity import identify
         from pulsar_advisor.model.errors import AdvisorError
 
         try:
-            with self.options() as options, AdminTransport(options.admin) as transport:
+            with self.options() as options, AdminTransport(options.required_admin) as transport:
                 found = identify(ReadClient(transport))
         except AdvisorError as error:
             return False, str(error)

@@ -84,7 +84,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 resume=unfinished,
                 undo_folder=root.folder(PLANS, reference.snapshot),
             )
-            result = apply_to_cluster(reference.load(root), ledger, connection.admin, options, self.log.info)
+            result = apply_to_cluster(reference.load(root), ledger, connection.required_admin, options, self.log.info)
         self.log.info(result.sentence)
         if result.exit_code:
             raise AirflowFailException(f"{result.sentence}; clear this task to go on with it")

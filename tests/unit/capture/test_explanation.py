@@ -18,6 +18,7 @@ from pulsar_advisor.storage import Root
 from unit.capture.fake_cluster import Silence
 from unit.capture.fake_zookeeper import FakeKazoo
 from unit.capture.recorded_cluster import Planting, recorded_cluster
+from unit.capture.recorded_store import RecordedStore
 
 CHANNEL_IN_METADATA_STORE = "getChildren, getData /service_unit_state/**"
 """Not asked of the recorded clusters."""
@@ -65,6 +66,18 @@ def test_the_explanation_is_what_is_asked(root: Root, monkeypatch: pytest.Monkey
     assert {request for request in asked if not any(known.fullmatch(request) for known in patterns.values())} == set()
     unasked = {call for call, known in patterns.items() if not any(known.fullmatch(request) for request in asked)}
     assert unasked == {CHANNEL_IN_METADATA_STORE}
+
+
+def test_the_explanation_for_zookeeper_alone_is_what_is_asked(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RecordedStore("modular", monkeypatch)
+    store.captured(root)
+    assert store.kazoo.asked
+    calls = list(explained(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181"))))
+    patterns = [re.compile(pattern(call.call)) for call in calls]
+    assert {call.whom for call in calls} == {"ZooKeeper"}
+    assert {
+        request for request in store.kazoo.asked if not any(known.fullmatch(request) for known in patterns)
+    } == set()
 
 
 def test_what_is_not_given_is_not_asked() -> None:

@@ -1,0 +1,61 @@
+"""The metadata store of real brokers without the brokers: what a capture finds there, and what it asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from pulsar_advisor.admin.request_budget import RequestBudget
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.storage import MANIFEST, Root
+from unit.capture.fake_cluster import SECRET, Silence
+from unit.capture.fake_zookeeper import FakeKazoo
+from unit.capture.recorded_cluster import Planting, recorded_cluster
+
+NAMESPACE = "shy/data"
+CONFIGURATION = {
+    "/admin/clusters/global": "{}",
+    "/admin/clusters/live/namespaceIsolationPolicies": json.dumps({"apart": {"namespaces": ["x/.*"]}, "b": {}}),
+    "/admin/clusters/live/failureDomain/zone-a": json.dumps({"brokers": ["b2:8080", "b1:8080"]}),
+    "/admin/configuration": json.dumps({"loadBalancerSheddingEnabled": "false", "anything": SECRET}),
+    "/admin/policies/shy/data": json.dumps(
+        {"bundles": {"boundaries": ["0x00000000", "0xffffffff"]}, "properties": {"password": SECRET}}
+    ),
+    "/admin/policies/empty": json.dumps({"adminRoles": [SECRET]}),
+    "/admin/partitioned-topics/shy/data/persistent/a%2Fb": json.dumps({"partitions": 3, "properties": {"k": SECRET}}),
+}
+
+
+class RecordedStore:
+    """The metadata store of a recorded cluster, and the snapshot taken of it."""
+
+    def __init__(self, load_manager: str, monkeypatch: pytest.MonkeyPatch, **configuration: str) -> None:
+        with recorded_cluster(load_manager, Planting(SECRET)) as cluster:
+            self.brokers = cluster.brokers
+            kept = {path: text.encode() for path, text in (CONFIGURATION | configuration).items() if text}
+            self.kazoo = FakeKazoo(cluster.nodes | kept)
+
+        @contextmanager
+        def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[ZooKeeperReader]:
+            yield ZooKeeperReader(self.kazoo, connection, budget)
+
+        monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
+
+    def captured(self, root: Root) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+        """The manifest, and the lines of each surface. The brokers themselves are gone: asking one would show."""
+        options = CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181"))
+        folder = root.folder("raw", capture(options, root, Silence()))
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        lines = {
+            entry["surface"]: [msgspec.json.decode(line) for line in read_lines((folder / entry["path"]).read_bytes())]
+            for entry in manifest["files"]
+        }
+        return manifest, lines
