@@ -13,7 +13,7 @@ from typing import Any
 from harness.cluster import LiveCluster
 
 ADVISOR = Path(sys.executable).with_name("pulsar-advisor")
-CALL_LIMIT_S = 300
+CALL_LIMIT_S = 600
 
 
 @dataclass(frozen=True)
