@@ -52,9 +52,13 @@ def start_cluster(request: pytest.FixtureRequest) -> Iterator[StartCluster]:
 
 @pytest.fixture(scope="module")
 def secured_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
-    """Three brokers that want tokens, and speak TLS beside plain text."""
+    """Three brokers that want a token or a client certificate, and speak TLS beside plain text."""
+    providers = ",".join(
+        f"org.apache.pulsar.broker.authentication.AuthenticationProvider{way}" for way in ("Token", "Tls")
+    )
+    options = ClusterOptions(token_authentication=True, tls=True, settings={"authenticationProviders": providers})
     with ExitStack() as running:
-        yield _start(ClusterOptions(token_authentication=True, tls=True), running, request.session)
+        yield _start(options, running, request.session)
 
 
 def _start(options: ClusterOptions, running: ExitStack, session: pytest.Session) -> LiveCluster:

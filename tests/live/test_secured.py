@@ -12,7 +12,7 @@ from harness.certificates import Certificates, make_certificates
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.load import running_load
-from harness.shell import ADVISOR, Shell, call
+from harness.shell import ADVISOR, Answer, Shell, call
 from harness.skew import wait_for_skew
 from pulsar_advisor.storage import MANIFEST
 
@@ -91,6 +91,27 @@ def test_from_capture_to_verify_over_https_with_a_token(secured: Secured) -> Non
         assert cluster.admin.owners(CLUSTER_NAME)[bundle] == unload["destination"]
         verified = shell("verify", str(path), *shell.connection, "--master", "local[2]", "--json")
         assert verified.code == 0, verified.err
+
+
+def test_a_client_certificate_of_our_authority_is_enough(secured: Secured) -> None:
+    def answer(client: Certificates) -> tuple[Shell, Answer]:
+        way = ("--tls-cert-file", str(client.client), "--tls-key-file", str(client.client_key))
+        trust = ("--tls-ca-file", str(secured.certificates.authority))
+        shell = Shell(secured.root.with_name(f"root-of-{client.client.parent.name}"), ())
+        return shell, shell(
+            "capture", "--admin-url", secured.url, *trust, *way, "--zookeeper", secured.cluster.zookeeper
+        )
+
+    shell, ours = answer(secured.certificates)
+    assert ours.code == 0, ours.err
+    manifest = shell.document("raw", MANIFEST)
+    assert manifest["identity"]["broker_ids"] == sorted(secured.cluster.broker_ids)
+    assert (manifest["missing"], manifest["failures"]) == ([], [])
+
+    shell, foreign = answer(secured.foreign)
+    (line,) = foreign.err.splitlines()
+    assert (foreign.code, line.startswith(f"error: {secured.url}: ")) == (UNREACHABLE, True), foreign
+    assert not shell.root.exists()
 
 
 def test_a_way_in_that_does_not_hold_is_refused_in_one_clear_line(secured: Secured) -> None:
