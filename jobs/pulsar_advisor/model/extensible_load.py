@@ -68,6 +68,7 @@ class ExtensibleLoad:
     """(bundle, source, destination): whether policies and filters let the bundle move there."""
 
 
+@np.errstate(all="ignore")
 def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> ExtensibleLoad:
     """The view of a cluster state: as brokers told it, else with each broker's figures taken as its first sample.
 

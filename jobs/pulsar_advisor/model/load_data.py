@@ -110,6 +110,7 @@ class LoadData:
     """Why not, beside `excluded.bundle`: RECENTLY_UNLOADED, SERVICE_BUNDLE (heartbeat, SLA monitor) or NOT_REPORTED."""
 
 
+@np.errstate(all="ignore")
 def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> LoadData:
     """The leader's view of a cluster state at `now_ms` (epoch milliseconds), rows taken as insertion order.
 

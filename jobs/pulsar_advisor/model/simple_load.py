@@ -73,6 +73,7 @@ class SimpleLoad:
         return self.reported[self.offsets[broker] : self.offsets[broker + 1]]
 
 
+@np.errstate(all="ignore")
 def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> SimpleLoad:
     """The view of a cluster state. Policies are not applied here: `allowed` asks for a registered broker only."""
     brokers, bundles = state.brokers, state.bundles

@@ -142,6 +142,7 @@ def _candidates_without(ranked: RankedLoad, candidates: Indices, bundle: int) ->
     return ranking
 
 
+@np.errstate(all="ignore")
 def _rank(load: SimpleLoad, brokers: Indices, quota: Floats, bundles: Integers) -> Ranking:
     """The ranking of brokers (rows) whose bundles, so many, add up to `quota`."""
     used, limit = load.usage[brokers], load.limit[brokers]
@@ -151,8 +152,7 @@ def _rank(load: SimpleLoad, brokers: Indices, quota: Floats, bundles: Integers) 
     needed[:, memory] = np.maximum(used[:, memory], quota[:, 3])
     needed[:, bandwidth_in] = np.maximum(used[:, bandwidth_in], quota[:, 1] / KBIT_IN_BYTES)
     needed[:, bandwidth_out] = np.maximum(used[:, bandwidth_out], quota[:, 2] / KBIT_IN_BYTES)
-    with np.errstate(all="ignore"):
-        percent = np.where(limit > 0, np.minimum(100, 100 * needed / limit), 0.0)
+    percent = np.where(limit > 0, np.minimum(100, 100 * needed / limit), 0.0)
     rate, default_in, default_out, default_memory = DEFAULT_QUOTA
     room = np.stack(
         (

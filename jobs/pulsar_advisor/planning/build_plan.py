@@ -130,13 +130,13 @@ class _Steps:
     def _expectation(self, bundle: int) -> Expectation:
         state = self.state
         owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
-        figures = state.bundles.traffic[bundle]
+        rate_in, rate_out, bytes_in, bytes_out = state.bundles.traffic[bundle].tolist()
         return Expectation(
             owner=state.brokers.ids[owner] if owner != NOBODY else "",
             boundaries=tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle)),
             topics=int(state.bundles.topics[bundle]),
-            msg_rate_per_s=finite(figures[0] + figures[1]),
-            throughput_bytes_per_s=finite(figures[2] + figures[3]),
+            msg_rate_per_s=finite(rate_in + rate_out),
+            throughput_bytes_per_s=finite(bytes_in + bytes_out),
         )
 
     def _boundaries(self, bundle: int) -> list[int]:

@@ -3,6 +3,9 @@
 Moving a bundle moves CPU by its share of its broker's message rate (in + out) and bandwidth by its share of the
 broker's throughput in that direction; heap and direct memory stay where they are. The shares are those of the
 snapshot, so the order of moves does not matter. The model is an assumption, named wherever its figures appear.
+
+Figures that are infinite or no number make sums that are none either: computed on without a warning, and left out of
+the plan (`finite`).
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ def _share(part: float, whole: float) -> float:
     return min(part / whole, 1.0) if whole > 0.0 and part > 0.0 else 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def after_move(
     loads: BrokerLoads, origin: BrokerLoads, bundles: Bundles, bundle: int, source: int, to: int
 ) -> BrokerLoads:
@@ -72,6 +76,7 @@ def finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def forecast(state: ClusterState, loads: BrokerLoads, settings: LoadBalancerSettings) -> Forecast:
     """All brokers at one point of a plan, with the spread over the available ones."""
     ratios = usage_ratios(loads, settings)

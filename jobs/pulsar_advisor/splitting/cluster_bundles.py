@@ -35,6 +35,7 @@ def reported_bundles(state: ClusterState) -> Indices:
     return np.concatenate([*visits, np.empty(0, dtype=np.intp)]).astype(np.int32)
 
 
+@np.errstate(all="ignore")
 def figures_of(state: ClusterState, rows: Indices, traffic: Floats) -> BundleFigures:
     """The figures of these bundle rows; `traffic` is (m, 4) over all rows, order of `FIGURES`."""
     bundles = state.bundles

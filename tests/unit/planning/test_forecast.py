@@ -41,6 +41,20 @@ def test_direct_memory_stays_where_it_is(state: ClusterState) -> None:
     np.testing.assert_array_equal(after.usage[:, 2], origin.usage[:, 2])
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_figures_that_are_no_numbers_are_left_out_of_the_forecast(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.bundles.traffic[0] = np.inf
+    state.brokers.traffic[HOTTEST] = np.inf
+    state.brokers.usage[HOTTEST, 0] = np.inf
+    origin = loads_of(state)
+    once = after_move(origin, origin, state.bundles, 0, HOTTEST, IDLEST)
+    found = forecast(state, after_move(once, origin, state.bundles, 0, HOTTEST, IDLEST), settings.values)
+    assert found.brokers["a:8080"].msg_rate_per_s is None
+    assert found.brokers["c:8080"].msg_rate_per_s == 400.0
+
+
 def test_the_spread_counts_available_brokers_only(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.available[2] = False
     found = forecast(state, loads_of(state), settings.values)

@@ -36,6 +36,9 @@ EAGER = {
 SETTINGS = resolve_settings("4.0.8", what_if=EAGER)
 NAMES = tuple(shedder.name for shedder in SHEDDERS)
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+"""Figures that are infinite or no number are what some clusters report: nothing to warn an operator about."""
+
 every_shedder = pytest.mark.parametrize("shedder", NAMES)
 placement = st.sampled_from([entry.name for entry in PLACEMENTS])
 
