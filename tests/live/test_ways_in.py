@@ -1,0 +1,154 @@
+"""However a real cluster is read, by REST, ZooKeeper or both, the snapshots agree; and a move in between is settled."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.cluster import LiveCluster
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.options import CaptureOptions, capture_options
+from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.storage import MANIFEST, Root
+
+pytestmark = pytest.mark.live
+
+NAMESPACE = "ways/in"
+TOPIC = f"persistent://{NAMESPACE}/letters"
+MOVE_LIMIT_S = 60
+
+
+class Unseen:
+    def begin(self, step: str, total: int) -> None: ...
+
+    def advance(self) -> None: ...
+
+
+class Snapshot:
+    """A captured snapshot, read back."""
+
+    def __init__(self, root: Root, options: CaptureOptions, progress: Unseen | None = None) -> None:
+        self._folder = root.folder("raw", capture(options, root, progress or Unseen()))
+        self.manifest: dict[str, Any] = json.loads((self._folder / MANIFEST).read_bytes())
+
+    def lines(self, surface: str) -> list[dict[str, Any]]:
+        paths = [entry["path"] for entry in self.manifest["files"] if entry["surface"] == surface]
+        return [msgspec.json.decode(line) for path in paths for line in read_lines((self._folder / path).read_bytes())]
+
+    def owners(self) -> set[tuple[str, str]]:
+        """(bundle, broker) of users' bundles at the end, by whatever source there is."""
+        return {
+            (line["bundle"], line["broker"])
+            for line in self.lines("owned_bundles")
+            if line["pass"] == "end" and line["bundle"].startswith(NAMESPACE)
+        }
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path / "root"), "live")
+
+
+@contextmanager
+def producing(cluster: LiveCluster) -> Iterator[None]:
+    """One producer, who comes back wherever its bundle goes."""
+    import pulsar
+
+    client = pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        producer = client.create_producer(TOPIC)
+        producer.send(b"letter")
+        yield
+    finally:
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def used(cluster: LiveCluster) -> Iterator[LiveCluster]:
+    cluster.admin.write("PUT", "/tenants/ways", body={"allowedClusters": ["live"]})
+    cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": 4}})
+    cluster.admin.write("PUT", f"/persistent/{NAMESPACE}/parts/partitions", body=2)
+    cluster.admin.write("POST", "/clusters/live/failureDomains/ways", body={"brokers": cluster.broker_ids[:1]})
+    with producing(cluster):
+        yield cluster
+
+
+def test_three_ways_in_lead_to_the_same_cluster(used: LiveCluster, tmp_path: Path) -> None:
+    admin = {"admin_urls": tuple(used.admin_urls)}
+    ways = {
+        "both": capture_options(admin=admin, zookeeper=used.zookeeper),
+        "rest": capture_options(admin=admin),
+        "zookeeper": capture_options(zookeeper=used.zookeeper),
+    }
+    taken = {name: Snapshot(Root(str(tmp_path / name), "live"), options) for name, options in ways.items()}
+
+    def said(snapshot: Snapshot) -> dict[str, Any]:
+        return {
+            "what": [snapshot.manifest[key] for key in ("identity", "load_manager", "pulsar_version", "leader")],
+            "owners": snapshot.owners(),
+            "boundaries": {
+                line["namespace"]: line["document"]["bundles"]["boundaries"]
+                for line in snapshot.lines("namespaces")
+                if line["namespace"] == NAMESPACE
+            },
+            "topics": {line["topic"] for line in snapshot.lines("topic_names") if line["namespace"] == NAMESPACE},
+            "partitions": [line for line in snapshot.lines("partitioned_topics") if line["namespace"] == NAMESPACE],
+            "domains": [line for line in snapshot.lines("failure_domains") if line["domain"] == "ways"],
+        }
+
+    both = said(taken["both"])
+    assert {name: said(snapshot) for name, snapshot in taken.items()} == dict.fromkeys(taken, both)
+    assert both["owners"]
+    assert len(both["topics"]) >= 3
+    reasons = {entry["surface"]: entry["reason"] for entry in taken["zookeeper"].manifest["missing"]}
+    assert reasons.keys() == {"settings", "load_reports", "topic_stats"}
+    assert taken["zookeeper"].lines("load_reports")
+
+
+class MoveMidway(Unseen):
+    """Moves the topic's bundle to another broker when the capture has read the brokers, and waits until it is there."""
+
+    def __init__(self, cluster: LiveCluster) -> None:
+        self._cluster = cluster
+        self.bundle = ""
+        self.brokers: set[str] = set()
+
+    def begin(self, step: str, total: int) -> None:
+        if step != "cluster":
+            return
+        admin = self._cluster.admin
+        bundle_range = admin.call("GET", f"/lookup/v2/topic/persistent/{NAMESPACE}/letters/bundle").text.strip()
+        self.bundle = f"{NAMESPACE}/{bundle_range}"
+        source = admin.owners("live")[self.bundle]
+        destination = next(broker for broker in self._cluster.broker_ids if broker != source)
+        deadline = time.monotonic() + MOVE_LIMIT_S
+        # Under Modular a destination is a wish.
+        while (owner := admin.owners("live").get(self.bundle, source)) == source:
+            assert time.monotonic() < deadline, f"{self.bundle} never left {source}"
+            wish = {"destinationBroker": destination}
+            admin.write("PUT", f"/namespaces/{NAMESPACE}/{bundle_range}/unload", params=wish)
+            admin.look_up(TOPIC)
+        self.brokers = {source, owner}
+
+
+def test_a_second_pass_finds_a_moved_bundle_once_and_at_its_new_owner(used: LiveCluster, root: Root) -> None:
+    options = capture_options(admin={"admin_urls": tuple(used.admin_urls)}, zookeeper=used.zookeeper, second_pass=True)
+    move = MoveMidway(used)
+    snapshot = Snapshot(root, options, move)
+    assert move.bundle in snapshot.manifest["moved_bundles"]
+    assert move.brokers <= set(snapshot.manifest["read_again"])
+    ((_, owner),) = [pair for pair in snapshot.owners() if pair[0] == move.bundle and pair[1] in move.brokers]
+    reporting = [
+        line["broker"]
+        for line in snapshot.lines("load_reports")
+        if line["source"] == "rest" and move.bundle in line["document"]["lastStats"]
+    ]
+    loading = {line["broker"] for line in snapshot.lines("topic_stats") if line["topic"] == TOPIC}
+    assert (reporting, loading) == ([owner], {owner})
