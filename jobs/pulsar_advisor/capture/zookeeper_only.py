@@ -19,7 +19,7 @@ from pulsar_advisor.model.cluster_state import LoadManagerKind
 
 _TOLD_BY_BROKERS_ONLY: Final = {
     "settings": "the release's own settings and the dynamic ones stand in",
-    "load_reports": "those of ZooKeeper may be 15 minutes old, and there is no view `fresh`",
+    "load_reports": "those in ZooKeeper may be 15 minutes old",
     "topic_stats": "nothing is known of single loaded topics, so no split by their load can be computed",
 }
 _TOLD_BY_EXTENSIBLE_BROKERS_ONLY: Final = {

@@ -30,6 +30,7 @@ class SnapshotSummary:
     brokers: tuple[str, ...]
     pulsar_version: str | None
     load_manager: str
+    admin_rest: bool
     zookeeper: bool
     bytes: int
     surfaces: Mapping[str, int]
@@ -52,7 +53,7 @@ class SnapshotSummary:
         release = f"Pulsar {self.pulsar_version}, load manager {self.load_manager}"
         yield f"cluster      {len(self.brokers)} brokers, {release}"
         skew = f"{self.skew_ms / 1000:.1f} s between first and last read"
-        sources = "admin REST and ZooKeeper" if self.zookeeper else "admin REST only"
+        sources = " and ".join(["admin REST"] * self.admin_rest + ["ZooKeeper"] * self.zookeeper)
         yield f"captured     in {self.duration_ms / 1000:.1f} s ({skew}) from {sources}; {self.bytes:,} bytes"
         for surface, rows in sorted(self.surfaces.items()):
             yield f"  {surface:<22} {rows:>12,} lines"
@@ -83,6 +84,7 @@ def summary(root: Root, snapshot: str) -> SnapshotSummary:
         brokers=tuple(manifest["identity"]["broker_ids"]),
         pulsar_version=manifest["pulsar_version"],
         load_manager=manifest["load_manager"],
+        admin_rest=bool(manifest["sources"]["admin_urls"]),
         zookeeper=manifest["sources"]["zookeeper"],
         bytes=sum(file["bytes"] for file in manifest["files"]),
         surfaces=dict(surfaces),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.stages.snapshot import summary
-from pulsar_advisor.storage import RESULT, Root, write_json
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
 from unit.capture.fake_cluster import FakeCluster, Silence
 
 
@@ -15,6 +19,21 @@ def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str
     assert found.surfaces["topic_stats"] == 46  # of three files, one a broker
     assert found.surfaces["resource_quotas"] == 0  # asked for, and there are none
     assert "  topic_stats                      46 lines" in list(found.lines())
+
+
+@pytest.mark.parametrize(
+    ("urls", "zookeeper", "sources"),
+    [
+        (["http://b:8080"], True, "from admin REST and ZooKeeper;"),
+        (["http://b:8080"], False, "from admin REST;"),
+        ([], True, "from ZooKeeper;"),
+    ],
+)
+def test_the_ways_in_are_told(root: Root, recorded: str, urls: list[str], zookeeper: bool, sources: str) -> None:
+    path = root.folder("raw", recorded) / MANIFEST
+    manifest = json.loads(path.read_bytes())
+    write_json(path, manifest | {"sources": {"admin_urls": urls, "zookeeper": zookeeper}})
+    assert any(sources in line for line in summary(root, recorded).lines())
 
 
 def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Root) -> None:
