@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Indices
+from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
@@ -39,17 +39,19 @@ class Memory:
     counter: int = 0
     """Modulo 2**31."""
     brokers: tuple[str, ...] = ()
-    """Ids that `walked` refers to."""
+    """Ids that `walked` refers to: those of the latest load data, then those that have left but are still walked."""
     walked: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int32))
-    """Rows of `brokers`, NOBODY for one that has left."""
+    """Rows of `brokers`."""
 
     def beside(self, brokers: tuple[str, ...]) -> Memory:
         """The same memory, referring to rows of `brokers`."""
         if brokers is self.brokers:
             return self
-        row_of = {broker: row for row, broker in enumerate(brokers)}
-        walked = [row_of.get(self.brokers[row], NOBODY) if row != NOBODY else NOBODY for row in self.walked.tolist()]
-        return Memory(self.counter, brokers, np.array(walked, dtype=np.int32))
+        walked = [self.brokers[row] for row in self.walked.tolist()]
+        everyone = tuple(dict.fromkeys((*brokers, *walked)))
+        row_of = {broker: row for row, broker in enumerate(everyone)}
+        rows = np.array([row_of[broker] for broker in walked], dtype=np.int32)
+        return Memory(self.counter, brokers if len(everyone) == len(brokers) else everyone, rows)
 
 
 def choose(
@@ -68,8 +70,7 @@ def choose(
         walked = candidates
     counter = 0 if memory.counter == _WRAPS_AFTER else memory.counter + 1
     chosen = walked[turn : turn + 1]
-    # The last place is that of NOBODY.
-    place_of = np.full(len(load.brokers.ids) + 1, np.nan)
+    place_of = np.full(len(memory.brokers), np.nan)
     place_of[walked] = np.arange(len(walked))
     outcomes = Outcomes(
         "broker",
@@ -79,4 +80,4 @@ def choose(
         place_of[candidates],
         np.full(len(candidates), float(turn)),
     )
-    return PlacementDecision(chosen, outcomes), Memory(counter, load.brokers.ids, walked)
+    return PlacementDecision(chosen, outcomes), Memory(counter, memory.brokers, walked)

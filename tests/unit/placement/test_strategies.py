@@ -122,6 +122,14 @@ class TestRoundRobinBrokerSelector:
         _, _, memory = choose(self.NAME, load, settings())
         assert choose(self.NAME, load, settings(), memory, among=("c", "a", "b"))[0] == ["b"]
 
+    def test_a_broker_that_comes_back_is_where_it_was_in_the_list(self) -> None:
+        before, between = (view({name: broker(0, []) for name in names}, {}) for names in ("abc", "acd"))
+        chosen, _, memory = choose(self.NAME, before, settings(), among=("b", "c", "a"))
+        for load, among in ((between, ("a", "c", "d")), (between, ("a", "c", "d")), (before, ("a", "b", "c"))):
+            eligible, _, memory = choose(self.NAME, load, settings(), memory, among=among)
+            chosen += eligible
+        assert chosen == ["b", "c", "a", "b"]
+
     def test_the_counter_wraps(self) -> None:
         load, strategy = view({"a": broker(0, []), "b": broker(0, [])}, {}), registry.load(self.NAME)
         eligible, _, memory = choose(self.NAME, load, settings(), strategy.Memory(2**31 - 1))
