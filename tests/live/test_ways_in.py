@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from pytest_httpserver import HTTPServer
 
-from harness.cluster import LiveCluster
+from harness.cluster import ClusterOptions, LiveCluster
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.options import CaptureOptions, capture_options
 from pulsar_advisor.capture.raw_files import read_lines
@@ -23,6 +24,9 @@ pytestmark = pytest.mark.live
 NAMESPACE = "ways/in"
 TOPIC = f"persistent://{NAMESPACE}/letters"
 MOVE_LIMIT_S = 60
+CLIENT_SECRET = "planted-secret-7f3a"
+
+StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 
 class Unseen:
@@ -41,6 +45,10 @@ class Snapshot:
     def lines(self, surface: str) -> list[dict[str, Any]]:
         paths = [entry["path"] for entry in self.manifest["files"] if entry["surface"] == surface]
         return [msgspec.json.decode(line) for path in paths for line in read_lines((self._folder / path).read_bytes())]
+
+    def everything(self) -> bytes:
+        lines = [json.dumps(line) for entry in self.manifest["files"] for line in self.lines(entry["surface"])]
+        return "\n".join([json.dumps(self.manifest), *lines]).encode()
 
     def owners(self) -> set[tuple[str, str]]:
         """(bundle, broker) of users' bundles at the end, by whatever source there is."""
@@ -110,6 +118,29 @@ def test_three_ways_in_lead_to_the_same_cluster(used: LiveCluster, tmp_path: Pat
     reasons = {entry["surface"]: entry["reason"] for entry in taken["zookeeper"].manifest["missing"]}
     assert reasons.keys() == {"settings", "load_reports", "topic_stats"}
     assert taken["zookeeper"].lines("load_reports")
+
+
+@pytest.mark.full
+def test_tokens_of_an_oauth2_issuer_open_real_brokers(start_cluster: StartCluster, root: Root, tmp_path: Path) -> None:
+    cluster = start_cluster(ClusterOptions(brokers=1, token_authentication=True, cpu_sensor=False))
+    assert cluster.tokens is not None
+    token = {"access_token": cluster.tokens.super_user, "expires_in": 0}  # so that every call needs a new one
+    (tmp_path / "key.json").write_text(json.dumps({"client_id": "advisor", "client_secret": CLIENT_SECRET}))
+    with HTTPServer(host="127.0.0.1", port=0) as issuer:
+        endpoint = {"token_endpoint": issuer.url_for("/token")}
+        issuer.expect_request("/.well-known/openid-configuration").respond_with_json(endpoint)
+        issuer.expect_request("/token", method="POST").respond_with_json(token)
+        oauth2 = {"issuer_url": issuer.url_for(""), "key_file": tmp_path / "key.json"}
+        options = capture_options(
+            admin={"admin_urls": tuple(cluster.admin_urls), "oauth2": oauth2}, zookeeper=cluster.zookeeper
+        )
+        snapshot = Snapshot(root, options)
+        asked = len([request for request, _ in issuer.log if request.path == "/token"])
+    assert snapshot.manifest["missing"] == []
+    assert asked >= sum(read["requests"] for read in snapshot.manifest["reads"] if read["status"] is not None)
+    content = snapshot.everything()
+    for secret in (cluster.tokens.super_user.rpartition(".")[2], CLIENT_SECRET):
+        assert secret.encode() not in content
 
 
 class MoveMidway(Unseen):
