@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pulsar_advisor.capture.options import CaptureOptions
     from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.model.plan import Plan
     from pulsar_advisor.reporting.page import ReportPage
     from pulsar_advisor.stages.recommend import Request
 
@@ -455,10 +456,8 @@ def approve(
     """
     from pulsar_advisor.execution.approval import ApprovalPolicy, person_on_command_line
     from pulsar_advisor.execution.approval import approve as record
-    from pulsar_advisor.stages.plans import read_plan
 
-    document = read_plan(plan)
-    with closing(ledger.open(place.open())) as book:
+    with _opened(plan, place, ledger) as (document, _, book):
         approval = record(
             book,
             document,
@@ -501,10 +500,9 @@ def withdraw(
     from pulsar_advisor.execution.approval import person_on_command_line
     from pulsar_advisor.execution.approval import withdraw as take_back
     from pulsar_advisor.model.plan import digest_of
-    from pulsar_advisor.stages.plans import read_plan
 
-    digest = digest_of(read_plan(plan))
-    with closing(ledger.open(place.open())) as book:
+    with _opened(plan, place, ledger) as (document, _, book):
+        digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
     _say(f"withdrawn: {number} approval(s) of {digest}")
 
@@ -560,10 +558,9 @@ def apply(
     from pulsar_advisor.execution.approval import person_on_command_line
     from pulsar_advisor.execution.executor import ApplyOptions
     from pulsar_advisor.stages.execute import apply_to_cluster
-    from pulsar_advisor.stages.plans import PLANS, read_plan
+    from pulsar_advisor.stages.plans import PLANS
 
-    document, root = read_plan(plan), place.open()
-    with closing(ledger.open(root)) as book:
+    with _opened(plan, place, ledger) as (document, root, book):
         if abort:
             ended = end_run(book, document, person_on_command_line(as_ or _os_user()))
             _say("\n".join(f"run {run.id} of {run.digest} ended" for run in ended))
@@ -615,14 +612,12 @@ def verify(
         A snapshot taken since; with a connection (--admin-url or --profile) one is taken now instead.
     """
     from pulsar_advisor.stages.execute import verify_with_snapshot
-    from pulsar_advisor.stages.plans import read_plan
     from pulsar_advisor.tables.normalize import normalize as make_tables
 
-    document, root = read_plan(plan), place.open()
     captures = bool(connection.admin_url or connection.profile)
-    snapshot = _capture(root, connection.options()) if captures else root.resolve(snapshot)
-    make_tables(_spark(master, "verify"), root, snapshot)
-    with closing(ledger.open(root)) as book:
+    with _opened(plan, place, ledger) as (document, root, book):
+        snapshot = _capture(root, connection.options()) if captures else root.resolve(snapshot)
+        make_tables(_spark(master, "verify"), root, snapshot)
         result = verify_with_snapshot(document, book, root, snapshot)
     if json:
         _print(result.as_document())
@@ -782,6 +777,16 @@ def import_(file: Path, /, *, place: Place) -> None:
     from pulsar_advisor.capture.archive import import_snapshot
 
     _say(import_snapshot(file, place.open()))
+
+
+@contextmanager
+def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
+    """What is known of a plan: itself, the root and the ledger of its cluster."""
+    from pulsar_advisor.stages.plans import read_plan
+
+    document, root = read_plan(plan), place.open()
+    with closing(ledger.open(root)) as book:
+        yield document, root, book
 
 
 def _seconds(duration: str) -> int:
