@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import ssl
@@ -131,11 +132,42 @@ def test_when_all_admin_urls_are_down_each_is_named_once(closed_port: int) -> No
     assert refused.value.unsent
 
 
-def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer) -> None:
-    broker.expect_ordered_request(PATH).respond_with_data(status=429)
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer, status: int) -> None:
+    broker.expect_ordered_request(PATH).respond_with_data(status=status)
     broker.expect_ordered_request(PATH).respond_with_json(["c"])
     with AdminTransport(connection(url(broker))) as transport:
         assert transport.get(PATH).json() == ["c"]
+
+
+def test_a_get_is_sent_again_when_the_connection_breaks() -> None:
+    requests: list[bytes] = []
+
+    def answer_the_second(connection: socket.socket) -> None:
+        requests.append(connection.recv(65536))
+        if len(requests) == 2:
+            connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n["c"]')
+
+    with raw_server(answer_the_second) as address, AdminTransport(connection(address)) as transport:
+        assert transport.get(PATH).json() == ["c"]
+    assert len(requests) == 2
+
+
+def test_a_document_that_drips_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_advisor.admin.transport.BODY_TIMEOUT_S", 0.2)
+    ended = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        with contextlib.suppress(OSError):
+            while not ended.wait(0.02):
+                connection.sendall(bytes(1 << 16))
+
+    with raw_server(drip) as address, AdminTransport(connection(address)) as transport:
+        with pytest.raises(NoAnswer, match="no complete answer"):
+            transport.get(PATH)
+        ended.set()
 
 
 def test_a_get_is_sent_three_times_at_most(broker: HTTPServer) -> None:

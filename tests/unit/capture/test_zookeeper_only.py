@@ -67,11 +67,12 @@ def test_what_only_brokers_tell_is_named_with_what_follows(
 
 
 def test_an_ownership_channel_in_the_metadata_store_is_read(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
-    record = json.dumps({"state": "Owned", "dstBroker": "b1:8080", "versionId": 1})
+    record = json.dumps({"state": "Owned", "dstBroker": "b1:8080", "versionId": 1, "properties": {"password": SECRET}})
     store = RecordedStore("extensible", monkeypatch, **{"/service_unit_state/shy/data/0x00000000_0xffffffff": record})
     manifest, lines = store.captured(root)
     assert [line["bundle"] for line in lines["service_unit_states"]] == ["shy/data/0x00000000_0xffffffff"]
     assert "service_unit_states" not in {entry["surface"] for entry in manifest["missing"]}
+    assert SECRET.encode() not in everything_in(root)
 
 
 def test_a_configuration_kept_elsewhere_is_named(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
