@@ -43,7 +43,7 @@ def _lines(plan: Plan, proposer: str, report: str) -> Iterator[str]:
     if worse := worse_because(plan):
         yield f"- **it makes things worse**: {worse}. Tick *Accept a worse outcome* if you mean it."
     if unsure := unsure_because(plan):
-        yield f"- **low confidence**: {unsure}. Tick *Accept steps of low confidence* if you mean it."
+        yield f"- **low confidence**: {unsure} Tick *Accept steps of low confidence* if you mean it."
     if left_out := len(plan.steps) - len(unloads) - len(splits):
         yield f"- {left_out} step(s) of the plan are predictions only and will not be sent"
     if unloads:

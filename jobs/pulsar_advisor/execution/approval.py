@@ -85,7 +85,7 @@ def approve(
         raise Refused(f"the plan makes things worse: {worse}. Approve with --accept-worse if you mean it")
     if (unsure := unsure_because(plan)) and not accepts_low_confidence:
         raise Refused(
-            f"the plan has steps of low confidence: {unsure}. Remove the doubt and recommend again, or approve with "
+            f"the plan has steps of low confidence. {unsure} Remove the doubt and recommend again, or approve with "
             "--accept-low-confidence if you mean it"
         )
     return ledger.record_approval(
@@ -159,12 +159,12 @@ def unsure_because(plan: Plan) -> str | None:
     unsure = [step for step in plan.steps if step.executable and step.confidence == "low"]
     if not unsure:
         return None
-    reasons = [
-        f"{step.id} ({'; '.join(doubt.sentence for doubt in step.doubts if doubt.confidence == 'low') or 'no reason'})"
-        for step in unsure[:_UNSURE_NAMED]
-    ]
-    more = len(unsure) - len(reasons)
-    return ", ".join(reasons) + (f" and {more} more" if more else "")
+    named = []
+    for step in unsure[:_UNSURE_NAMED]:
+        why = " ".join(doubt.sentence for doubt in step.doubts if doubt.confidence == "low")
+        named.append(f"{step.id}: {why or 'The plan does not say why.'}")
+    more = len(unsure) - len(named)
+    return " ".join(named) + (f" And {more} more." if more else "")
 
 
 def worse_because(plan: Plan) -> str | None:

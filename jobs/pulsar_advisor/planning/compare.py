@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.planning.fitness import Refusal
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,19 @@ def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None
     return min(better or splitting, key=rank, default=None)
 
 
-def advice_sentence(advised: Score | None, scores: Sequence[Score], plans: Mapping[str, Plan]) -> str:
+def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
+    """Whether no combination could be judged: each would do nothing for a reason among the refusals' sentences."""
+    reasons = list(why_nothing)
+    return bool(reasons) and all(reason in refused for reason in reasons)
+
+
+def advice_sentence(
+    advised: Score | None, scores: Sequence[Score], plans: Mapping[str, Plan], refusals: Sequence[Refusal] = ()
+) -> str:
     """The advice as one sentence for an operator."""
     if advised is None or advised.plan is None:
+        if all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refusals]):
+            return f"No unload can be judged: {refusals[0].missing} is missing ({refusals[0].reason})."
         reasons = {row.why_nothing or row.error for row in scores} - {None}
         if any(row.steps for row in scores):
             return "Do nothing: no strategy finds a move that lowers the busiest broker."

@@ -54,12 +54,14 @@ class Grading:
         self._failed = [check for check in self._checks if not check.success]
         self._reads_averages = bool(reads & {"short_term_averages", "long_term_averages"})
         self._substitutes = tuple(
-            f"{name} is missing ({state.missing[name]}): {described.substitute}"
+            f"Missing is {name} ({state.missing[name]}); in its place: {described.substitute}."
             for name, described in INPUTS.items()
             if name in reads and name in state.missing and described.substitute is not None
         )
         if derived:
-            self._substitutes += (f"what {derived} reads and this load manager doesn't report was derived",)
+            self._substitutes += (
+                f"What {derived} reads and this load manager doesn't report was derived by Pulsar's rules.",
+            )
 
     def grade(self, bundle: int, brokers: Sequence[int], *, near_tie: bool = False) -> Grade:
         """The grade of a step on a bundle (row) that touches these brokers (rows, NOBODY among them)."""
@@ -76,18 +78,18 @@ class Grading:
         ]
         names = {check.name for check in failed}
         doubts = [
-            *([Doubt(confidence="low", sentence="the last digits settled the decision")] if near_tie else []),
+            *([Doubt(confidence="low", sentence="The last digits settled the decision.")] if near_tie else []),
             *(
                 Doubt(
                     confidence="medium" if check.severity == "info" else "low",
-                    sentence=f"{check.name} failed: {check.title}",
+                    sentence=f"Does not hold ({check.name}): {check.title}",
                 )
                 for check in failed
             ),
             *(Doubt(confidence="medium", sentence=sentence) for sentence in self._substitutes),
         ]
         if self._reads_averages and AVERAGES_ORIGINS[state.bundles.averages_origin[bundle]] not in _MEASURED_AVERAGES:
-            doubts.append(Doubt(confidence="medium", sentence="its averages are this snapshot alone"))
+            doubts.append(Doubt(confidence="medium", sentence="Its averages are those of this snapshot alone."))
         grades = {doubt.confidence for doubt in doubts}
         return Grade(
             confidence=next((grade for grade in ("low", "medium") if grade in grades), "high"),

@@ -41,6 +41,21 @@ class Coverage:
     excluded_namespaces: tuple[str, ...]
     excluded_bundles: int
 
+    @property
+    def sentence(self) -> str:
+        """What could not be judged, for an operator."""
+        parts = []
+        if min(self.judged_ratio, self.judged_msg_rate_ratio) < 1.0:
+            parts.append(f"{1.0 - self.judged_msg_rate_ratio:.1%} of the messages")
+            parts.append(f"{1.0 - self.judged_ratio:.1%} of the bytes")
+        if self.unmeasured_bundles:
+            noun = "bundle" if self.unmeasured_bundles == 1 else "bundles"
+            parts.append(f"the load of {self.unmeasured_bundles} {noun} without figures")
+        if not parts:
+            return "All of the load could be judged."
+        what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+        return f"{what[0].upper()}{what[1:]} could not be judged."
+
 
 def coverage(state: ClusterState) -> Coverage:
     """How much of the load could be judged."""
@@ -67,18 +82,6 @@ def _share(figure: Floats, judged: Booleans) -> float:
     return float(figure[judged].sum()) / total if total > 0 else 1.0
 
 
-def not_judged(judged_ratio: float, judged_msg_rate_ratio: float, unmeasured_bundles: int) -> str:
-    """What could not be judged, as a sentence; empty where all of the load could be."""
-    parts = []
-    if min(judged_ratio, judged_msg_rate_ratio) < 1.0:
-        parts += [f"{1.0 - judged_msg_rate_ratio:.1%} of the messages", f"{1.0 - judged_ratio:.1%} of the bytes"]
-    if unmeasured_bundles:
-        bundles = "1 bundle" if unmeasured_bundles == 1 else f"{unmeasured_bundles} bundles"
-        parts.append(f"the load of {bundles} without figures")
-    what = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-    return f"{what[0].upper()}{what[1:]} could not be judged." if what else ""
-
-
 def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
     return tuple(names[row] for row in np.flatnonzero(marked))
 
@@ -95,8 +98,8 @@ def findings(
     if advised is not None:
         found.append(Finding("info", advised.decision.would_pulsar_act + "."))
     judged = coverage(state)
-    if lost := not_judged(judged.judged_ratio, judged.judged_msg_rate_ratio, judged.unmeasured_bundles):
-        found.append(Finding("warning", lost))
+    if min(judged.judged_ratio, judged.judged_msg_rate_ratio) < 1.0 or judged.unmeasured_bundles:
+        found.append(Finding("warning", judged.sentence))
     return tuple(found)
 
 

@@ -77,7 +77,7 @@ class Refusal:
     @property
     def sentence(self) -> str:
         """The refusal in words."""
-        return f"{self.strategy} can't be judged: it reads {self.missing}, and that is missing: {self.reason}"
+        return f"{self.strategy} can't be judged: it reads {self.missing}, which is missing ({self.reason})."
 
 
 def refusals(strategy: str, role: Role, reads: frozenset[Input], state: ClusterState) -> tuple[Refusal, ...]:

@@ -120,7 +120,7 @@ def _without_unloads(state: ClusterState, splits: SteadySplits | None, lack: Ref
         splits=splits.decision.splits if splits is not None else (),
         answers=_split_answers(state, splits),
         acts_in_cycle=None,
-        why_nothing=f"{lack.sentence}.",
+        why_nothing=lack.sentence,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -171,10 +171,12 @@ def group_answers(
     load_of: Mapping[str, float],
     decisive: Sequence[str],
     combinations: Sequence[Mapping[str, Any]],
+    refused: Collection[str] = (),
 ) -> Answers:
     """Outcomes in one pass. `load_of` ranks examples, by name; `decisive`: shedder and placement of the verdict.
 
-    What depends on the placement strategy is shown for the verdict's combination only.
+    What depends on the placement strategy is shown for the verdict's combination only. Reasons to do nothing that are
+    sentences of `refused` are left out: they stand among the refusals.
     """
     strategies: dict[tuple[Role, str], _Strategy] = {}
     for row in outcomes:
@@ -190,7 +192,7 @@ def group_answers(
 
     ordered = sorted(strategies, key=order)
     return Answers(
-        silences=_silences(combinations),
+        silences=_silences(combinations, refused),
         strategies=tuple(
             StrategyAnswers(
                 strategy=strategy,
@@ -208,10 +210,10 @@ def group_answers(
     )
 
 
-def _silences(combinations: Sequence[Mapping[str, Any]]) -> tuple[Silence, ...]:
+def _silences(combinations: Sequence[Mapping[str, Any]], refused: Collection[str]) -> tuple[Silence, ...]:
     placements: dict[tuple[str, str], list[str]] = {}
     for row in combinations:
         why = f"Could not be judged: {row['error']}" if row["error"] else row["why_nothing"]
-        if why and not row["steps"]:
+        if why and not row["steps"] and why not in refused:
             placements.setdefault((row["shedder"], why), []).append(row["placement"])
     return tuple(Silence(shedder, tuple(names), why) for (shedder, why), names in placements.items())

@@ -29,6 +29,9 @@ COLUMNS: Final = (
     "destination_usage_before_ratio",
     "destination_usage_after_ratio",
     "reason",
+    "doubts",
+    "checks_passed",
+    "checks_failed",
 )
 
 
@@ -58,6 +61,9 @@ def render_csv(page: ReportPage) -> str:
             step.expect.topics,
             *before_and_after,
             step.reason,
+            view.doubts,
+            len(step.rests_on) - len(view.failed),
+            " ".join(view.failed),
         )
         writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
     return text.getvalue()

@@ -31,6 +31,7 @@ def _lines(page: ReportPage) -> Iterator[str]:
     yield ""
     if verdict.confidence:
         yield f"* **Confidence:** {verdict.confidence}"
+    yield from (f"  * {count(doubt.number, 'step')}: {text(doubt.text)}" for doubt in verdict.doubts)
     for warning in verdict.warnings:
         yield f"* **To be accepted:** {text(warning)}"
     if verdict.pulsar:
@@ -147,7 +148,8 @@ def _verdict_on(view: StepView) -> str:
 def _reason(view: StepView) -> str:
     because = view.step.not_executable_because
     obstacle = "" if view.step.executable or because is None else f"{text(sentence(because))} "
-    return f"{obstacle}{text(sentence(view.step.reason))}"
+    doubts = f" {text(view.doubts)}" if view.step.executable and view.doubts else ""
+    return f"{obstacle}{text(sentence(view.step.reason))}{doubts} {text(view.checks)}".rstrip()
 
 
 def _unload(view: StepView) -> tuple[str, ...]:
@@ -182,6 +184,12 @@ def _split(view: StepView) -> tuple[str, ...]:
 
 
 def _left_alone(page: ReportPage) -> Iterator[str]:
+    if page.refusals:
+        yield from _section("What could not be judged")
+        yield from (
+            f"* {text(row.strategy)} as {text(row.role)}: {code(row.missing)} is missing ({text(row.reason)})."
+            for row in page.refusals
+        )
     yield from _section("What was looked at and left alone")
     yield from (f"* {text(silence.shedder)}: {text(sentence(silence.why))}" for silence in page.answers.silences)
     for answers in page.answers.strategies:

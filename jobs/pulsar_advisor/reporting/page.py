@@ -40,6 +40,16 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A strategy that could not be asked, and the input it lacks."""
+
+    strategy: str
+    role: str
+    missing: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class CombinationRow:
     """One shedder with one placement strategy: what its plan does and costs. Usage is a ratio."""
 
@@ -99,6 +109,7 @@ class ReportPage:
     unloads: StepList
     splits: StepList
     topic_listing_complete: bool
+    refusals: tuple[Refusal, ...]
     answers: Answers
     figures: tuple[Fact, ...]
     """What the shedder behind the verdict computed on the way."""
@@ -129,7 +140,7 @@ def build_page(
     """
     advised = _advised(recommendation["advice"]["digest"], plans)
     reference = advised or _own_plan(plans, settings)
-    combinations = recommendation["combinations"]
+    combinations, refusals = recommendation["combinations"], recommendation.get("refusals", ())
     rows = broker_rows(state, reference)
     trust = trust_of(validation, recommendation)
     unloads, splits = step_lists(state, advised)
@@ -148,11 +159,13 @@ def build_page(
         unloads=unloads,
         splits=splits,
         topic_listing_complete="topic_names" not in state.missing,
+        refusals=tuple(Refusal(*(row[name] for name in ("strategy", "role", "missing", "reason"))) for row in refusals),
         answers=group_answers(
             outcomes,
             _load_of(state, rows),
             (reference.shedder, reference.placement) if reference else (),
             combinations,
+            [row["sentence"] for row in refusals],
         ),
         figures=_figures(reference),
         combinations=_combination_rows(combinations, recommendation["advice"]["digest"], settings),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,7 @@ import numpy as np
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, parse_range
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.reporting.figures import count
 
 STEPS_SHOWN: Final = 200
 
@@ -41,6 +43,24 @@ class StepView:
     effects: tuple[Effect, ...]
     children: tuple[Child, ...]
 
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The checks it rests on that failed for it, by name."""
+        return tuple(sorted(name for name, outcome in self.step.rests_on.items() if outcome == "failed"))
+
+    @property
+    def checks(self) -> str:
+        """What it rests on, in words; empty for a plan of a release that didn't say."""
+        if not self.step.rests_on:
+            return ""
+        outcome = f"{len(self.failed)} failed" if self.failed else "all passed"
+        return f"Rests on {count(len(self.step.rests_on), 'check')}, {outcome}."
+
+    @property
+    def doubts(self) -> str:
+        """Why it isn't surer, as one text; empty where nothing is in doubt."""
+        return " ".join(doubt.sentence for doubt in self.step.doubts)
+
 
 @dataclass(frozen=True)
 class StepList:
@@ -48,6 +68,8 @@ class StepList:
 
     shown: tuple[StepView, ...]
     total: int
+    rests_on: tuple[str, ...] = ()
+    """Every check that one of them rests on, by name."""
 
 
 def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepList]:
@@ -64,7 +86,12 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
             usage.update(step.predicted.brokers)
         children = _children(state, step) if len(listed) < STEPS_SHOWN else ()
         listed.append(StepView(step, effects, children))
-    return StepList(tuple(unloads[:STEPS_SHOWN]), len(unloads)), StepList(tuple(splits[:STEPS_SHOWN]), len(splits))
+    return _list(unloads), _list(splits)
+
+
+def _list(views: Sequence[StepView]) -> StepList:
+    names = {name for view in views for name in view.step.rests_on}
+    return StepList(tuple(views[:STEPS_SHOWN]), len(views), tuple(sorted(names)))
 
 
 def _children(state: ClusterState, step: Step) -> tuple[Child, ...]:

@@ -31,12 +31,18 @@ def render_terminal(page: ReportPage, console: Console) -> None:
     console.print()
     if verdict.confidence:
         fact("Confidence", verdict.confidence, _COLOUR_OF_GRADE[verdict.confidence])
+    for doubt in verdict.doubts[:_REASONS_SHOWN]:
+        fact("Doubt", f"{count(doubt.number, 'step')}: {doubt.text}")
     for warning in verdict.warnings[:_REASONS_SHOWN]:
         fact("To be accepted", warning, "red")
     if verdict.pulsar:
         fact("Own balancer", sentence(verdict.pulsar))
     for tally in verdict.not_executable[:_REASONS_SHOWN]:
         fact("Not executable", f"{count(tally.number, 'step')}: {sentence(tally.text)}")
+    for refusal in page.refusals[:_REASONS_SHOWN]:
+        fact("Not judged", f"{refusal.strategy} as {refusal.role}: {refusal.missing} is missing ({refusal.reason}).")
+    if len(page.refusals) > _REASONS_SHOWN:
+        fact("Not judged", f"{len(page.refusals) - _REASONS_SHOWN:,} more: see the report.")
     fact("Coverage", page.trust.coverage.sentence)
     for finding in page.findings[:FINDINGS_SHOWN]:
         fact("Finding", finding.sentence, _COLOUR_OF_SEVERITY[finding.severity])

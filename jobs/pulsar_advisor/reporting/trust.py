@@ -97,7 +97,9 @@ def _coverage(coverage: Mapping[str, Any]) -> Coverage:
         for number, noun in ((len(brokers), "broker"), (len(namespaces), "namespace"), (bundles, "bundle"))
         if number
     ]
-    if ratio is None:
+    if "sentence" in coverage:
+        sentence = coverage["sentence"]
+    elif ratio is None:
         sentence = "What share of the load could be judged is not known."
     elif ratio >= 1 and not left_out:
         sentence = "All of the load could be judged."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pulsar_advisor.model.plan import Confidence, Plan, PlannedSetting, Step
+from pulsar_advisor.planning.compare import all_refused
 from pulsar_advisor.reporting.brokers import OVERLOAD_KEY, percentage_setting
 from pulsar_advisor.reporting.figures import change, count, percent, sentence
 from pulsar_advisor.reporting.trust import Trust
@@ -49,6 +50,8 @@ class Verdict:
     confidence: Confidence | None
     """That of the least certain executable step."""
     confidences: tuple[Tally, ...]
+    doubts: tuple[Tally, ...]
+    """Why steps are not surer, the gravest first, with the number of steps."""
     pulsar: str
     """What Pulsar itself would do, its switches included."""
     acts_in_cycle: int | None
@@ -73,9 +76,10 @@ def verdict_of(
     steps = plan.steps if plan else ()
     executable = [step for step in steps if step.executable]
     obstacles = Counter(step.not_executable_because or "no reason was given" for step in steps if not step.executable)
-    kind = _kind(advised, executable, obstacles, trust)
+    kind = _kind(advised, executable, obstacles, recommendation, trust)
     acting = advised if kind == "act" else None
     warnings = _warnings(acting, settings) if acting else ()
+    unsure = any(step.confidence == "low" for step in executable)
     grades = Counter(step.confidence for step in executable) if acting else Counter()
     return Verdict(
         kind=kind,
@@ -83,19 +87,38 @@ def verdict_of(
         strategy=f"{acting.shedder} with {acting.placement}" if acting else "",
         confidence=next((grade for grade in _CONFIDENCES if grades[grade]), None),
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(_CONFIDENCES) if grades[grade]),
+        doubts=_doubts(executable) if acting else (),
         pulsar=plan.decision.would_pulsar_act if plan else "",
         acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
         warnings=warnings,
-        commands=_commands(acting, str(recommendation["advice"]["digest"]), bool(warnings), root_url) if acting else (),
+        commands=_commands(acting, str(recommendation["advice"]["digest"]), bool(warnings), unsure, root_url)
+        if acting
+        else (),
     )
 
 
+def _doubts(executable: Sequence[Step]) -> tuple[Tally, ...]:
+    doubts = Counter((doubt.confidence, doubt.sentence) for step in executable for doubt in step.doubts)
+    # "low" sorts before "medium".
+    ranked = sorted(doubts.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+    return tuple(Tally(sentence, number) for (_, sentence), number in ranked)
+
+
+def _nothing_judged(recommendation: Mapping[str, Any]) -> bool:
+    refused = [refusal["sentence"] for refusal in recommendation.get("refusals", ())]
+    return all_refused((row["why_nothing"] for row in recommendation["combinations"]), refused)
+
+
 def _kind(
-    advised: Plan | None, executable: Sequence[Step], obstacles: Counter[str], trust: Trust
+    advised: Plan | None,
+    executable: Sequence[Step],
+    obstacles: Counter[str],
+    recommendation: Mapping[str, Any],
+    trust: Trust,
 ) -> Literal["act", "nothing", "not_executable", "not_fit"]:
-    if not trust.success:
+    if not trust.success or (advised is None and _nothing_judged(recommendation)):
         return "not_fit"
     if advised and executable:
         return "act"
@@ -110,6 +133,8 @@ def _headline(
     recommendation: Mapping[str, Any],
     trust: Trust,
 ) -> str:
+    if kind == "not_fit" and trust.success:
+        return str(recommendation["advice"]["sentence"])
     if kind == "not_fit":
         titles = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
         return f"No advice: the data must not be used. {'; '.join(titles[:_SOURCES_NAMED])}"
@@ -181,10 +206,10 @@ def _warnings(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[str, 
     return tuple(found)
 
 
-def _commands(plan: Plan, digest: str, is_worse: bool, root_url: str) -> tuple[Command, ...]:
+def _commands(plan: Plan, digest: str, is_worse: bool, is_unsure: bool, root_url: str) -> tuple[Command, ...]:
     file = f"{root_url.rstrip('/')}/plans/cluster={plan.cluster}/snapshot={plan.snapshot}/{plan.file_name}"
     has_splits = any(step.executable and step.action == "split" for step in plan.steps)
-    consent = ["--splits"] * has_splits + ["--accept-worse"] * is_worse
+    consent = ["--splits"] * has_splits + ["--accept-worse"] * is_worse + ["--accept-low-confidence"] * is_unsure
 
     def lines(verb: str, *options: str) -> tuple[str, ...]:
         words = (["pulsar-advisor", verb, file], ["--root", root_url, "--cluster", plan.cluster, *options])

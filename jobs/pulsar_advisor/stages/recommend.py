@@ -257,7 +257,7 @@ def _document(
     advised = advise(scores, configured)
     advised_plan = plans[advised.plan] if advised is not None and advised.plan is not None else None
     own = [plans[row.plan] for row in scores if row.plan and (row.shedder, row.placement) == configured]
-    sentence = advice_sentence(advised, scores, plans)
+    sentence = advice_sentence(advised, scores, plans, refused)
     found = findings(state, settings.values, sentence, advised_plan, own or list(plans.values()))
     judged = coverage(state)
     return {
@@ -273,7 +273,7 @@ def _document(
             "sentence": sentence,
         },
         "findings": [asdict(finding) for finding in found],
-        "coverage": asdict(judged),
+        "coverage": {**asdict(judged), "sentence": judged.sentence},
         "refusals": [{**asdict(refusal), "sentence": refusal.sentence} for refusal in refused],
         "notes": list(settings.notes),
     }

@@ -115,14 +115,14 @@ def test_a_worse_outcome_has_to_be_accepted(ledger: Ledger) -> None:
     assert standing_approval(ledger, plan, FOUR_EYES).accepts_worse
 
 
-TIE = Doubt(confidence="low", sentence="the last digits settled the decision")
+TIE = Doubt(confidence="low", sentence="The last digits settled the decision.")
 NO_LIMIT = Doubt(confidence="medium", sentence="brokers.bandwidth_in_limit failed: its speed is not known")
 
 
 def test_steps_of_low_confidence_have_to_be_accepted(ledger: Ledger) -> None:
     plan = make_plan([unload_step(1), unload_step(2, UPPER, confidence="low", doubts=(TIE, NO_LIMIT))])
     propose(ledger, plan, ALICE)
-    with pytest.raises(Refused, match=r"low confidence: step-002 \(the last digits settled the decision\)\. Remove"):
+    with pytest.raises(Refused, match=r"confidence\. step-002: The last digits settled the decision\. Remove"):
         approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
     approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, accepts_low_confidence=True)
     assert standing_approval(ledger, plan, FOUR_EYES).accepts_low_confidence
@@ -150,7 +150,8 @@ def test_medium_confidence_and_steps_that_are_not_sent_ask_for_nothing(steps: li
 
 def test_many_steps_of_low_confidence_are_counted() -> None:
     unsure = unsure_because(make_plan([unload_step(number, confidence="low") for number in range(1, 6)]))
-    assert unsure == "step-001 (no reason), step-002 (no reason), step-003 (no reason) and 2 more"
+    why = "The plan does not say why."
+    assert unsure == f"step-001: {why} step-002: {why} step-003: {why} And 2 more."
 
 
 def test_an_expired_approval_does_not_stand(ledger: Ledger, time: FakeTime) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise
+from pulsar_advisor.planning.fitness import Refusal
 
 OWN = ("ThresholdShedder", "LeastLongTermMessageRate")
 
@@ -59,3 +60,13 @@ def test_doing_nothing_has_a_sentence_too() -> None:
     assert advice_sentence(None, [idle], {}) == (
         "Do nothing: no strategy would act on these figures. All brokers are near the mean."
     )
+
+
+def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
+    lack = Refusal("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
+    refused = replace(row("ThresholdShedder", 0.9, unloads=0), steps=0, why_nothing=lack.sentence)
+    idle = replace(refused, why_nothing="All brokers are near the mean.")
+    assert advice_sentence(None, [refused], {}, [lack]) == (
+        "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
+    )
+    assert advice_sentence(None, [refused, idle], {}, [lack]).startswith("Do nothing")

@@ -72,7 +72,7 @@ def test_a_check_failed_for_a_step_if_it_failed_for_a_row_the_step_touches(
 def test_an_information_that_names_nobody_may_concern_any_step(state: ClusterState) -> None:
     found = grade(state, check("c", failing=None))
     assert (found.confidence, found.rests_on) == ("medium", {"c": "failed"})
-    assert [doubt.sentence for doubt in found.doubts] == ["c failed: It holds."]
+    assert [doubt.sentence for doubt in found.doubts] == ["Does not hold (c): It holds."]
 
 
 def test_a_failed_warning_that_nobody_can_be_blamed_for_leaves_little(state: ClusterState) -> None:
@@ -98,7 +98,9 @@ def test_what_stands_in_for_a_missing_input_is_named(state: ClusterState) -> Non
     lacking = replace(state, missing={"settings": "settings: 401", "topic_names": "403"})
     found = grade(lacking, reads=READS | {"settings"})
     assert found.confidence == "medium"
-    assert [doubt.sentence for doubt in found.doubts] == ["settings is missing (settings: 401): Pulsar's defaults"]
+    assert [doubt.sentence for doubt in found.doubts] == [
+        "Missing is settings (settings: 401); in its place: Pulsar's defaults."
+    ]
 
 
 def test_a_strategy_of_another_load_manager_is_medium_at_most(state: ClusterState) -> None:

@@ -1,5 +1,7 @@
 """The sentences that matter, and how much of the load could be judged."""
 
+import numpy as np
+
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.findings import coverage, findings
@@ -14,6 +16,27 @@ def test_an_excluded_broker_takes_its_load_out_of_the_judged_share(state: Cluste
     judged = coverage(state)
     assert judged.excluded_brokers == ("a:8080",)
     assert round(judged.judged_ratio, 3) == round(6 / 86, 3)
+
+
+def test_a_share_is_of_messages_and_of_bytes(state: ClusterState) -> None:
+    state.bundles.usable[0] = False
+    judged = coverage(state)
+    assert round(judged.judged_msg_rate_ratio, 3) == round(1400 / 2400, 3)
+    assert judged.sentence == "41.7% of the messages and 58.1% of the bytes could not be judged."
+
+
+def test_load_that_nobody_measured_is_counted_in_bundles(state: ClusterState) -> None:
+    state.brokers.complete[1] = False
+    state.brokers.report_updated_at_ms[1] = 0
+    state.bundles.traffic[3] = 0.0
+    assert coverage(state).sentence == "The load of 1 bundle without figures could not be judged."
+
+
+def test_a_figure_that_no_machine_has_is_no_load(state: ClusterState) -> None:
+    state.bundles.usable[0] = False
+    state.bundles.traffic[0, 2] = np.nan
+    judged = coverage(state)
+    assert (judged.judged_ratio, judged.judged_msg_rate_ratio, judged.unmeasured_bundles) == (1.0, 1.0, 1)
 
 
 def test_the_busiest_broker_is_named_with_its_heaviest_bundle(state: ClusterState, settings: ResolvedSettings) -> None:

@@ -99,7 +99,7 @@ def test_without_isolation_policies_nobody_can_tell_where_a_bundle_may_go(
     proposal = ask(lacking, shedder, placement)
     assert proposal.moves == ()
     assert proposal.why_nothing == (
-        f"{shedder} can't be judged: it reads isolation_policies, and that is missing: isolation_policies: 500."
+        f"{shedder} can't be judged: it reads isolation_policies, which is missing (isolation_policies: 500)."
     )
     assert len(proposal.splits) == 1
 

@@ -14,10 +14,12 @@ import numpy as np
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
 from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan, planned_settings
 from pulsar_advisor.planning.compare import advice_sentence, advise, no_score, score
+from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.reporting.answers import OutcomeRow
 from pulsar_advisor.reporting.page import ReportPage, build_page
@@ -116,11 +118,22 @@ def make_plan(
     placement: str = "LeastLongTermMessageRate",
     acts_in_cycle: int | None = 1,
     why_nothing: str | None = None,
+    checks: Sequence[CheckResult] = (),
 ) -> Plan:
     proposal = Proposal(tuple(moves), tuple(splits), (), acts_in_cycle, why_nothing)
     inputs = PlanInputs(manifest_sha256="a1" * 32, validation_sha256="b2" * 32)
     combination = Combination(shedder, placement, seed=0, memory={})
-    return build_plan(state, settings, proposal, combination, inputs, Limits(), SETTING_KEYS)
+    return build_plan(state, settings, proposal, combination, inputs, Limits(), SETTING_KEYS, checks)
+
+
+def checks_of(*failing: tuple[str, str]) -> tuple[CheckResult, ...]:
+    """Three checks about the usage of brokers, of which these (name, broker) failed as an information."""
+    failed = {name: frozenset({broker}) for name, broker in failing}
+    about: frozenset[Input] = frozenset({"broker_usage"})
+    return tuple(
+        CheckResult(name, "Its limit is known.", "info", "broker", about, name not in failed, failed.get(name))
+        for name in ("brokers.bandwidth_in_limit", "brokers.cpu_limit", "brokers.memory_limit")
+    )
 
 
 def orders_plan(state: ClusterState, settings: ResolvedSettings) -> Plan:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from pulsar_advisor.planning.proposal import Move
 from pulsar_advisor.reporting.steps import step_lists
-from unit.reporting.skewed import BROKERS, skewed_inputs
+from unit.reporting.skewed import (
+    BROKERS,
+    QUARTERS,
+    bundle_row,
+    checks_of,
+    make_plan,
+    skewed_inputs,
+    skewed_settings,
+    skewed_state,
+)
 
 
 def test_each_step_starts_from_where_the_one_before_it_ended() -> None:
@@ -30,3 +40,24 @@ def test_a_split_shares_out_the_topics_and_the_load_of_its_bundle() -> None:
 def test_without_an_advised_plan_there_are_no_steps() -> None:
     unloads, splits = step_lists(skewed_inputs().state, None)
     assert (unloads.total, splits.total) == (0, 0)
+
+
+def test_a_step_says_what_it_rests_on_and_what_of_it_failed_there() -> None:
+    state = skewed_state()
+    first, second = (bundle_row(state, f"shop/orders/{text}") for text in QUARTERS[:2])
+    moves = (Move(first, 0, 3, "because", near_tie=False), Move(second, 0, 2, "because", near_tie=False))
+    failing = checks_of(("brokers.bandwidth_in_limit", BROKERS[3]))
+    unloads, _ = step_lists(state, make_plan(state, skewed_settings(), moves=moves, checks=failing))
+    assert [view.checks.replace("\u00a0", " ") for view in unloads.shown] == [
+        "Rests on 3 checks, 1 failed.",
+        "Rests on 3 checks, all passed.",
+    ]
+    assert [view.failed for view in unloads.shown] == [("brokers.bandwidth_in_limit",), ()]
+    assert [view.step.confidence for view in unloads.shown] == ["medium", "high"]
+    assert unloads.rests_on == ("brokers.bandwidth_in_limit", "brokers.cpu_limit", "brokers.memory_limit")
+
+
+def test_a_plan_that_names_no_checks_claims_none() -> None:
+    inputs = skewed_inputs()
+    unloads, _ = step_lists(inputs.state, inputs.plans[0])
+    assert {view.checks for view in unloads.shown} == {""}

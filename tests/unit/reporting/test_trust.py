@@ -35,6 +35,10 @@ def test_long_lists_of_excluded_names_are_cut_and_counted() -> None:
     ("coverage", "sentence"),
     [
         ({}, "All of the load could be judged."),
+        (
+            {"judged_ratio": 0.9, "excluded_bundles": 3, "sentence": "8.0% of the messages could not be judged."},
+            "8.0% of the messages could not be judged. Left out: 3 bundles.",
+        ),
         ({"judged_ratio": None}, "What share of the load could be judged is not known."),
         (
             {"judged_ratio": 0.9, "excluded_brokers": ["b"], "excluded_bundles": 3},

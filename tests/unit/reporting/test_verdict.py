@@ -15,6 +15,7 @@ from unit.reporting.skewed import (
     Inputs,
     balanced_inputs,
     bundle_row,
+    checks_of,
     make_plan,
     quiet_plan,
     recommendation_of,
@@ -144,3 +145,40 @@ def test_a_reason_the_advice_already_gives_is_not_repeated() -> None:
     assert headline(verdict_on(plan, advised=False)) == (
         "Do nothing: no strategy would act on these figures. All is well."
     )
+
+
+def test_why_it_is_not_surer_stands_gravest_first() -> None:
+    state, settings = skewed_state(), skewed_settings()
+    orders = [bundle_row(state, f"shop/orders/{text}") for text in QUARTERS[:2]]
+    moves = tuple(Move(bundle, 0, 3, "because", near_tie=bundle == orders[1]) for bundle in orders)
+    failing = checks_of(("brokers.bandwidth_in_limit", BROKERS[3]))
+    verdict = verdict_on(make_plan(state, settings, moves=moves, checks=failing))
+    assert [(doubt.text, doubt.number) for doubt in verdict.doubts] == [
+        ("The last digits settled the decision.", 1),
+        ("Does not hold (brokers.bandwidth_in_limit): Its limit is known.", 2),
+    ]
+
+
+def test_steps_of_low_confidence_have_to_be_accepted() -> None:
+    toss = replace(move(f"shop/orders/{QUARTERS[0]}", 0, 3), near_tie=True)
+    assert "--accept-low-confidence" in verdict_on(plan_of(toss)).commands[0].lines[-1]
+    sure = verdict_on(plan_of(replace(toss, near_tie=False)))
+    assert "--accept-low-confidence" not in sure.commands[0].lines[-1]
+
+
+def test_what_could_not_be_judged_is_not_called_balance() -> None:
+    refusal = {
+        "strategy": "ThresholdShedder",
+        "role": "shedder",
+        "missing": "isolation_policies",
+        "reason": "isolation_policies: 500",
+        "sentence": "ThresholdShedder can't be judged.",
+    }
+    inputs = skewed_inputs()
+    plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", refusal["sentence"])
+    recommendation = {**recommendation_of((plan,)), "refusals": [refusal]}
+    recommendation["advice"]["sentence"] = "No unload can be judged: isolation_policies is missing."
+    page = replace(inputs, plans=(plan,), recommendation=recommendation).page()
+    assert (page.verdict.kind, page.verdict.headline) == ("not_fit", recommendation["advice"]["sentence"])
+    assert [(row.strategy, row.missing) for row in page.refusals] == [("ThresholdShedder", "isolation_policies")]
+    assert page.answers.silences == ()
