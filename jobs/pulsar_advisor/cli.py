@@ -686,6 +686,7 @@ def brokers(
         if watch is not None and not json:
             console.clear()  # does nothing where there is no terminal
         _print(as_document(load)) if json else print_tables(load, console)
+        sys.stdout.flush()  # whoever reads a watch through a pipe reads each document when it is made
 
 
 def _judgement(as_predicted: bool) -> str:

@@ -91,7 +91,7 @@ class AdminCluster:
 
     @cached_property
     def _settings(self) -> LoadBalancerSettings:
-        version = self._read.version(min(self.active_brokers()))
+        version = self._read.version(self._met(min(self.active_brokers())))
         dynamic = self._read.dynamic_configuration()
         return resolve_settings(
             version,
@@ -125,6 +125,12 @@ class AdminCluster:
                 return frozenset()
             raise
 
+    def _met(self, broker: str) -> str:
+        """The broker, once its web address is known: behind https only its own answer tells that."""
+        if self._transport.web_address(broker) is None:
+            self.owned_bundles(broker)
+        return broker
+
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Current boundaries; empty if the namespace doesn't exist or is being deleted."""
         try:
@@ -137,7 +143,7 @@ class AdminCluster:
 
     def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
         """Topics of a bundle in a broker's topic statistics."""
-        loaded = decode(self._read.broker_topics(broker), _BROKER_TOPICS)
+        loaded = decode(self._read.broker_topics(self._met(broker)), _BROKER_TOPICS)
         domains = loaded.get(namespace, {}).get(bundle, {})
         return tuple(sorted(topic for topics in domains.values() for topic in topics))
 
@@ -184,7 +190,7 @@ class AdminCluster:
         """Weighted maximum usage of a broker from its load report, which the Extensible load manager does not give."""
         if self.load_manager() == "extensible":
             return None
-        report = decode(self._read.load_report(broker), _LOAD_REPORT)
+        report = decode(self._read.load_report(self._met(broker)), _LOAD_REPORT)
         resources = report if report.system_resource_usage is None else report.system_resource_usage
         columns = (
             resources.cpu,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 import pulsar_advisor
+from harness.certificates import make_certificates
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.cluster_port import ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.cluster_writes import AdminCluster
@@ -18,7 +20,7 @@ from unit.execution.doubles import NAMESPACE
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 RANGE = "0x00000000_0x80000000"
-HTTP_LIBRARIES = {"requests", "urllib3", "httpx", "aiohttp", "http", "pulsar"}
+HTTP_LIBRARIES = {"requests", "urllib3", "httpx", "aiohttp", "http"}
 
 
 @pytest.fixture
@@ -40,15 +42,30 @@ def sources() -> Iterator[tuple[str, ast.AST]]:
         yield str(path.relative_to(package)), ast.parse(path.read_text(encoding="utf-8"))
 
 
-def test_http_is_spoken_by_the_transport_and_to_an_oauth2_issuer_alone() -> None:
-    found = {
+def importers(libraries: set[str]) -> set[str]:
+    return {
         name
         for name, tree in sources()
         for node in ast.walk(tree)
-        if (isinstance(node, ast.Import) and HTTP_LIBRARIES & {alias.name.split(".")[0] for alias in node.names})
-        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in HTTP_LIBRARIES)
+        if (isinstance(node, ast.Import) and libraries & {alias.name.split(".")[0] for alias in node.names})
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in libraries)
     }
-    assert found == {"admin/transport.py", "admin/oauth2.py"}
+
+
+def test_http_is_spoken_by_the_transport_and_to_an_oauth2_issuer_alone() -> None:
+    assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py"}
+
+
+def test_pulsars_client_is_used_for_system_topics_alone_and_only_to_read() -> None:
+    assert importers({"pulsar"}) == {"capture/system_topics.py"}
+    made = {
+        node.attr
+        for name, tree in sources()
+        if name == "capture/system_topics.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr.startswith(("create_", "subscribe", "send"))
+    }
+    assert made == {"create_reader"}
 
 
 def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
@@ -90,6 +107,27 @@ def test_an_unknown_load_manager_is_named(httpserver: HTTPServer) -> None:
         pytest.raises(ClusterUnreachable, match="run load manager 'NoopLoadManager', known are"),
     ):
         AdminCluster(transport).load_manager()
+
+
+def test_behind_https_a_broker_is_asked_at_the_address_it_tells_not_at_its_id(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path, ["127.0.0.1"], "client")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.broker, certificates.broker_key)
+    broker = "127.0.0.1:1"  # of its plain port
+    answers = {
+        "/configuration/runtime": {"clusterName": "live", "loadManagerClassName": MODULAR},
+        f"/live/{broker}/ownedNamespaces": {},
+    }
+    with HTTPServer(host="127.0.0.1", ssl_context=context) as server:
+        for path, document in answers.items():
+            server.expect_request(f"/admin/v2/brokers{path}").respond_with_json(document)
+        topics = {NAMESPACE: {RANGE: {"persistent": {"persistent://t/n/a": {}}}}}
+        server.expect_request("/admin/v2/broker-stats/topics").respond_with_json(topics)
+        connection = AdminConnection(
+            admin_urls=(f"https://127.0.0.1:{server.port}",), tls_ca_file=certificates.authority
+        )
+        with AdminTransport(connection) as transport:
+            assert AdminCluster(transport).loaded_topics(broker, NAMESPACE, RANGE) == ("persistent://t/n/a",)
 
 
 def test_an_unload_goes_out_as_a_put_with_its_destination(httpserver: HTTPServer, cluster: AdminCluster) -> None:
