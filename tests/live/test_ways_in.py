@@ -15,8 +15,10 @@ from pytest_httpserver import HTTPServer
 
 from harness.cluster import ClusterOptions, LiveCluster
 from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.examination import examine
 from pulsar_advisor.capture.options import CaptureOptions, capture_options
 from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.stages.doctor import diagnose
 from pulsar_advisor.storage import MANIFEST, Root
 
 pytestmark = pytest.mark.live
@@ -118,6 +120,8 @@ def test_three_ways_in_lead_to_the_same_cluster(used: LiveCluster, tmp_path: Pat
     reasons = {entry["surface"]: entry["reason"] for entry in taken["zookeeper"].manifest["missing"]}
     assert reasons.keys() == {"settings", "load_reports", "topic_stats"}
     assert taken["zookeeper"].lines("load_reports")
+    findings = {row.check: row.status for row in diagnose(examine(ways["zookeeper"])).rows}
+    assert findings == {"cluster": "ok", "leader": "ok", "zookeeper": "ok", "computable": "warning"}
 
 
 @pytest.mark.full

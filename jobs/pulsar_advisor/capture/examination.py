@@ -20,11 +20,12 @@ from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
 from pulsar_advisor.capture.broker_surfaces import load_manager_kind
 from pulsar_advisor.capture.clock import ClockDifference, clock_difference
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
+from pulsar_advisor.capture.identity import identify_in
 from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.system_topics import refusal
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, connected
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader, connected
 from pulsar_advisor.model.cluster_state import LoadManagerKind
-from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from pulsar_advisor.model.settings import ALLOWED_KEYS
 
 P = ParamSpec("P")
@@ -87,7 +88,7 @@ class Examination:
     """What came of asking a cluster."""
 
     admin_urls: dict[str, str | Lack]
-    """Each admin URL with the release that answers there."""
+    """Each admin URL with the release that answers there; none: ZooKeeper alone was asked."""
     cluster_name: str = ""
     brokers: tuple[str, ...] = ()
     leader: str | None = None
@@ -127,8 +128,11 @@ class Examination:
 
 def examine(options: CaptureOptions) -> Examination:
     """Ask. What isn't to be had is noted; only a secret or TLS file that can't be read raises, `UsageError`."""
-    with AdminTransport(options.required_admin) as transport:
-        found = Examination({url: _release_at(transport, url) for url in options.required_admin.admin_urls})
+    if options.admin is None:
+        assert options.zookeeper is not None
+        return _examine_zookeeper(options.zookeeper)
+    with AdminTransport(options.admin) as transport:
+        found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
         if not any(isinstance(release, str) for release in found.admin_urls.values()):
             return found
         _ask_cluster(found, transport)
@@ -238,12 +242,35 @@ def _ask_for_topics(found: Examination, transport: AdminTransport) -> None:
 def _ask_zookeeper(connection: ZooKeeperConnection) -> ZooKeeperAnswers:
     try:
         with connected(connection) as zookeeper:
-            for path in ("/namespace", "/admin/local-policies", "/managed-ledgers"):
-                zookeeper.children(path)
-            brokers = tuple(zookeeper.active_brokers())
-            return ZooKeeperAnswers(None, brokers, bool(zookeeper.children("/loadbalance/bundle-data")))
+            return _answers_of(zookeeper)
     except ClusterUnreachable as error:
         return ZooKeeperAnswers(str(error))
+
+
+def _examine_zookeeper(connection: ZooKeeperConnection) -> Examination:
+    """For a capture without the admin API."""
+    try:
+        with connected(connection) as zookeeper:
+            try:
+                identity = identify_in(zookeeper)
+            except UsageError as error:
+                return Examination({}, zookeeper=ZooKeeperAnswers(str(error)))
+            return Examination(
+                {},
+                cluster_name=identity.cluster_name,
+                brokers=identity.brokers,
+                leader=identity.leader,
+                zookeeper=_answers_of(zookeeper),
+            )
+    except ClusterUnreachable as error:
+        return Examination({}, zookeeper=ZooKeeperAnswers(str(error)))
+
+
+def _answers_of(zookeeper: ZooKeeperReader) -> ZooKeeperAnswers:
+    for path in ("/namespace", "/admin/local-policies", "/managed-ledgers"):
+        zookeeper.children(path)
+    brokers = tuple(zookeeper.active_brokers())
+    return ZooKeeperAnswers(None, brokers, bool(zookeeper.children("/loadbalance/bundle-data")))
 
 
 def _allowed(settings: Mapping[str, str]) -> dict[str, str]:

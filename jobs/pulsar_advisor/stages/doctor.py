@@ -110,6 +110,9 @@ def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
     answered = any(isinstance(release, str) for release in found.admin_urls.values())
     if answered:
         rows += [row for check in _CHECKS for row in check(found)]
+    elif not found.admin_urls:
+        rows += _zookeeper_alone(found)
+        answered = bool(found.brokers)
     if root is not None:
         rows.append(_writable(root))
     lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
@@ -359,6 +362,20 @@ def _system_topics(found: Examination) -> Iterator[Row]:
     elif prevailing_load_manager(found.load_managers, found.leader) == "extensible":
         sentence = "no service URL was given: no view `published`, and no states of the ownership channel"
         yield Row("system_topics", "warning", sentence, "give --service-url with the brokers' binary address")
+
+
+def _zookeeper_alone(found: Examination) -> Iterator[Row]:
+    answers = found.zookeeper
+    assert answers is not None
+    if answers.lack is not None:
+        yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
+        return
+    yield from _cluster(found)
+    yield Row("zookeeper", "ok", f"ZooKeeper can be read and knows {len(answers.brokers)} broker(s)")
+    sentence = (
+        "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics, so no recommendation"
+    )
+    yield Row("computable", "warning", sentence, "give --admin-url; without it, look at what brokers published")
 
 
 def _topic_assignment(found: Examination) -> Iterator[Row]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
 from pulsar_advisor.capture.examination import Lack, examine
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection
+from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from unit.capture.fake_cluster import ADMIN, FakeCluster
+from unit.capture.recorded_store import RecordedStore
 
 LOGIN_PAGE = "<html><body>Error 401 Authentication required</body></html>"
 
@@ -86,3 +93,33 @@ def test_a_zookeeper_that_can_not_be_reached_is_noted(cluster: FakeCluster) -> N
     found = examine(cluster.options().model_copy(update={"zookeeper": zookeeper}))
     assert found.zookeeper is not None
     assert "no session within 0.5 s" in (found.zookeeper.lack or "")
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "lack"), [({}, "live", None), ({"/admin/clusters/east": "{}"}, "", "several")]
+)
+def test_without_an_admin_url_zookeeper_is_asked_alone(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, str], name: str, lack: str | None
+) -> None:
+    store = RecordedStore("modular", monkeypatch, **more)
+
+    @contextmanager
+    def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
+        yield ZooKeeperReader(store.kazoo, connection)
+
+    monkeypatch.setattr("pulsar_advisor.capture.examination.connected", connected)
+    found = examine(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181")))
+    assert (found.admin_urls, found.cluster_name) == ({}, name)
+    assert found.zookeeper is not None
+    if lack is None:
+        assert (found.zookeeper.lack, set(found.brokers)) == (None, set(store.brokers))
+    else:
+        assert found.zookeeper.lack is not None
+        assert lack in found.zookeeper.lack
+
+
+def test_without_an_admin_url_a_zookeeper_that_is_not_there_is_noted() -> None:
+    found = examine(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.2)))
+    assert found.zookeeper is not None
+    assert found.zookeeper.lack is not None
+    assert "no session within 0.2 s" in found.zookeeper.lack

@@ -277,3 +277,18 @@ def test_a_root_that_cannot_be_written_makes_a_capture_impossible(tmp_path: Path
     diagnosis = diagnose(healthy(), Root(str(tmp_path / "file" / "root"), "prod"))
     assert (diagnosis.exit_code, diagnosis.rows[-1].status) == (3, "problem")
     assert "file/root" in diagnosis.rows[-1].sentence
+
+
+def test_zookeeper_alone_is_fit_for_a_capture_and_says_what_can_not_be_computed() -> None:
+    found = Examination(
+        {}, "prod", ("b1:8080",), "b1:8080", zookeeper=ZooKeeperAnswers(None, ("b1:8080",), has_bundle_data=True)
+    )
+    assert (diagnose(found).fit, diagnose(found).exit_code) == (True, 0)
+    assert only(found).check == "computable"
+    assert "so no recommendation" in only(found).sentence
+
+
+def test_a_zookeeper_that_does_not_tell_the_cluster_is_no_way_in() -> None:
+    found = Examination({}, zookeeper=ZooKeeperAnswers("ZooKeeper knows several clusters (a, b): give --admin-url too"))
+    assert (only(found).check, only(found).status) == ("zookeeper", "problem")
+    assert diagnose(found).exit_code == 1
