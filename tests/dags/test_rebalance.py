@@ -101,6 +101,35 @@ def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
     assert kinds(stages) == ["proposed", "refused"]
 
 
+def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+
+    answer_received = PlanApprovalOperator.execute_complete
+
+    def lost(self: Any, context: Any, event: Any, shown: Any = None) -> Any:
+        answer_received(self, context, event, shown)
+        raise RuntimeError("the scheduler believes that this task is gone")
+
+    monkeypatch.setattr(PlanApprovalOperator, "execute_complete", lost)
+    asked: list[str] = []
+    answer = Answer("Approve", meanwhile=lambda run_id, _session: asked.append(run_id))
+    state, tasks = run_dag("pulsar_rebalance", FAST, answer)
+    assert (state, tasks["approve"], len(asked)) == ("success", "success", 1)
+    assert len(stages.ledger().approvals(digest_of(stages.plan))) == 1
+    assert len(stages.cluster.writes) == 1
+
+
+def test_an_approval_given_before_the_run_does_not_answer_its_gate(stages: Stages, run_dag: RunDag) -> None:
+    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
+    write_plan(stages.root, stages.plan)
+    conf = {"digest": digest_of(stages.plan), **FAST}
+    run_dag("pulsar_rebalance", conf, Answer("Approve"))
+    state, tasks = run_dag("pulsar_rebalance", conf, Answer("Reject"))
+    assert (state, tasks["approve"], tasks["apply"]) == ("success", "success", "skipped")
+
+
 def test_a_gate_marked_as_a_success_is_no_approval(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST, mark_success="approve")
     assert (state, tasks["approve"], tasks["apply"]) == ("failed", "success", "failed")
@@ -130,7 +159,7 @@ def test_splits_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> Non
     stages.plan = make_plan([split_step(1)])
     state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, stages.cluster.writes) == ("failed", [])
-    form = {"allow_splits": True, "accept_worse": False, "comment": "go"}
+    form = {"allow_splits": True, "accept_worse": False, "accept_low_confidence": False, "comment": "go"}
     state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
     [approval] = stages.ledger().approvals(digest_of(stages.plan))
     assert (approval.allows_splits, approval.accepts_worse, approval.comment) == (True, False, "go")

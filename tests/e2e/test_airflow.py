@@ -289,6 +289,8 @@ def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_appro
     again = user("uma").trigger("pulsar_rebalance", digest=plan["digest"])
     user("olive").request(again)
     user("olive").answer(again, "Approve", **YES_TO_ALL)
-    assert user("uma").finished("pulsar_rebalance", again) == "success"
+    # Not "success": by now `verify` judges usage too, and the load of a busy machine may have drifted.
+    user("uma").finished("pulsar_rebalance", again)
+    assert user("uma").tasks("pulsar_rebalance", again)["apply"] == "success"
     assert user("uma").result("pulsar_rebalance", again, "apply")["outcome"] == "nothing_to_do"
     assert moves(cluster) == written

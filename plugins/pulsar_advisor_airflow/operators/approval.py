@@ -29,7 +29,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     The digest that was shown travels with the parked task, and the responder's name comes with the answer from the API
     server: neither goes through XCom, which everybody who may edit the DAG can change. Whoever triggered the DAG run
-    can't approve.
+    can't approve. What was approved in this DAG run isn't asked again: a busy scheduler can take a parked task that was
+    just answered for lost, and start it once more (apache/airflow#66374).
 
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
@@ -77,11 +78,17 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> None:
         """Show the plan and wait for an answer."""
+        from pulsar_advisor.storage import Root
         from pulsar_advisor_airflow import approval_request
         from pulsar_advisor_airflow.configuration import report_link
+        from pulsar_advisor_airflow.ledger import opened_ledger
 
-        with told_to_airflow():
+        with told_to_airflow(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             plan = self._load()
+            approver = self._approver_in(context, ledger, plan)
+        if approver is not None:
+            self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver)
+            return
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "Nobody known"
         self.body = approval_request.body(plan, proposer, report_link(plan.snapshot))
@@ -113,6 +120,20 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             if approved:
                 self._approve(ledger, self._load(), responder, context, event["params_input"] or {})
         return answered
+
+    @staticmethod
+    def _approver_in(context: Context, ledger: Ledger, plan: Plan) -> str | None:
+        """Who answered this gate in this DAG run with an approval that stands."""
+        from pulsar_advisor.execution.approval import ApprovalPolicy, standing_approval
+        from pulsar_advisor.model.errors import Refused
+        from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY
+
+        try:
+            approval = standing_approval(ledger, plan, ApprovalPolicy(separate_approver=True))
+        except Refused:
+            return None
+        started_ms = context["dag_run"].start_date.timestamp() * 1000
+        return approval.approver if approval.source == AUTHENTICATED_BY and approval.at_ms >= started_ms else None
 
     def _approve(
         self, ledger: Ledger, plan: Plan, responder: str | None, context: Context, form: Mapping[str, Any]
