@@ -43,6 +43,11 @@ def owners(cluster: LiveCluster) -> dict[str, str]:
     return {bundle: owner for bundle, owner in owned.items() if not bundle.startswith(SYSTEM)}
 
 
+def writes_of_others(cluster: LiveCluster) -> list[str]:
+    """Without those of the leader itself, which sets the compaction of its channel from time to time."""
+    return [request for request in cluster.write_requests() if "/pulsar/system/loadbalancer-" not in request]
+
+
 def owners_in_channel(shell: Shell) -> dict[str, str]:
     return {
         line["bundle"]: line["document"]["dstBroker"]
@@ -59,12 +64,12 @@ def test_the_leaders_view_is_what_the_brokers_told_it(
     shell = listening(tmp_path, cluster)
     with running_load(cluster) as workload:
         wait_for_figures(cluster.admin, workload)
-        before, writes = owners(cluster), cluster.write_requests()
+        before, writes = owners(cluster), writes_of_others(cluster)
         wishes = ("--view", "published", "--shedder", "TransferShedder", "--placement", "all", "--no-splits")
         ran = shell("run", *shell.connection, *wishes, "--master", "local[2]", "--json")
         assert ran.code == 0, ran.err
         assert owners(cluster) == before
-        assert cluster.write_requests() == writes
+        assert writes_of_others(cluster) == writes
     manifest = shell.document("raw", MANIFEST)
     assert [entry for entry in manifest["missing"] if not entry["reason"].startswith("not available")] == []
     assert manifest["failures"] == []
