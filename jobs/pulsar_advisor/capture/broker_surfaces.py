@@ -46,6 +46,9 @@ class BrokerFacts:
     table_view_classes: dict[str, str] = field(default_factory=dict)
     """Where an Extensible broker keeps its ownership channel: `loadManagerServiceUnitStateTableViewClassName`."""
 
+    read_again: list[str] = field(default_factory=list)
+    """Ids of those whose load and topics are from a second pass."""
+
     def reported_bundles(self) -> dict[str, Collection[str]]:
         """By broker, the bundles of whose load its report tells."""
         documents = {broker: line["document"] for broker, line in self.load_reports.items()}
@@ -82,6 +85,7 @@ def read_brokers(session: Session) -> BrokerFacts:
 def read_load_again(session: Session, facts: BrokerFacts, brokers: Sequence[str]) -> None:
     """Read the load and the topics of some brokers in place of what was read of them before."""
     session.at_each_broker("load and topics again", brokers, _load(session, facts))
+    facts.read_again.extend(brokers)
 
 
 def write_load(session: Session, facts: BrokerFacts) -> None:

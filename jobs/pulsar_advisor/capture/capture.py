@@ -1,7 +1,8 @@
 """Captures one cluster into a raw snapshot: what is read, in which order, and what is written last.
 
 Nothing that is read assigns or writes anything on the cluster. Order: who owns what · each broker's settings, load
-report and topics · namespaces, isolation, topic names · ZooKeeper · who owns what now. The manifest comes last.
+report and topics · namespaces, isolation, topic names · ZooKeeper · who owns what now · once more the brokers between
+which bundles moved, if that is wanted. The manifest comes last.
 """
 
 from __future__ import annotations
@@ -26,12 +27,7 @@ from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespace
 from pulsar_advisor.capture.identity import Identity, identify, identify_in
 from pulsar_advisor.capture.journal import Journal, now_ms
 from pulsar_advisor.capture.lease import claimed, remove_remainders
-from pulsar_advisor.capture.metadata_surfaces import (
-    SURFACES_OF_MODULAR_ONLY,
-    SURFACES_OF_ZOOKEEPER_ONLY,
-    read_service_unit_states,
-    read_zookeeper,
-)
+from pulsar_advisor.capture.metadata_surfaces import miss_zookeeper, read_service_unit_states, read_zookeeper
 from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
@@ -119,41 +115,20 @@ def _read(
     session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, options: CaptureOptions
 ) -> dict[str, Any]:
     """Read everything, write all files, and give back the part of the manifest that follows from it."""
-    journal = session.journal
     ownership = Ownership()
     ownership.read(session, zookeeper, "begin")
-    read_again: list[str] = []
-    if session.transport is None:
+    if session.transport is not None:
+        facts = _read_by_admin_api(session, zookeeper, identity, ownership, options)
+    else:
         assert zookeeper is not None
         facts = read_metadata(session, zookeeper)
-        load_manager = _load_manager(facts, identity.leader)
-        miss_what_brokers_tell(session, load_manager, zookeeper)
+        miss_what_brokers_tell(session, _load_manager(facts, identity.leader), zookeeper)
         ownership.read(session, zookeeper, "end")
-        registered = set(zookeeper.active_brokers())
-    else:
-        facts = _read_brokers(session)
-        load_manager = _load_manager(facts, identity.leader)
-        with (
-            _channel(session, zookeeper, facts, options.service_url) if load_manager == "extensible" else nullcontext()
-        ):
-            read_cluster(session)
-            read_namespaces(session)
-            session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
-            if zookeeper is not None:
-                read_zookeeper(session, zookeeper)
-            else:
-                _miss_zookeeper(journal, load_manager)
-            ownership.read(session, zookeeper, "end")
-        if options.second_pass:
-            read_again = _second_pass(session, facts, ownership)
-        write_load(session, facts)
-        registered = set(identity.brokers)
-        with journal.attempt("brokers"):
-            registered = set(session.client("brokers").active_brokers(identity.cluster_name))
-    _write_brokers(session, identity, facts, registered)
+    _write_brokers(session, zookeeper, identity, facts)
     session.files.write_surfaces()
+    journal = session.journal
     return {
-        "load_manager": load_manager,
+        "load_manager": _load_manager(facts, identity.leader),
         "load_managers": facts.load_managers,
         "pulsar_version": oldest_release(facts.releases.values()),
         "pulsar_versions": facts.releases,
@@ -164,30 +139,44 @@ def _read(
         "missing": journal.missing(),
         "incomplete_brokers": journal.incomplete_brokers(),
         "moved_bundles": ownership.moved(),
-        "read_again": read_again,
+        "read_again": facts.read_again,
         "skew_ms": journal.skew_ms(),
     }
 
 
-def _read_brokers(session: Session) -> BrokerFacts:
+def _read_by_admin_api(
+    session: Session,
+    zookeeper: ZooKeeperReader | None,
+    identity: Identity,
+    ownership: Ownership,
+    options: CaptureOptions,
+) -> BrokerFacts:
+    """Read what brokers tell, and beside it what ZooKeeper has; without an answer of any broker there is nothing."""
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
         raise ClusterUnreachable(
             f"none of the {len(silences)} brokers answers at its own address; the first: {silences[0]}; "
             "run where the brokers' web addresses can be reached"
         )
-    return read_brokers(session)
-
-
-def _miss_zookeeper(journal: Journal, load_manager: LoadManagerKind) -> None:
-    for surface in SURFACES_OF_ZOOKEEPER_ONLY:
-        if load_manager != "modular" and surface in SURFACES_OF_MODULAR_ONLY:
-            journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
+    facts = read_brokers(session)
+    load_manager = _load_manager(facts, identity.leader)
+    extensible = load_manager == "extensible"
+    with _channel(session, zookeeper, facts, options.service_url) if extensible else nullcontext():
+        read_cluster(session)
+        read_namespaces(session)
+        session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
+        if zookeeper is not None:
+            read_zookeeper(session, zookeeper)
         else:
-            journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
+            miss_zookeeper(session.journal, load_manager)
+        ownership.read(session, zookeeper, "end")
+    if options.second_pass:
+        _second_pass(session, facts, ownership)
+    write_load(session, facts)
+    return facts
 
 
-def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> list[str]:
+def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> None:
     """Read brokers between which bundles have moved once more, when they have had their next pass of statistics."""
     unsettled = ownership.unsettled_brokers(facts.reported_bundles())
     brokers = [broker for broker in session.brokers if broker in unsettled]
@@ -197,7 +186,6 @@ def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> 
         session.stopped.wait(wait_s)
         session.progress.advance()
         read_load_again(session, facts, brokers)
-    return brokers
 
 
 def _channel(
@@ -217,7 +205,13 @@ def _channel(
     return nullcontext()
 
 
-def _write_brokers(session: Session, identity: Identity, facts: BrokerFacts, registered: set[str]) -> None:
+def _write_brokers(session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, facts: BrokerFacts) -> None:
+    registered: set[str] = set(identity.brokers)
+    with session.journal.attempt("brokers"):
+        if session.transport is not None:
+            registered = set(session.client("brokers").active_brokers(identity.cluster_name))
+        elif zookeeper is not None:
+            registered = set(zookeeper.active_brokers())
     for broker in registered - set(identity.brokers):
         session.journal.miss("load_reports", "the broker joined while the capture ran", broker)
     session.files.extend(

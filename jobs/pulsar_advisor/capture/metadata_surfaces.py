@@ -13,15 +13,16 @@ from pulsar_advisor.capture.documents import (
     LOCAL_POLICIES,
     RESOURCE_QUOTA,
 )
-from pulsar_advisor.capture.journal import ZOOKEEPER, now_ms
+from pulsar_advisor.capture.journal import ZOOKEEPER, Journal, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.session import Session
 from pulsar_advisor.capture.system_topics import STATES
 from pulsar_advisor.capture.zookeeper import ZooKeeperReader
+from pulsar_advisor.model.cluster_state import LoadManagerKind
 
-SURFACES_OF_ZOOKEEPER_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
+_OF_ZOOKEEPER_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
 
-SURFACES_OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
+_OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
 """The other load managers keep no averages, in ZooKeeper or elsewhere."""
 
 _LINES_AT_A_TIME = 10_000
@@ -77,6 +78,15 @@ def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
         with session.journal.attempt(surface):
             write_nodes(session, surface, lines())
         session.progress.advance()
+
+
+def miss_zookeeper(journal: Journal, load_manager: LoadManagerKind) -> None:
+    """Note what only ZooKeeper has, where none was given."""
+    for surface in _OF_ZOOKEEPER_ONLY:
+        if load_manager != "modular" and surface in _OF_MODULAR_ONLY:
+            journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
+        else:
+            journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
 
 
 def read_service_unit_states(session: Session, zookeeper: ZooKeeperReader) -> None:
