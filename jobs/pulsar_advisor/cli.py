@@ -325,6 +325,8 @@ def _os_user() -> str:
 def _show_recommendation(document: dict[str, Any]) -> None:
     for finding in document["findings"][:3]:
         _say(f"- {finding['sentence']}")
+    for refusal in document["refusals"]:
+        _say(f"- {refusal['sentence']}")
     if document["advice"]["digest"]:
         _say(f"plan:   {document['advice']['plan']}")
         _say(f"digest: {document['advice']['digest']}")

@@ -11,7 +11,7 @@ import numpy as np
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Floats
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.fitness import judged_bundles
+from pulsar_advisor.planning.fitness import fit_part, judged_bundles
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 
 _HIGHEST_FIGURE: Final = 1e15
@@ -58,7 +58,7 @@ class Coverage:
 
 
 def coverage(state: ClusterState) -> Coverage:
-    """How much of the load could be judged."""
+    """How much of the load of a whole state, with what is unfit, could be judged."""
     bundles = state.bundles
     judged = judged_bundles(state)
     possible = np.asarray(((bundles.traffic >= 0) & (bundles.traffic <= _HIGHEST_FIGURE)).all(axis=1))
@@ -89,9 +89,9 @@ def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
 def findings(
     state: ClusterState, settings: LoadBalancerSettings, advice: str, advised: Plan | None, plans: Sequence[Plan]
 ) -> tuple[Finding, ...]:
-    """What matters most, most important first; at least three where the cluster has an available broker."""
+    """What matters most, most important first; at least three where the cluster has a broker that is fit."""
     found = [Finding("warning" if advised else "info", advice)]
-    busiest = _busiest_broker(state, settings)
+    busiest = _busiest_broker(fit_part(state), settings)
     if busiest is not None:
         found.append(busiest)
     found.append(_splits(advised or (plans[0] if plans else None)))

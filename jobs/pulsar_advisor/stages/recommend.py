@@ -117,9 +117,9 @@ def recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) 
     }
     answers = fan_out(spark, tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
-    state = fit_part(cluster_state(root, snapshot, request.view))
+    state = cluster_state(root, snapshot, request.view)
     settings = _settings(root, snapshot, request.what_if)
-    refused = _refusals(state, settings, scores, with_splits=request.splits)
+    refused = _refusals(fit_part(state), settings, scores, with_splits=request.splits)
     document = {**_document(root, state, settings, scores, refused), "proposer": request.proposer}
     write_json(root.folder(PLANS, snapshot) / RECOMMENDATION, document)
     return document

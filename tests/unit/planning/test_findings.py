@@ -39,6 +39,13 @@ def test_a_figure_that_no_machine_has_is_no_load(state: ClusterState) -> None:
     assert (judged.judged_ratio, judged.judged_msg_rate_ratio, judged.unmeasured_bundles) == (1.0, 1.0, 1)
 
 
+def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.complete[0] = False
+    sentences = [finding.sentence for finding in findings(state, settings.values, "Do nothing.", None, [])]
+    assert sentences[1].startswith("c:8080 is the busiest broker at 20.0%; the mean is 15.0%.")
+    assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
+
+
 def test_the_busiest_broker_is_named_with_its_heaviest_bundle(state: ClusterState, settings: ResolvedSettings) -> None:
     sentences = [finding.sentence for finding in findings(state, settings.values, "Do nothing.", None, [])]
     assert sentences[0] == "Do nothing."

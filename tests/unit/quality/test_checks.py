@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.model.inputs import ALL_INPUTS, Input
 from pulsar_advisor.quality.checks import TABLES, Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.document import checks_page
 
@@ -27,6 +28,15 @@ def test_a_check_tells_an_operator_what_holds_why_it_matters_and_what_to_do(chec
 
 def test_what_can_be_confined_never_stops_the_line() -> None:
     assert {check.scope for check in checks() if check.severity == "critical"} == {"cluster"}
+
+
+def test_checks_are_about_inputs_that_strategies_read() -> None:
+    assert {name for check in checks() for name in check.about or ()} <= ALL_INPUTS
+
+
+@pytest.mark.parametrize("name", sorted(ALL_INPUTS - {"anti_affinity", "failure_domains"}))
+def test_every_input_that_can_lie_has_a_check_about_it(name: Input) -> None:
+    assert any(name in (check.about or ()) for check in checks())
 
 
 def test_queries_double_the_braces_they_mean() -> None:
