@@ -42,6 +42,7 @@ LISTEN_S: Final = 65.0
 STATES_LIMIT_S: Final = 60.0
 OPERATION_LIMIT_S: Final = 10
 _POLL_MS: Final = 200
+_NAMED: Final = 10
 
 TOPICS: Final = {
     STATES: "persistent://pulsar/system/loadbalancer-service-unit-state",
@@ -227,10 +228,9 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
     for surface, told in heard.items():
         session.files.extend(surface, [told[broker] for broker in sorted(told)])
         if silent := sorted(set(session.brokers) - told.keys()):
-            session.journal.lack(
-                surface,
-                f"from {', '.join(silent)} within {LISTEN_S:.0f} s: brokers tell it when it changes, and rarely else",
-            )
+            names = ", ".join(silent[:_NAMED]) + (f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else "")
+            why = "brokers tell it when it changes, and rarely else"
+            session.journal.lack(surface, f"from {names} within {LISTEN_S:.0f} s: {why}")
 
 
 def _hear(session: Session, surface: str, message: pulsar.Message, told: dict[str, dict[str, Any]]) -> None:
