@@ -35,6 +35,11 @@ def snapshot_id(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
+def snapshot_moment(snapshot: str) -> datetime:
+    """When a snapshot began, by its id; aware."""
+    return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
 def sha256_hex(content: bytes) -> str:
     """SHA-256 of some bytes, lower-case hexadecimal."""
     return hashlib.sha256(content).hexdigest()

@@ -2,7 +2,8 @@
 
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.model.averages import add_sample
 from pulsar_advisor.model.bundle_range import contains, topic_hash
 from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NOBODY, ClusterState
 from pulsar_advisor.model.errors import DataNotFit, StorageError
@@ -342,3 +344,86 @@ def test_every_real_topic_lies_in_a_bundle(real: ClusterState) -> None:
     assert len(real.topics) > 0
     assert (real.topics.bundle != NOBODY).all()
     assert len(RATES) == real.topics.traffic.shape[1]
+
+
+FIRST = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
+BUSY = "shop/orders/0x20000000_0x40000000"
+
+
+class SecondOfTwo(Normalized):
+    """The second of two snapshots in one root, after its `change`; nothing is stored of averages."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Path, gap: timedelta, change: Callable[[RawSnapshot], None]
+    ) -> None:
+        first, second = (skewed_modular_cluster(started_at=FIRST + after) for after in (timedelta(), gap))
+        for raw in (first, second):
+            raw.lines["bundle_data"] = []
+        self.before = Normalized(spark, folder, first)
+        change(second)
+        super().__init__(spark, folder, second)
+
+
+def take_over(raw: RawSnapshot) -> None:
+    """Twice the message rate on one bundle; another owner of a second one; a third came back to its own."""
+    for report in (line["document"] for line in raw.lines["load_reports"]):
+        if BUSY in report["lastStats"]:
+            report["lastStats"][BUSY]["msgRateIn"] *= 2
+    for line in raw.lines["owned_bundles"]:
+        if line["bundle"] == TAKEN_OVER:
+            line["broker"] = "broker-1.pulsar.test:8080"
+    raw.broker_report(owner_of(raw, CAME_BACK))["lastBundleGains"] = [CAME_BACK]
+
+
+TAKEN_OVER, CAME_BACK = "shop/payments/0x00000000_0x40000000", "shop/payments/0x40000000_0x80000000"
+
+
+def owner_of(raw: RawSnapshot, bundle: str) -> str:
+    return next(str(line["broker"]) for line in raw.lines["owned_bundles"] if line["bundle"] == bundle)
+
+
+@pytest.fixture(scope="module")
+def second(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SecondOfTwo:
+    return SecondOfTwo(spark, tmp_path_factory.mktemp("two"), timedelta(minutes=15), take_over)
+
+
+def test_averages_that_nobody_stored_go_on_from_the_snapshot_before(second: SecondOfTwo) -> None:
+    before, row = second.before.bundle(BUSY), second.bundle(BUSY)
+    assert (before["averages_origin"], row["averages_origin"]) == ("one_sample", "folded")
+    for term in ("short_term", "long_term"):
+        averages, samples = add_sample(
+            np.array([[before[f"{term}_msg_rate_in_per_s"]]]), np.array([1]), np.array([[row["msg_rate_in_per_s"]]]), 10
+        )
+        assert row[f"{term}_samples"] == samples[0] == 2
+        assert row[f"{term}_msg_rate_in_per_s"] == averages[0, 0] == 1.5 * before["msg_rate_in_per_s"]
+
+
+def test_the_result_names_the_snapshot_it_goes_on_from(second: SecondOfTwo) -> None:
+    assert (second.before.result["earlier_snapshot"], second.result["earlier_snapshot"]) == (
+        None,
+        second.before.snapshot,
+    )
+
+
+def test_another_owner_than_before_is_a_recent_unload(second: SecondOfTwo) -> None:
+    row = second.bundle(TAKEN_OVER)
+    assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == (
+        "owner_changed",
+        second.raw.head["started_at_ms"],
+    )
+
+
+def test_a_bundle_gained_that_had_an_owner_before_is_a_recent_unload(second: SecondOfTwo) -> None:
+    row = second.bundle(CAME_BACK)
+    report = second.raw.broker_report(row["owner"])
+    assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == ("report_gains", report["lastUpdate"])
+
+
+def test_a_bundle_that_stayed_was_not_unloaded(second: SecondOfTwo) -> None:
+    assert second.bundle(BUSY)["last_unloaded_at_ms"] is None
+
+
+def test_after_a_long_gap_averages_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
+    second = SecondOfTwo(spark, tmp_path, timedelta(days=2), take_over)
+    assert second.bundle(BUSY)["averages_origin"] == "one_sample"
+    assert second.bundle(TAKEN_OVER)["last_unloaded_at_ms"] is None

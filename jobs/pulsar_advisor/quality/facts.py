@@ -212,7 +212,7 @@ def _bundles(
             )
             + " as bytes_contradict_messages",
             "if(leader_stores_averages and kind = 'user' and msg_rate_in_per_s + msg_rate_out_per_s > 0, "
-            "averages_origin <> 'one_sample', null) as averages_are_stored",
+            "averages_origin = 'bundle_data', null) as averages_are_stored",
             _agrees_with_topics(),
         )
     )

@@ -12,6 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.model.averages import DEFAULT_FIGURES, LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
 from pulsar_advisor.tables.names import (
     bundle_name,
     bundle_parts,
@@ -39,13 +40,7 @@ _RESOURCES: Final = {
     "bandwidthOut": "bandwidth_out",
 }
 
-_DEFAULT_RATES: Final = {
-    "msg_rate_in_per_s": 50.0,
-    "msg_rate_out_per_s": 50.0,
-    "msg_throughput_in_bytes_per_s": 50_000.0,
-    "msg_throughput_out_bytes_per_s": 50_000.0,
-}
-"""What Pulsar assumes of a bundle that nobody reported. Source: ModularLoadManagerImpl, 2.4 to 5.0."""
+_DEFAULT_RATES: Final = dict(zip(_RATES.values(), DEFAULT_FIGURES, strict=True))
 
 
 def _rates(struct: str, prefix: str = "") -> dict[str, Column]:
@@ -120,8 +115,11 @@ def _written_reports(raw: RawTables) -> DataFrame:
             "listed"
         ),
         stats.alias("stats"),
-        sf.coalesce(document["lastBundleLosses"], document["bundleLosses"], sf.array().cast("array<string>")).alias(
-            "losses"
+        *(
+            sf.coalesce(
+                document[f"lastBundle{change}"], document[f"bundle{change}"], sf.array().cast("array<string>")
+            ).alias(change.lower())
+            for change in ("Gains", "Losses")
         ),
     )
     return (
@@ -188,6 +186,7 @@ def _rebuilt_reports(raw: RawTables) -> DataFrame:
         record["nonPersistentTopicsEnabled"].alias("non_persistent_topics_enabled"),
         sf.coalesce("listed", nothing).alias("listed"),
         "stats",
+        nothing.alias("gains"),
         nothing.alias("losses"),
     )
     return (
@@ -237,6 +236,7 @@ def _told_reports(raw: RawTables, rebuilt: DataFrame) -> DataFrame:
         ),
         sf.coalesce(other["listed"], sf.array().cast("array<string>")).alias("listed"),
         sf.when(sf.col("told_top"), sf.col("told")).otherwise(other["stats"]).alias("stats"),
+        sf.array().cast("array<string>").alias("gains"),
         sf.array().cast("array<string>").alias("losses"),
     )
     heard = (
@@ -421,12 +421,17 @@ def bundles(
     owned: DataFrame,
     figures: DataFrame,
     namespaces_: DataFrame,
+    earlier: DataFrame,
     *,
     moved: Sequence[str],
     captured_at_ms: int,
     bundle_data_interval_minutes: int,
 ) -> DataFrame:
-    """One row a bundle range and view. `moved`: bundles whose owner changed during the capture."""
+    """One row a bundle range and view.
+
+    `earlier`: (view, bundle, earlier), with the columns of `GOES_ON` as the snapshot before had them, and its time
+    `captured_at_ms`; no rows where none goes before. `moved`: bundles whose owner changed during the capture.
+    """
     figures = figures.where(is_bundle_name("bundle"))
     all_views = views(reports)
     in_views = sf.broadcast(all_views)
@@ -459,15 +464,12 @@ def bundles(
         .distinct()
         .withColumn("listed", sf.lit(True))
     )
-    lost = (
-        reports.select("view", sf.explode("report.losses").alias("bundle"), "report.report_updated_at_ms")
-        .groupBy("view", "bundle")
-        .agg(sf.max("report_updated_at_ms").alias("lost_at_ms"))
-    )
     joined = (
         rows.join(shown, ["view", "bundle"], "left")
         .join(listed, ["view", "owner", "bundle"], "left")
-        .join(lost, ["view", "bundle"], "left")
+        .join(_changes(reports, "gains"), ["view", "bundle"], "left")
+        .join(_changes(reports, "losses"), ["view", "bundle"], "left")
+        .join(earlier, ["view", "bundle"], "left")
         .join(raw["bundle_data"].select("bundle", "modifiedAt", sf.col("document").alias("stored")), "bundle", "left")
         .join(channel(raw), "bundle", "left")
         .join(
@@ -481,7 +483,8 @@ def bundles(
     oldest_ms = captured_at_ms - 2 * bundle_data_interval_minutes * 60_000
     origin = sf.expr(
         f"case when in_boundaries and modifiedAt >= {oldest_ms} and stored.longTermData.numSamples is not null "
-        "then 'bundle_data' when shown is not null then 'one_sample' else 'default' end"
+        "then 'bundle_data' when shown is null then 'default' "
+        "when earlier.long_term_samples > 0 then 'folded' else 'one_sample' end"
     )
     has_moved = sf.col("bundle").isin(list(moved)) if moved else sf.lit(False)
     no_brokers = sf.array().cast("array<string>")
@@ -503,25 +506,75 @@ def bundles(
             "top_bundle_position": sf.col("position"),
             "averages_origin": origin,
             "bundle_data_modified_at_ms": sf.col("modifiedAt"),
-            "last_unloaded_at_ms": sf.when(has_moved, sf.lit(captured_at_ms)).otherwise(sf.col("lost_at_ms")),
-            "last_unloaded_origin": sf.when(has_moved, "moved_in_capture").when(
-                sf.col("lost_at_ms").isNotNull(), "report_losses"
-            ),
+            "last_unloaded": _last_unloaded(has_moved, captured_at_ms),
         }
-    ).withColumns(_averages("short_term_", "stored.shortTermData") | _averages("long_term_", "stored.longTermData"))
+    ).withColumns(
+        {
+            "last_unloaded_at_ms": sf.col("last_unloaded.at_ms"),
+            "last_unloaded_origin": sf.col("last_unloaded.origin"),
+            **_averages("short_term_", "stored.shortTermData", SHORT_TERM_MAX_SAMPLES),
+            **_averages("long_term_", "stored.longTermData", LONG_TERM_MAX_SAMPLES),
+        }
+    )
 
 
-def _averages(prefix: str, stored: str) -> dict[str, Column]:
-    """One average by its origin: the stored node, this snapshot as the one sample, or Pulsar's defaults (no sample)."""
+def _changes(reports: DataFrame, change: str) -> DataFrame:
+    """(view, bundle, <change>_at_ms): when a broker last reported the gain or loss of a bundle."""
+    return (
+        reports.select("view", sf.explode(f"report.{change}").alias("bundle"), "report.report_updated_at_ms")
+        .groupBy("view", "bundle")
+        .agg(sf.max("report_updated_at_ms").alias(f"{change}_at_ms"))
+    )
+
+
+def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
+    """(at_ms, origin) of the latest unload that anything tells of, else null; see the comment of the column."""
+    since = "earlier.captured_at_ms"
+    came_back = sf.expr(f"earlier.owner is not null and coalesce(gains_at_ms, 0) > {since}")
+    owner_changed = sf.expr(f"owner <> earlier.owner and coalesce(losses_at_ms, 0) <= {since}") & ~came_back
+    known = sf.array(
+        *(
+            sf.struct(at_ms.cast("bigint").alias("at_ms"), origin.alias("origin"))
+            for at_ms, origin in (
+                (sf.col("earlier.last_unloaded_at_ms"), sf.col("earlier.last_unloaded_origin")),
+                (sf.col("losses_at_ms"), sf.lit("report_losses")),
+                (sf.when(came_back, sf.col("gains_at_ms")), sf.lit("report_gains")),
+                (sf.when(owner_changed, sf.lit(captured_at_ms)), sf.lit("owner_changed")),
+                (sf.when(has_moved, sf.lit(captured_at_ms)), sf.lit("moved_in_capture")),
+            )
+        )
+    )
+    return sf.array_max(sf.filter(known, lambda unload: unload["at_ms"].isNotNull()))
+
+
+def _averages(prefix: str, stored: str, max_samples: int) -> dict[str, Column]:
+    """One average by its origin: the stored node, the earlier snapshots' and one more sample, or Pulsar's defaults.
+
+    Where there is no earlier average the sample is the only one. The formula is that of `model.averages.add_sample`.
+    """
     origin = sf.col("averages_origin")
+    before = sf.coalesce(f"earlier.{prefix}samples", sf.lit(0))
+    samples = sf.least(before + 1, sf.lit(max_samples))
 
-    def by_origin(of_node: Column, of_sample: Column, default: Column) -> Column:
-        return sf.when(origin == "bundle_data", of_node).when(origin == "one_sample", of_sample).otherwise(default)
+    def by_origin(of_node: Column, of_samples: Column, default: Column) -> Column:
+        return sf.when(origin == "bundle_data", of_node).when(origin == "default", default).otherwise(of_samples)
+
+    def folded(name: str) -> Column:
+        return ((samples - 1) * sf.coalesce(f"earlier.{prefix}{name}", sf.lit(0.0)) + sf.col(name)) / samples
 
     return {
-        prefix + name: by_origin(sf.col(f"{stored}.{field}"), sf.col(name), sf.lit(_DEFAULT_RATES[name]))
+        prefix + name: by_origin(sf.col(f"{stored}.{field}"), folded(name), sf.lit(_DEFAULT_RATES[name]))
         for field, name in _RATES.items()
-    } | {f"{prefix}samples": by_origin(sf.col(f"{stored}.numSamples"), sf.lit(1), sf.lit(0))}
+    } | {f"{prefix}samples": by_origin(sf.col(f"{stored}.numSamples"), samples, sf.lit(0))}
+
+
+GOES_ON: Final = (
+    "owner",
+    *(f"{term}_term_{name}" for term in ("short", "long") for name in (*_RATES.values(), "samples")),
+    "last_unloaded_at_ms",
+    "last_unloaded_origin",
+)
+"""What of a bundle's row is needed where the next snapshot goes on."""
 
 
 def brokers(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, pairwise
+from statistics import median
 from typing import Any, Final
 
 import pyarrow.dataset as ds
@@ -12,10 +14,21 @@ from pyspark.sql import functions as sf
 from upath import UPath
 
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.planning.history import RESTART_AFTER_INTERVALS
+from pulsar_advisor.storage import (
+    MANIFEST,
+    RESULT,
+    Root,
+    read_file,
+    read_json,
+    sha256_hex,
+    snapshot_moment,
+    write_json,
+)
 from pulsar_advisor.tables import derive
 from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
 from pulsar_advisor.tables.schemas import (
+    BUNDLES,
     DOCUMENTS,
     NOT_AVAILABLE,
     PROBLEMS,
@@ -27,6 +40,10 @@ from pulsar_advisor.tables.schemas import (
 
 _WRITTEN_AT_ONCE: Final = 4
 """Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""
+
+_USUAL_GAPS: Final = 10
+"""Gaps between snapshots that tell what is usual."""
+_LONGEST_GAP_S: Final = 24 * 60 * 60
 
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES: Final = 15
@@ -44,6 +61,7 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     result_path = root.folder("tables/result", snapshot) / RESULT
     if result_path.exists():
         return _existing_result(result_path, manifest_sha256)
+    earlier = earlier_snapshot(root, snapshot)
     files = manifest["files"]
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
@@ -51,7 +69,7 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     try:
         counts = raw.counts()
         _check_counts(folder, files, counts)
-        frames = _frames(spark, raw, reports, manifest, counts)
+        frames = _frames(spark, raw, reports, manifest, counts, _bundles_of(spark, root, earlier))
         with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
             written = [
                 pool.submit(_write, frames[table.name], table, root.folder(f"tables/{table.name}", snapshot))
@@ -68,6 +86,7 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
         "cluster": root.cluster,
         "snapshot": snapshot,
         "manifest_sha256": manifest_sha256,
+        "earlier_snapshot": earlier,
         "tables": rows,
         "problems": rows[PROBLEMS.name],
     }
@@ -78,6 +97,32 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
 def count_rows(folder: UPath) -> int:
     """Rows of one table of one snapshot, from the Parquet footers."""
     return int(ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None).count_rows())
+
+
+def earlier_snapshot(root: Root, snapshot: str) -> str | None:
+    """The snapshot before this one, whose averages and unloads this one goes on from.
+
+    None if it has no tables, or if the gap is unusual: longer than a day, or than three usual ones.
+    """
+    recent = [snapshot, *islice(root.newest_first(before=snapshot), _USUAL_GAPS)]
+    moments_s = [snapshot_moment(one).timestamp() for one in recent]
+    gaps_s = [later - earlier for later, earlier in pairwise(moments_s)]
+    if not gaps_s or gaps_s[0] > min(RESTART_AFTER_INTERVALS * median(gaps_s), _LONGEST_GAP_S):
+        return None
+    return recent[1] if (root.folder("tables/result", recent[1]) / RESULT).exists() else None
+
+
+def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
+    """(view, bundle, earlier) as `derive.bundles` takes it: nothing if there is no such snapshot."""
+    columns = [column for column in BUNDLES.columns if column.name in ("view", "bundle", *derive.GOES_ON)]
+    schema = ", ".join(f"{column.name} {column.type}" for column in columns)
+    if snapshot is None:
+        rows, captured_at_ms = spark.createDataFrame([], schema), 0
+    else:
+        rows = spark.read.schema(schema).parquet(spark_url(root.folder("tables/bundles", snapshot)))
+        captured_at_ms = int(snapshot_moment(snapshot).timestamp() * 1000)
+    going_on = sf.struct(sf.lit(captured_at_ms).alias("captured_at_ms"), *derive.GOES_ON)
+    return rows.select("view", "bundle", going_on.alias("earlier"))
 
 
 def _existing_result(path: UPath, manifest_sha256: str) -> dict[str, Any]:
@@ -106,6 +151,7 @@ def _frames(
     reports: DataFrame,
     manifest: Mapping[str, Any],
     counts: Mapping[str, tuple[int, int]],
+    earlier_bundles: DataFrame,
 ) -> dict[str, DataFrame]:
     """Every table by name."""
     owned = derive.ownership(raw)
@@ -121,6 +167,7 @@ def _frames(
             owned,
             figures,
             namespaces,
+            earlier_bundles,
             moved=manifest["moved_bundles"],
             captured_at_ms=manifest["started_at_ms"],
             bundle_data_interval_minutes=_bundle_data_interval_minutes(raw),

@@ -49,10 +49,12 @@ SURFACES: Final[Mapping[str, Surface]] = {
         # Modular (LocalBrokerData) and Simple (LoadReport) side by side: each fills its own fields.
         f"source string, broker string, readAt bigint, document struct<{_RESOURCES}, {_RATES}, numTopics: bigint, "
         "numBundles: bigint, numProducers: bigint, numConsumers: bigint, bundles: array<string>, "
-        f"lastStats: {_BUNDLE_STATS}, lastBundleLosses: array<string>, brokerVersionString: string, "
-        "loadManagerClassName: string, startTimestamp: bigint, persistentTopicsEnabled: boolean, "
-        "nonPersistentTopicsEnabled: boolean, webServiceUrl: string, lastUpdate: bigint, "
-        f"systemResourceUsage: struct<{_RESOURCES}>, bundleStats: {_BUNDLE_STATS}, bundleLosses: array<string>, "
+        f"lastStats: {_BUNDLE_STATS}, lastBundleGains: array<string>, lastBundleLosses: array<string>, "
+        "brokerVersionString: string, loadManagerClassName: string, startTimestamp: bigint, "
+        "persistentTopicsEnabled: boolean, nonPersistentTopicsEnabled: boolean, "
+        "webServiceUrl: string, lastUpdate: bigint, "
+        f"systemResourceUsage: struct<{_RESOURCES}>, bundleStats: {_BUNDLE_STATS}, bundleGains: array<string>, "
+        "bundleLosses: array<string>, "
         "timestamp: bigint>",
         ("source", "broker", "document"),
     ),

@@ -173,16 +173,18 @@ BUNDLES: Final = Table(
         _required(
             "averages_origin",
             "string",
-            "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary; "
-            "`one_sample`: this snapshot's figures; `default`: Pulsar's figures for a bundle nobody reported",
+            "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary; `folded`: the "
+            "averages of the snapshot before, and this one's figures as one more sample; `one_sample`: this snapshot's "
+            "figures; `default`: Pulsar's figures for a bundle nobody reported",
         ),
         Column("bundle_data_modified_at_ms", "bigint", "epoch ms; when the leader last wrote the bundle's node"),
         Column("last_unloaded_at_ms", "bigint", "epoch ms of the last known unload"),
         Column(
             "last_unloaded_origin",
             "string",
-            "`report_losses`: named in a report's `lastBundleLosses`, at that report's time; "
-            "`moved_in_capture`: owner changed during the capture",
+            "`report_losses`: named in a report's `lastBundleLosses`, at that report's time; `report_gains`: the same "
+            "for a bundle that had an owner in the snapshot before; `owner_changed`: not the owner of the snapshot "
+            "before, at the latest when this capture began; `moved_in_capture`: owner changed during the capture",
         ),
     ),
 )
