@@ -308,14 +308,14 @@ def _serve(
     destination: int,
     reason: str,
     answers: _Answers,
-) -> tuple[np.float64, np.float64]:
+) -> tuple[float, float]:
     """Move the source's top bundles until the goal is reached; throughput that leaves and that comes back."""
     top = load.top(source)
     own = load.throughput_bytes_per_s[source]
-    goal = own * ((load.load[source] - load.load[destination]) / 2) / load.load[source]
+    goal = float(own * ((load.load[source] - load.load[destination]) / 2) / load.load[source])
     transfer = settings.load_balancer_transfer_enabled
     offered = iter(load.top(destination)) if transfer else iter(())
-    marked = gained = np.float64(0.0)
+    marked = gained = 0.0
     remaining = len(top)
     for place, entry in enumerate(top):
         refusal = _refusal(load, entry, source, destination)
@@ -326,7 +326,7 @@ def _serve(
             answers.bundles[entry.bundle] = (LAST_OF_SOURCE, remaining, 1)
             _rest_unreached(top[place + 1 :], answers)
             break
-        throughput = np.float64(entry.throughput_bytes_per_s)
+        throughput = entry.throughput_bytes_per_s
         if throughput == 0 and settings.behaviour >= _IDLE_PASSED_OVER:
             answers.bundles[entry.bundle] = (NO_THROUGHPUT, 0.0, 0.0)
             continue
@@ -335,16 +335,18 @@ def _serve(
         if with_it > goal:
             exchange = _swap(load, settings, source, destination, marked, gained, throughput, offered)
             if not exchange:
-                answers.bundles[entry.bundle] = (EXCEEDS_GOAL, float(with_it), float(goal))
+                answers.bundles[entry.bundle] = (EXCEEDS_GOAL, with_it, goal)
                 _rest_unreached(top[place + 1 :], answers)
                 break
+        returned = 0.0
         for back in exchange:
+            returned += back.throughput_bytes_per_s
             answers.moves[destination, back.bundle, source] = reason
             answers.bundles[back.bundle] = (SWAPPED_IN, np.nan, np.nan)
         if settings.load_balancer_debug_mode_enabled:
-            gained += sum((np.float64(back.throughput_bytes_per_s) for back in exchange), np.float64(0.0))
+            gained += returned
         answers.moves[source, entry.bundle, destination if transfer else NOBODY] = reason
-        answers.bundles[entry.bundle] = (CHOSEN_FOR_SWAP if exchange else CHOSEN, float(with_it), float(goal))
+        answers.bundles[entry.bundle] = (CHOSEN_FOR_SWAP if exchange else CHOSEN, with_it, goal)
         marked += throughput
         remaining -= 1
     return marked, gained
@@ -370,9 +372,9 @@ def _swap(
     settings: LoadBalancerSettings,
     source: int,
     destination: int,
-    marked: np.float64,
-    gained: np.float64,
-    throughput: np.float64,
+    marked: float,
+    gained: float,
+    throughput: float,
     offered: Iterator[TopBundle],
 ) -> list[TopBundle]:
     """Bundles of the destination that make room for one more of the source; none if they can't.
@@ -380,12 +382,12 @@ def _swap(
     `offered` goes on from where the source's previous bundle left it, and the destination's side is neither asked for
     ownership, recent unloads nor excluded namespaces, as in Pulsar.
     """
-    own = load.throughput_bytes_per_s[source]
+    own = float(load.throughput_bytes_per_s[source])
     at_source = own - marked + gained - throughput
-    at_destination = load.throughput_bytes_per_s[destination] + marked - gained + throughput
+    at_destination = float(load.throughput_bytes_per_s[destination]) + marked - gained + throughput
     exchange = []
     for entry in offered:
-        back = np.float64(entry.throughput_bytes_per_s)
+        back = entry.throughput_bytes_per_s
         if not load.transferable(entry.bundle, destination, source):
             continue
         if back == 0 and settings.behaviour >= _IDLE_PASSED_OVER:
