@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from harness.certificates import Certificates, make_certificates
-from harness.cluster import LiveCluster
+from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.load import running_load
 from harness.shell import ADVISOR, Answer, Shell, call
 from harness.skew import wait_for_skew
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.storage import MANIFEST
+
+StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
@@ -112,6 +117,41 @@ def test_a_client_certificate_of_our_authority_is_enough(secured: Secured) -> No
     (line,) = foreign.err.splitlines()
     assert (foreign.code, line.startswith(f"error: {secured.url}: ")) == (UNREACHABLE, True), foreign
     assert not shell.root.exists()
+
+
+def test_system_topics_are_read_over_tls_with_a_token(start_cluster: StartCluster, tmp_path: Path) -> None:
+    cluster = start_cluster(
+        ClusterOptions(brokers=1, load_manager="extensible", token_authentication=True, tls=True, cpu_sensor=False)
+    )
+    (broker,) = cluster.brokers
+    tokens, certificates = cluster.tokens, cluster.certificates
+    assert tokens is not None
+    assert certificates is not None
+    for name, token in (("super-user", tokens.super_user), ("reader", tokens.reader)):
+        (tmp_path / name).write_text(token)
+    way = ("--admin-url", broker.tls_admin_url, "--tls-ca-file", str(certificates.authority))
+    shell = Shell(tmp_path / "root", (*way, "--service-url", broker.tls_service_url, "--zookeeper", cluster.zookeeper))
+    captured = shell("capture", *shell.connection, "--token-file", str(tmp_path / "super-user"))
+    assert captured.code == 0, captured.err
+    manifest = shell.document("raw", MANIFEST)
+    assert [entry for entry in manifest["missing"] if not entry["reason"].startswith("not available")] == []
+    (states,) = [file for file in manifest["files"] if file["surface"] == "service_unit_states"]
+    assert states["rows"] > 0
+
+    by_name = broker.tls_service_url.replace("127.0.0.1", "localhost")
+    connection = AdminConnection(
+        admin_urls=(broker.tls_admin_url,), tls_ca_file=certificates.authority, token_file=tmp_path / "super-user"
+    )
+    told = {url: refused(connection, url) for url in (broker.tls_service_url, by_name)}
+    assert told[broker.tls_service_url] is None
+    assert (told[by_name] or "").startswith(f"{by_name}: ")
+    reader = connection.model_copy(update={"token_file": tmp_path / "reader"})
+    assert "our role may not consume in pulsar/system" in (refused(reader, broker.tls_service_url) or "")
+
+
+def refused(connection: AdminConnection, service_url: str) -> str | None:
+    with AdminTransport(connection) as transport:
+        return refusal(transport, service_url)
 
 
 def test_a_way_in_that_does_not_hold_is_refused_in_one_clear_line(secured: Secured) -> None:
