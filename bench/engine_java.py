@@ -1,8 +1,9 @@
 """The engine beside the real Java classes: `engine_java.py [BROKERS BUNDLES]...`, one table per size.
 
 Both sides decide on the same seeded cluster of `bench_engine.py`, in one thread, with their state in memory. Java: the
-least of the runs within three seconds, two at least, after three seconds of warm-up. Ours: the least of seven runs,
-explanations included. The number of source brokers decides Java's time; half the brokers are sources here.
+least of the runs within three seconds, two at least, after three seconds of warm-up. Ours: the least of the runs within
+a second, seven at least, explanations included. The number of source brokers decides Java's time; half the brokers are
+sources here.
 Preparation is a row of its own: Java fills the leader's maps, we hash the names and work out the map order.
 Memory is what one decision allocates (Java) and what it needs at most on top of its state (ours).
 """
