@@ -83,6 +83,10 @@ class _Refusal(msgspec.Struct):
     error: str = ""
 
 
+class NoToken(ClusterUnreachable):
+    """The issuer gave no token, so no call can be made at all."""
+
+
 class AccessToken:
     """The current token of one client; safe to use from several threads, of which one renews and the others wait."""
 
@@ -101,7 +105,7 @@ class AccessToken:
         self._renew_at_s = float("-inf")
 
     def authorization(self) -> str:
-        """The Authorization header's value. Raises `UsageError` for an unusable key, `ClusterUnreachable`."""
+        """The Authorization header's value. Raises `UsageError` for an unusable key, `NoToken`."""
         with self._lock:
             if self._clock() >= self._renew_at_s:
                 asked_at_s = self._clock()
@@ -116,7 +120,7 @@ class AccessToken:
         found = self._ask(_Issuer, "GET", f"{issuer}/.well-known/openid-configuration")
         endpoint = urlsplit(found.token_endpoint)
         if endpoint.scheme not in ("https", urlsplit(issuer).scheme) or not endpoint.hostname:
-            raise ClusterUnreachable(
+            raise NoToken(
                 f"OAuth2 issuer {issuer}: its token endpoint is no https address: the client's secret is not sent there"
             )
         form = {
@@ -128,7 +132,7 @@ class AccessToken:
         }
         token = self._ask(_Token, "POST", found.token_endpoint, {name: value for name, value in form.items() if value})
         if not token.access_token.isascii() or not token.access_token.isprintable() or not token.access_token:
-            raise ClusterUnreachable(f"OAuth2 issuer {issuer}: the access token it gave is none: expected ASCII text")
+            raise NoToken(f"OAuth2 issuer {issuer}: the access token it gave is none: expected ASCII text")
         return token
 
     def _key(self) -> _Key:
@@ -163,7 +167,7 @@ class AccessToken:
                 allow_redirects=False,
             )
         except requests.exceptions.SSLError as error:
-            raise ClusterUnreachable(f"{where}: TLS failed: check the host name and oauth2.tls_ca_file") from error
+            raise NoToken(f"{where}: TLS failed: check the host name and oauth2.tls_ca_file") from error
         except requests.RequestException as error:
             raise _TryAgain(f"{where}: no answer: check the URL, and whether it can be reached from here") from error
         status = answer.status_code
@@ -173,14 +177,14 @@ class AccessToken:
             refusal = _decoded(_Refusal, answer.content)
             said = f" ({refusal.error})" if refusal and _ERROR_CODE.fullmatch(refusal.error) else ""
             todo = "check client_id, client_secret, audience and scope" if form else "is this the issuer's URL?"
-            raise ClusterUnreachable(f"{where}: answered {status}{said}: {todo}")
+            raise NoToken(f"{where}: answered {status}{said}: {todo}")
         found = _decoded(kind, answer.content)
         if found is None:
-            raise ClusterUnreachable(f"{where}: its answer is not what OAuth2 says: is this the issuer's URL?")
+            raise NoToken(f"{where}: its answer is not what OAuth2 says: is this the issuer's URL?")
         return found
 
 
-class _TryAgain(ClusterUnreachable):
+class _TryAgain(NoToken):
     """The issuer didn't answer, or said that it can't now."""
 
 

@@ -15,6 +15,7 @@ from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 
+from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.read_client import Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
 from pulsar_advisor.capture.broker_surfaces import load_manager_kind
@@ -127,7 +128,10 @@ class Examination:
 
 
 def examine(options: CaptureOptions) -> Examination:
-    """Ask. What isn't to be had is noted; only a secret or TLS file that can't be read raises, `UsageError`."""
+    """Ask. What isn't to be had is noted.
+
+    Raises `UsageError` if a secret or TLS file can't be read, `NoToken` if the OAuth2 issuer gives none.
+    """
     if options.admin is None:
         assert options.zookeeper is not None
         return _examine_zookeeper(options.zookeeper)
@@ -151,6 +155,8 @@ def _attempt(lacks: dict[str, Lack], surface: str, read: Callable[[], T]) -> T |
     """The answer, or None with a note of what was lacking; the first note of a surface stays."""
     try:
         return read()
+    except NoToken:
+        raise
     except ErrorAnswer as error:
         lacks.setdefault(surface, Lack(error.status, str(error)))
     except NoAnswer as error:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.capture.examination import Lack, examine
 from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
@@ -49,6 +51,14 @@ def test_under_extensible_metrics_are_asked_for_in_place_of_a_load_report(cluste
     assert found.answers[cluster.first.id].lacks == {}
     assert found.answers[cluster.second.id].lacks.keys() == {"broker_metrics"}
     assert "/broker-stats/load-report" not in {path.removeprefix(ADMIN) for _, path in cluster.first.requests}
+
+
+def test_an_issuer_that_gives_no_token_ends_the_asking(cluster: FakeCluster, tmp_path: Path) -> None:
+    (tmp_path / "key.json").write_text('{"client_id": "us", "client_secret": "hunter2"}')
+    oauth2 = {"issuer_url": "http://127.0.0.1:1", "key_file": tmp_path / "key.json"}
+    with pytest.raises(NoToken, match="OAuth2 issuer"):
+        examine(cluster.options(oauth2=oauth2))
+    assert cluster.first.requests == []
 
 
 def test_a_broker_that_is_down_is_asked_once(cluster: FakeCluster) -> None:

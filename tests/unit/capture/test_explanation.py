@@ -103,5 +103,7 @@ def test_nothing_but_reads_is_explained() -> None:
         zookeeper=ZooKeeperConnection(hosts="zk1:2181"),
         service_url="pulsar://b:6650",
     )
+    calls = [call.call for call in explained(options)]
+    assert [call for call in calls if re.search(r"/lookup/|/(partitioned-)?stats$|/health$|/internal", call)] == []
     verbs = {verb for call in explained(options) for verb in call.call.partition(" /")[0].split(", ")}
     assert {verb.partition(" ")[0] for verb in verbs} == {"GET", "getChildren", "getData", "read"}
