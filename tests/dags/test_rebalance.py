@@ -9,7 +9,7 @@ import pytest
 
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster_port import Unload
-from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.model.plan import Doubt, digest_of
 from pulsar_advisor.stages.plans import write_plan
 from unit.execution.doubles import B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
 
@@ -99,6 +99,17 @@ def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
     assert stages.cluster.writes == []
     assert stages.ledger().approvals(digest_of(stages.plan)) == []
     assert kinds(stages) == ["proposed", "refused"]
+
+
+def test_steps_of_low_confidence_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> None:
+    toss = Doubt(confidence="low", sentence="The last digits settled the decision.")
+    stages.plan = make_plan([unload_step(confidence="low", doubts=(toss,))], snapshot=stages.plan.snapshot)
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, tasks["approve"], stages.cluster.writes) == ("failed", "failed", [])
+    assert "confidence. step-001: The last digits" in stages.ledger().events(digest_of(stages.plan))[-1].detail
+    form = {"allow_splits": False, "accept_worse": False, "accept_low_confidence": True, "comment": ""}
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
+    assert (state, tasks["approve"], len(stages.cluster.writes)) == ("success", "success", 1)
 
 
 def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
