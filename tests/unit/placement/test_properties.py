@@ -1,0 +1,35 @@
+"""What holds for every placement strategy on any cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.placement.registry import PLACEMENTS, load
+from states import cluster_state
+from unit.any_cluster import Rows, rows
+
+every_placement = pytest.mark.parametrize("name", [placement.name for placement in PLACEMENTS])
+releases = st.sampled_from(["2.11.0", "3.0.7", "4.0.8", "4.2.4", "5.0.1"])
+
+
+@every_placement
+@given(of=rows().filter(lambda of: bool(of[1])), release=releases, data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_somebody_among_the_candidates_is_eligible_and_explained_as_such(
+    name: str, of: Rows, release: str, data: st.DataObject
+) -> None:
+    state, placement, of_release = cluster_state(*of), load(name), resolve_settings(release).values
+    view, memory = placement.observe(state, of_release, state.captured_at_ms), placement.Memory()
+    for bundle in range(len(state.bundles)):
+        among = data.draw(st.lists(st.integers(0, len(state.brokers) - 1), min_size=1, unique=True))
+        candidates = np.array(among, dtype=np.int32)
+        decision, memory = placement.choose(view, candidates, bundle, of_release, memory)
+        answers = decision.brokers
+        assert answers.index.tolist() == among
+        chosen = np.array([outcome.chosen for outcome in answers.vocabulary])[answers.code]
+        assert sorted(decision.eligible.tolist()) == sorted(candidates[chosen].tolist()) != []
+        assert all(answers.explain(row) for row in range(len(answers)))
