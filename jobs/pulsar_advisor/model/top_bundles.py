@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_advisor.model.cluster_state import Bundles
+from pulsar_advisor.model.cluster_state import Bundles, Floats, Integers
 from pulsar_advisor.model.java_sort import java_sort
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -19,6 +19,13 @@ BANDWIDTH_STEP: Final = 100_000
 RATE_STEP: Final = 100
 CONNECTIONS_STEP: Final = 500
 CACHE_STEP: Final = 100_000
+_STEPS: Final = {
+    "byBandwidthIn": BANDWIDTH_STEP,
+    "byBandwidthOut": BANDWIDTH_STEP,
+    "byMsgRate": RATE_STEP,
+    "byTopicConnections": CONNECTIONS_STEP,
+    "byCacheSize": CACHE_STEP,
+}
 _ROUNDED_SINCE: Final = (4, 0, 0)
 _WITHOUT_IDLE_SINCE: Final = (4, 0, 0)
 _LONG: Final = 2.0**63
@@ -97,6 +104,21 @@ def comparisons(settings: LoadBalancerSettings) -> dict[str, Comparison]:
         ),
         "byCacheSize": _by_count(lambda stats: stats.cache_size_bytes, CACHE_STEP, rounded),
     }
+
+
+def greatest(criterion: str, figures: Floats | Integers, settings: LoadBalancerSettings) -> int:
+    """Place of the bundle that is greatest by a criterion, the first of equals; `figures` are what it looks at."""
+    step, values = _STEPS[criterion], figures.tolist()
+    margin = step
+    if settings.behaviour >= _ROUNDED_SINCE:
+        counts = figures.dtype.kind == "i"
+        values = [value // step if counts else _rounded(value / step) for value in values]
+        margin = 0
+    best = 0
+    for place, value in enumerate(values):
+        if value - values[best] > margin:
+            best = place
+    return best
 
 
 def natural_comparison(settings: LoadBalancerSettings) -> Comparison:

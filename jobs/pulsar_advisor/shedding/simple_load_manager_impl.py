@@ -14,18 +14,18 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadS
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cmp_to_key
 from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans
+from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floats, Integers
 from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import percent
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import SimpleLoad, simple_load
-from pulsar_advisor.model.top_bundles import Comparison, comparisons, stats_of
+from pulsar_advisor.model.top_bundles import greatest
 
 SETTING_KEYS: Final = (
     "loadBalancerBrokerOverloadedThresholdPercentage",
@@ -92,7 +92,7 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
             code[broker], left[broker], right[broker] = ONE_BUNDLE, len(reported), 1
             continue
         bottleneck = int(np.argmax(shares[broker, BOTTLENECKS]))
-        first = _first(load, broker, comparisons(settings)[SORTED_BY[bottleneck]])
+        first = _first(load, broker, SORTED_BY[bottleneck], settings)
         idlest = _idlest(load, load.allowed(first), busiest)
         answer = FIRST if idlest < comfort else FIRST_NOBODY
         if answer == FIRST_NOBODY:
@@ -117,15 +117,21 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
     return decision, memory
 
 
-def _first(load: SimpleLoad, broker: int, compare: Comparison) -> int:
+def _first(load: SimpleLoad, broker: int, criterion: str, settings: LoadBalancerSettings) -> int:
     """The broker's greatest bundle; the first of equals in order of rows."""
-    stats = {row: stats_of(load.bundles, row) for row in load.of_broker(broker).tolist()}
-
-    def descending(one: int, other: int) -> int:
-        return compare(stats[other], stats[one])
-
-    first: int = min(stats, key=cmp_to_key(descending))
-    return first
+    rows, bundles = load.of_broker(broker), load.bundles
+    traffic = bundles.traffic[rows]
+    figures: Floats | Integers
+    match criterion:
+        case "byMsgRate":
+            figures = traffic[:, RATE_IN] + traffic[:, RATE_OUT]
+        case "byTopicConnections":
+            figures = bundles.topics[rows] + bundles.producers[rows] + bundles.consumers[rows]
+        case "byBandwidthIn":
+            figures = traffic[:, THROUGHPUT_IN]
+        case _:
+            figures = traffic[:, THROUGHPUT_OUT]
+    return int(rows[greatest(criterion, figures, settings)])
 
 
 def _idlest(load: SimpleLoad, allowed: Booleans, busiest: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.top_bundles import (
     NamespaceBundleStats,
     comparisons,
+    greatest,
     natural_comparison,
     partially_sort,
     top_bundles,
@@ -64,3 +66,17 @@ def test_the_partial_sort_brings_the_largest_to_the_front(values: list[int], cou
     partially_sort(items, count, lambda one, other: values[one] - values[other])
     assert sorted(items) == list(range(len(values)))
     assert [values[item] for item in items[:count]] == sorted(values, reverse=True)[:count]
+
+
+@pytest.mark.parametrize("of", [NEW, OLD])
+@given(st.lists(st.sampled_from([0.0, 99_999.0, 1e5, 149_999.0, 15e4, 250_001.0, 1e12, float("inf")]), min_size=1))
+def test_the_greatest_is_the_first_that_no_later_one_exceeds(of: LoadBalancerSettings, figures: list[float]) -> None:
+    compare, best = comparisons(of)["byBandwidthIn"], 0
+    for place, figure in enumerate(figures):
+        best = place if compare(bundle(figure), bundle(figures[best])) > 0 else best
+    assert greatest("byBandwidthIn", np.array(figures), of) == best
+
+
+@pytest.mark.parametrize(("of", "place"), [(NEW, 1), (OLD, 0)])
+def test_counts_are_rounded_down(of: LoadBalancerSettings, place: int) -> None:
+    assert greatest("byTopicConnections", np.array([499, 500, 501]), of) == place
