@@ -236,6 +236,8 @@ def validate(
     master: Master = "local[*]",
     fail_on: Literal["critical", "warning"] = "critical",
     explain: str | None = None,
+    trend: str | None = None,
+    data_docs: Path | None = None,
     json: Json = False,
 ) -> None:
     """Decide whether a snapshot can be trusted; ends with exit code 3 when it must not be used.
@@ -246,19 +248,34 @@ def validate(
         The least severity that ends with exit code 3.
     explain
         A check by its name: say what it holds, why and what to do, and judge nothing.
+    trend
+        A check by its name, or `all`: say how it went in the last validated snapshots, and judge nothing.
+    data_docs
+        A folder for the result as Great Expectations' Data Docs, a page each suite; they fetch nothing.
     """
-    if explain is not None:
-        from pulsar_advisor.quality.explain import explain as explained
+    from pulsar_advisor.quality.explain import explain as explained
+    from pulsar_advisor.quality.explain import named
 
+    if explain is not None:
         _say(explained(explain))
         return
     if place is None:
         raise UsageError("say which cluster to judge: --root and --cluster; or which check to explain: --explain CHECK")
-    from pulsar_advisor.quality.validate import validate as judge
-
     root = place.open()
     snapshot = root.resolve(snapshot)
+    if trend is not None:
+        from pulsar_advisor.quality.history import trend as lines
+
+        for line in lines(root, snapshot, None if trend == "all" else named(trend).name):
+            _say(line)
+        return
+    from pulsar_advisor.quality.validate import validate as judge
+
     result = judge(_spark(master, "validate"), root, snapshot)
+    if data_docs is not None:
+        from pulsar_advisor.quality.data_docs import write_data_docs
+
+        write_data_docs(result, data_docs)
     failed = [check for check in result["results"] if not check["success"]]
     if json:
         _print(result)

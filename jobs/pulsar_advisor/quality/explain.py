@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.quality.checks import checks
+from pulsar_advisor.quality.checks import Check, checks
 
 
-def explain(name: str) -> str:
-    """The entry of a check by its name, `<table>.<code>`, or by its code where only one table has it.
+def named(name: str) -> Check:
+    """The check with this name, `<table>.<code>`, or with this code where only one table has it.
 
     Raises `UsageError` with the nearest name if there is none, and with all of them if there are several.
     """
@@ -20,7 +20,12 @@ def explain(name: str) -> str:
         raise UsageError(f"there is no check '{name}'; the nearest is '{nearest}', docs/checks.md lists all")
     if len(found) > 1:
         raise UsageError(f"'{name}' may be any of {', '.join(check.name for check in found)}: give the whole name")
-    (check,) = found
+    return found[0]
+
+
+def explain(name: str) -> str:
+    """The entry of a check, by its name as in `named`."""
+    check = named(name)
     return "\n".join(
         [
             f"{check.name}: {check.title}",

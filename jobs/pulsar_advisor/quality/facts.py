@@ -6,6 +6,7 @@ Only the fresh view is judged: advice is made from it. The published view is wha
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +19,7 @@ from pulsar_advisor.quality.history import normalized_before
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage import MANIFEST, Root, read_json
 from pulsar_advisor.tables.raw import spark_url
-from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES, Table
 from pulsar_advisor.tables.state import read_table
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
@@ -71,7 +72,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame
     return {
         "brokers": _brokers(brokers, bundles, earlier and earlier[0]),
         "bundles": _bundles(bundles, brokers, topics, earlier),
-        "capture": _capture(spark, root, snapshot),
+        "capture": _capture(spark, root, snapshot, table),
         "namespaces": _namespaces(table("namespaces")),
         "policies": _policies(spark, root, snapshot),
         "problems": _problems(table("problems")),
@@ -96,11 +97,17 @@ def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) 
         )
         for way in ("in", "out")
     }
-    common = brokers.where("available").agg(
+    common = brokers.agg(
         *(
-            sf.expr(f"mode() within group (order by {resource}_limit)").alias(f"common_{resource}_limit")
+            sf.expr(f"mode() within group (order by {resource}_limit) filter (where available)").alias(
+                f"common_{resource}_limit"
+            )
             for resource in _RESOURCES
-        )
+        ),
+        *(
+            sf.expr(f"mode() within group (order by {column})").alias(f"common_{column}")
+            for column in ("load_manager_class_name", "version")
+        ),
     )
     alike = {
         f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
@@ -136,6 +143,8 @@ def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) 
                 "report_age_minutes": sf.expr("(report_read_at_ms - report_updated_at_ms) / 60000D"),
                 "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
                 **percents,
+                "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),
+                "other_version": sf.expr("nullif(version, common_version)"),
                 **carried,
                 **alike,
                 **unaccounted,
@@ -174,7 +183,7 @@ def _bundles(
     # Each broker's own heartbeat bundles make a list that was read a list with something in it.
     lists = bundles.select(sf.explode("claimed_by").alias("owner")).distinct()
     of_brokers = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms").join(
-        lists.withColumn("owner_lists", sf.lit(True)), "owner", "left"
+        sf.broadcast(lists.withColumn("owner_lists", sf.lit(True))), "owner", "left"
     )
     # Only the Modular manager's leader stores averages, and only some managers name owners in ZooKeeper.
     nodes = bundles.agg(
@@ -182,14 +191,15 @@ def _bundles(
         sf.expr("bool_or(averages_origin = 'bundle_data')").alias("leader_stores_averages"),
     )
     ring = "partition by namespace, in_boundaries order by lower, upper"
+    same = "partition by namespace, in_boundaries, lower, upper"
     averages = [f"{term}{figure}" for term in ("", "short_term_", "long_term_") for figure in _FIGURES]
     judged = (
-        bundles.join(of_brokers, "owner", "left")
+        bundles.join(sf.broadcast(of_brokers), "owner", "left")
         .crossJoin(sf.broadcast(nodes))
-        .join(_sums_over_topics(topics), ["bundle", "figures_broker"], "left")
-        .join(_loaded_at_owner(topics), ["bundle", "owner"], "left")
+        .join(_loaded_topics(topics), "bundle", "left")
         .selectExpr(
             "*",
+            f"count(*) over ({same}) as occurrences",
             f"if(in_boundaries, coalesce(lead(lower) over ({ring}), 4294967295) - upper, null) as gap_to_next",
             f"if(in_boundaries, lower - coalesce(lag(upper) over ({ring}), 0), null) as gap_to_previous",
             "if(owner is null, null, coalesce(available, false)) as owner_is_active",
@@ -199,7 +209,7 @@ def _bundles(
             "if(reported and (kind <> 'system' or owner is not null), coalesce(figures_broker = owner, false), null) "
             "as figures_are_the_owners",
             "size(reported_by) as reports",
-            "if(loaded_at_owner > 0, reported, null) as loaded_is_reported",
+            "if(loaded_topics[owner] is not null, reported, null) as loaded_is_reported",
             f"if(reported, {' + '.join(f'int({figure} is null)' for figure in _FIGURES)}, null) as missing_figures",
             " + ".join(
                 f"int(coalesce({column} <> 0 and abs({column}) < {_SMALLEST_NORMAL}D, false))" for column in averages
@@ -243,34 +253,26 @@ end as owners_agree"""
 """Null where only one side was read. Heartbeat and SLA bundles have nodes or not, depending on the release."""
 
 
-def _sums_over_topics(topics: DataFrame) -> DataFrame:
+def _loaded_topics(topics: DataFrame) -> DataFrame:
+    """Of each bundle, by broker: how many of its topics have statistics there, and the sums of their figures."""
+    sums = [sf.sum(figure).alias(figure) for figure in _FIGURES]
     return (
         topics.where("loaded")
-        .groupBy(
-            sf.concat_ws("/", "namespace", "reported_range").alias("bundle"), sf.col("broker").alias("figures_broker")
-        )
-        .agg(
-            sf.count("*").alias("summed_topics"),
-            *(sf.sum(figure).alias(f"sum_{figure}") for figure in _FIGURES),
-        )
-    )
-
-
-def _loaded_at_owner(topics: DataFrame) -> DataFrame:
-    return (
-        topics.where("loaded")
-        .groupBy(sf.concat_ws("/", "namespace", "reported_range").alias("bundle"), sf.col("broker").alias("owner"))
-        .agg(sf.count("*").alias("loaded_at_owner"))
+        .groupBy(sf.concat_ws("/", "namespace", "reported_range").alias("bundle"), "broker")
+        .agg(sf.struct(sf.count("*").alias("topics"), *sums).alias("loaded"))
+        .groupBy("bundle")
+        .agg(sf.map_from_entries(sf.collect_list(sf.struct("broker", "loaded"))).alias("loaded_topics"))
     )
 
 
 def _agrees_with_topics() -> str:
     """Whether a bundle's figures are its topics' sums, within 0.001 for each topic, where there is any traffic."""
+    topics = "loaded_topics[figures_broker]"
     close = " and ".join(
-        f"abs({figure} - coalesce(sum_{figure}, 0)) <= 0.001 * coalesce(summed_topics, 0) + 1e-9 * abs({figure})"
+        f"abs({figure} - coalesce({topics}.{figure}, 0)) <= 0.001 * coalesce({topics}.topics, 0) + 1e-9 * abs({figure})"
         for figure in _FIGURES
     )
-    flows = " + ".join(f"abs({figure}) + coalesce(abs(sum_{figure}), 0)" for figure in _FIGURES)
+    flows = " + ".join(f"abs({figure}) + coalesce(abs({topics}.{figure}), 0)" for figure in _FIGURES)
     return f"if(reported and {flows} > 0, {close}, null) as agrees_with_topics"
 
 
@@ -292,8 +294,11 @@ def _steady(*, known: bool) -> Column:
     return sf.expr(f"if(report_read_at_ms - past_clock <= {_JUMP_WITHIN_MS}, not ({jumps}), null)")
 
 
-def _capture(spark: SparkSession, root: Root, snapshot: str) -> DataFrame:
-    """One row about the capture as a whole. Facts: required surfaces that the manifest accounts for in no way."""
+def _capture(spark: SparkSession, root: Root, snapshot: str, table: Callable[[str], DataFrame]) -> DataFrame:
+    """One row about the capture as a whole.
+
+    Facts: required surfaces that the manifest accounts for in no way, columns that aren't as the tables declare them.
+    """
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     accounted = {entry["surface"] for part in ("files", "missing", "failures") for entry in manifest[part]}
     row = (
@@ -301,10 +306,19 @@ def _capture(spark: SparkSession, root: Root, snapshot: str) -> DataFrame:
         manifest["skew_ms"] / 1000,
         (manifest["finished_at_ms"] - manifest["started_at_ms"]) / 1000,
         sorted(set(_REQUIRED_SURFACES) - accounted),
+        [wrong for declared in TABLES for wrong in _undeclared(declared, dict(table(declared.name).dtypes))],
     )
     return spark.createDataFrame(
-        [row], "snapshot string, skew_seconds double, duration_seconds double, absent array<string>"
-    ).withColumn("absent_surfaces", sf.size("absent"))
+        [row],
+        "snapshot string, skew_seconds double, duration_seconds double, absent array<string>, undeclared array<string>",
+    ).withColumns({"absent_surfaces": sf.size("absent"), "undeclared_columns": sf.size("undeclared")})
+
+
+def _undeclared(table: Table, found: Mapping[str, str]) -> Iterator[str]:
+    declared = {column.name: column.type for column in table.columns}
+    for column in sorted(declared.keys() | found.keys()):
+        if declared.get(column) != found.get(column):
+            yield f"{table.name}.{column}: {found.get(column, 'absent')}"
 
 
 def _namespaces(namespaces: DataFrame) -> DataFrame:
@@ -347,7 +361,7 @@ def _matched(expressions: list[str], names: list[str]) -> int:
 
 
 def _settings(settings: DataFrame) -> DataFrame:
-    """Facts: whether a configured class or algorithm is one of Pulsar's, and so one of ours."""
+    """Facts: how often a value stands, whether a configured class is one of Pulsar's, who assigns topics to bundles."""
 
     def names(strategies: tuple[Strategy, ...]) -> tuple[str, ...]:
         return tuple(strategy.name.rpartition(".")[2] for strategy in strategies)
@@ -361,7 +375,13 @@ def _settings(settings: DataFrame) -> DataFrame:
     one_of = " ".join(
         f"when key = '{key}' then substring_index(value, '.', -1) in {names}" for key, names in known.items()
     )
-    return settings.withColumn("class_is_known", sf.expr(f"case when value = '' then null {one_of} end"))
+    return settings.withColumns(
+        {
+            "occurrences": sf.expr("count(*) over (partition by origin, broker, key)"),
+            "class_is_known": sf.expr(f"case when value = '' then null {one_of} end"),
+            "topic_assigner": sf.expr("if(key = 'topicBundleAssignmentStrategy', nullif(value, ''), null)"),
+        }
+    )
 
 
 def _problems(problems: DataFrame) -> DataFrame:
@@ -379,9 +399,16 @@ def _problems(problems: DataFrame) -> DataFrame:
 
 
 def _topics(topics: DataFrame) -> DataFrame:
-    """Facts: whether a loaded topic was reported under the range that its hash falls in."""
-    return topics.selectExpr(
+    """Facts: how often the topic stands, whether it was reported under the range that its hash falls in."""
+
+    def bound(column: str) -> str:  # format_string takes ten times as long
+        return f"concat('0x', lpad(lower(hex({column})), 8, '0'))"
+
+    repeated = topics.groupBy("topic").agg(sf.count("*").alias("stands")).where("stands > 1")
+    return topics.join(sf.broadcast(repeated), "topic", "left").selectExpr(
         "*",
-        "if(loaded, reported_range = format_string('0x%08x_0x%08x', lower, upper), null) as hash_is_in_reported_range",
+        "coalesce(stands, 1) as occurrences",
+        f"if(loaded, reported_range = concat({bound('lower')}, '_', {bound('upper')}), null) "
+        "as hash_is_in_reported_range",
         "if(loaded, coalesce(lower is not null, false), null) as loaded_in_a_range",
     )

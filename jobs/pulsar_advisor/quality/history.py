@@ -6,16 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_advisor.storage import RESULT, Root, read_json
-from pulsar_advisor.tables.schemas import VALIDATION_RESULT_SCHEMA
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pulsar_advisor.storage import RESULT, Root, read_json, write_file
+from pulsar_advisor.tables.schemas import CHECKS, VALIDATION_RESULT_SCHEMA
 
 RESULTS_COMPARED: Final = 10
 """Earlier results that a trend looks back on."""
 
+_ARROW: Final = {"string": pa.string(), "boolean": pa.bool_(), "bigint": pa.int64()}
+
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One check of one snapshot: a row of the history of quality."""
+    """One check of one snapshot: a row of the history of quality, as `tables.schemas.CHECKS` declares it."""
 
     snapshot: str
     check: str
@@ -40,6 +45,47 @@ def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
     """Every check of a snapshot and of the last ones validated before it, oldest snapshot first."""
     validated = [snapshot, *_before(root, snapshot, "validation")][: RESULTS_COMPARED + 1]
     return tuple(row for one in reversed(validated) for row in _rows(_result(root, one)))
+
+
+def write_checks(root: Root, result: Mapping[str, Any]) -> None:
+    """Write a validation result as a table, `tables/checks/…`: one row a check."""
+    columns = {column.name: [getattr(row, column.name) for row in _rows(result)] for column in CHECKS.columns}
+    fields = [
+        pa.field(column.name, _ARROW[column.type], column.nullable, {"comment": column.comment})
+        for column in CHECKS.columns
+    ]
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, pa.schema(fields)), content, compression="zstd")
+    write_file(root.folder("tables/checks", result["snapshot"]) / "checks.parquet", content.getvalue().to_pybytes())
+
+
+def trend(root: Root, snapshot: str, check: str | None) -> tuple[str, ...]:
+    """How one check went in the last validated snapshots, a line for each, oldest first.
+
+    Without a check: one line for each that didn't always pass, with a sign for each snapshot.
+    """
+    rows = quality_history(root, snapshot)
+    if check is not None:
+        return tuple(f"{row.snapshot}  {_outcome(row)}" for row in rows if row.check == check)
+    snapshots = sorted({row.snapshot for row in rows})
+    failing = sorted({row.check for row in rows if not row.success})
+    signs = {(row.check, row.snapshot): _sign(row) for row in rows}
+    return (
+        f"{len(snapshots)} snapshots, {snapshots[0]} to {snapshots[-1]}: . passed, F failed, ? could not be evaluated",
+        *(f"{''.join(signs.get((one, at), ' ') for at in snapshots)}  {one}" for one in failing),
+    )
+
+
+def _outcome(row: CheckRow) -> str:
+    if row.success:
+        return "passed"
+    return f"failed for {row.failed_rows} rows ({row.severity})" if row.evaluated else "could not be evaluated"
+
+
+def _sign(row: CheckRow) -> str:
+    if row.success:
+        return "."
+    return "F" if row.evaluated else "?"
 
 
 def started_failing(rows: Sequence[CheckRow]) -> tuple[str, ...]:

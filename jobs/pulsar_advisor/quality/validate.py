@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
+from pulsar_advisor.quality.history import write_checks
 from pulsar_advisor.storage import RESULT, Root, read_json, write_json
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.state import settings_inputs
@@ -18,7 +21,7 @@ from pulsar_advisor.tables.state import settings_inputs
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker",),
     "bundles": ("namespace", "bundle"),
-    "capture": ("snapshot", "absent"),
+    "capture": ("snapshot", "absent", "undeclared"),
     "namespaces": ("namespace",),
     "policies": ("name", "unusable"),
     "problems": ("surface", "path", "broker", "detail"),
@@ -51,8 +54,12 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     if path.exists():
         return _existing_result(path, tables["manifest_sha256"])
     frames = facts(spark, root, snapshot)
-    parameters = {"oldest_report_minutes": _oldest_report_minutes(root, snapshot)}
-    results = [result for table, suite in suites().items() for result in _run(frames[table], table, suite, parameters)]
+    parameters = parameters_of(root, snapshot)
+    results = [
+        result
+        for table, suite in suites().items()
+        for result in run_suite(frames[table], table, suite["expectations"], parameters)
+    ]
     document = {
         "schema": VALIDATION_RESULT_SCHEMA,
         "cluster": root.cluster,
@@ -62,6 +69,7 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
         "success": all(result["success"] for result in results if result["severity"] == "critical"),
         "results": results,
     }
+    write_checks(root, document)
     write_json(path, document)
     return document
 
@@ -76,30 +84,33 @@ def _existing_result(path: Any, manifest_sha256: str) -> dict[str, Any]:
     return result
 
 
-def _oldest_report_minutes(root: Root, snapshot: str) -> int:
-    """How old a load report may be: brokers write one at least every interval, checking it every few seconds."""
+def parameters_of(root: Root, snapshot: str) -> dict[str, int]:
+    """What the suites leave open: how old a load report may be, as brokers write one at least every interval."""
     _, runtime, dynamic = settings_inputs(root, snapshot)
     text = dynamic.get(_REPORT_INTERVAL, runtime.get(_REPORT_INTERVAL, ""))
     interval = int(text) if text.isdecimal() else _REPORT_INTERVAL_DEFAULT_MINUTES
-    return interval + _REPORT_SLACK_MINUTES
+    return {"oldest_report_minutes": interval + _REPORT_SLACK_MINUTES}
 
 
-def _run(frame: DataFrame, table: str, suite: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Results of one suite in its order; the failing rows are fetched in a second pass, for failing checks only."""
+def run_suite(
+    frame: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Results of a table's expectations in their order; failing rows are fetched in a second pass, where there are."""
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
+    rows = frame.select(*_judged_columns(frame, table, expectations)).persist()
     batch = (
-        context.data_sources.add_spark("tables")
+        context.data_sources.add_spark("tables", persist=False)
         .add_dataframe_asset(table)
         .add_batch_definition_whole_dataframe("snapshot")
-        .get_batch({"dataframe": frame})
+        .get_batch({"dataframe": rows})
     )
 
     def outcomes(codes: Iterable[str], result_format: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         wanted = set(codes)
-        chosen = [expectation for expectation in suite["expectations"] if expectation["meta"]["code"] in wanted]
+        chosen = [expectation for expectation in expectations if expectation["meta"]["code"] in wanted]
         if not chosen:
             return {}
         result = batch.validate(
@@ -118,17 +129,27 @@ def _run(frame: DataFrame, table: str, suite: Mapping[str, Any], parameters: Map
             for one in result.results
         }
 
-    mine = [check for check in checks() if check.table == table]
-    judged = outcomes((check.code for check in mine), {"result_format": "BASIC", "partial_unexpected_count": 0})
-    failed = [code for code, outcome in judged.items() if _error(outcome) is None and _failed_rows(outcome)]
-    detailed = outcomes(
-        (code for code in failed if _failed_rows(judged[code]) <= _CONFINABLE_ROWS),
-        {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])},
-    )
+    codes = {expectation["meta"]["code"] for expectation in expectations}
+    mine = [check for check in checks() if check.table == table and check.code in codes]
+    try:
+        judged = outcomes((check.code for check in mine), {"result_format": "BASIC", "partial_unexpected_count": 0})
+        failed = [code for code, outcome in judged.items() if _error(outcome) is None and _failed_rows(outcome)]
+        detailed = outcomes(
+            (code for code in failed if _failed_rows(judged[code]) <= _CONFINABLE_ROWS),
+            {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])},
+        )
+    finally:
+        rows.unpersist()
     return [
         _result(check, judged[check.code], _failing_rows(detailed[check.code]) if check.code in detailed else [])
         for check in mine
     ]
+
+
+def _judged_columns(frame: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that expectations speak of, and those that name a row: all that has to be kept in memory."""
+    spoken_of = {word for expectation in expectations for word in re.findall(r"\w+", json.dumps(expectation["kwargs"]))}
+    return [column for column in frame.columns if column in spoken_of or column in _KEYS[table]]
 
 
 def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pulsar_advisor.tables.schemas import TABLES, Table
+from pulsar_advisor.tables.schemas import CHECKS, TABLES, Table
 
 _HEAD = """# Tables
 
@@ -22,10 +22,13 @@ Pulsar gives them one bundle with the full range, so their bundle is `in_boundar
 bundles, and it is never moved.
 """
 
+_VALIDATION = """`validate` writes one more in the same place, its result as a table:
+"""
+
 
 def tables_page() -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD, *(_section(table) for table in TABLES)])
+    return "\n".join([_HEAD, *(_section(table) for table in TABLES), _VALIDATION, _section(CHECKS)])
 
 
 def _section(table: Table) -> str:

@@ -299,3 +299,17 @@ PROBLEMS: Final = Table(
 )
 
 TABLES: Final = (BROKERS, BUNDLES, TOPICS, NAMESPACES, POLICIES, SETTINGS, DOCUMENTS, PROBLEMS)
+
+CHECKS: Final = Table(
+    "checks",
+    "one check; all snapshots together are the history of quality",
+    ("check",),
+    (
+        _required("check", "string", "`<table>.<code>`, see checks.md"),
+        _required("severity", "string", "`critical`, `warning` or `info`, as it counted in this snapshot"),
+        _required("success", "boolean", "false also where the check could not be evaluated"),
+        _required("failed_rows", "bigint", "rows that failed; 1 for a statement about a table as a whole"),
+        _required("evaluated", "boolean", "false where the check could not be evaluated"),
+    ),
+)
+"""What `validate` writes: its result as a table."""

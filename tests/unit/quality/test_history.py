@@ -1,10 +1,20 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from pulsar_advisor.quality.history import good_before, normalized_before, quality_history, started_failing
+from pulsar_advisor.cli import exit_code
+from pulsar_advisor.quality.history import (
+    good_before,
+    normalized_before,
+    quality_history,
+    started_failing,
+    trend,
+    write_checks,
+)
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+from pulsar_advisor.tables.schemas import CHECKS
 
 FIRST, SECOND, THIRD = (f"2026112{day}T080000Z" for day in (1, 2, 3))
 
@@ -29,8 +39,14 @@ def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | s
         }
         for check, answer in checks.items()
     ]
-    document = {"schema": "pulsar-advisor/validation-result/1", "snapshot": snapshot, "success": success}
-    write_json(root.folder("validation", snapshot) / RESULT, {**document, "results": results})
+    document: dict[str, Any] = {
+        "schema": "pulsar-advisor/validation-result/1",
+        "snapshot": snapshot,
+        "success": success,
+    }
+    document["results"] = results
+    write_checks(root, document)
+    write_json(root.folder("validation", snapshot) / RESULT, document)
 
 
 def test_the_first_snapshot_has_none_before(root: Root) -> None:
@@ -78,3 +94,46 @@ def test_the_history_is_a_row_for_each_check_and_snapshot(root: Root) -> None:
     judged(root, SECOND, leader=5)
     rows = [(row.snapshot, row.check, row.failed_rows) for row in quality_history(root, SECOND)]
     assert rows == [(FIRST, "leader", 0), (SECOND, "leader", 5)]
+
+
+def test_the_history_is_a_table_that_any_engine_reads(root: Root) -> None:
+    judged(root, FIRST, leader=0, unique="no such column")
+    judged(root, SECOND, leader=5, unique=0)
+    table = pq.read_table(str(root.path / "tables/checks"))
+    assert table.select(["snapshot", "check", "success", "failed_rows", "evaluated"]).to_pylist() == [
+        {"snapshot": FIRST, "check": "leader", "success": True, "failed_rows": 0, "evaluated": True},
+        {"snapshot": FIRST, "check": "unique", "success": False, "failed_rows": 0, "evaluated": False},
+        {"snapshot": SECOND, "check": "leader", "success": False, "failed_rows": 5, "evaluated": True},
+        {"snapshot": SECOND, "check": "unique", "success": True, "failed_rows": 0, "evaluated": True},
+    ]
+    comments = {
+        field.name: field.metadata for field in pq.read_schema(root.folder("tables/checks", FIRST) / "checks.parquet")
+    }
+    assert comments == {column.name: {b"comment": column.comment.encode()} for column in CHECKS.columns}
+
+
+def test_the_trend_of_one_check_is_a_line_for_each_snapshot(root: Root) -> None:
+    judged(root, FIRST, leader=0)
+    judged(root, SECOND, leader=5)
+    judged(root, THIRD, leader="no such column")
+    assert trend(root, THIRD, "leader") == (
+        f"{FIRST}  passed",
+        f"{SECOND}  failed for 5 rows (warning)",
+        f"{THIRD}  could not be evaluated",
+    )
+
+
+def test_the_trend_of_all_names_the_checks_that_did_not_always_pass(root: Root) -> None:
+    judged(root, FIRST, leader=0, unique=0)
+    judged(root, SECOND, leader=5, unique=0, steady="no such column")
+    judged(root, THIRD, leader=0, unique=0, steady=0)
+    head, *lines = trend(root, THIRD, None)
+    assert head.startswith(f"3 snapshots, {FIRST} to {THIRD}: ")
+    assert lines == [".F.  leader", " ?.  steady"]
+
+
+def test_the_trend_is_shown_at_a_terminal(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    judged(root, FIRST, **{"brokers.leader": 0})
+    place = ["--root", root.url, "--cluster", root.cluster]
+    assert exit_code(["validate", *place, "--snapshot", FIRST, "--trend", "brokers.leader"]) == 0
+    assert capsys.readouterr().out == f"{FIRST}  passed\n"
