@@ -13,13 +13,13 @@ topic lies in the bundle its hash belongs to.
 
 from __future__ import annotations
 
+import bisect
 import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
-from itertools import pairwise
 from typing import Any
 
 import zstandard
@@ -107,10 +107,10 @@ def skewed_modular_cluster(
     loaded = [topic for topic in names if not topic.endswith("-idle")]
     stats = {topic: _topic_stats(chance, rank) for rank, topic in enumerate(loaded)}
     bundle_of = {topic: _bundle_of(topic, boundaries) for topic in names}
-    figures = {
-        bundle: _sum_of_topics([stats[topic] for topic in loaded if bundle_of[topic] == bundle])
-        for bundle in sorted({bundle_of[topic] for topic in loaded})
-    }
+    loaded_of: dict[str, list[Line]] = {bundle: [] for bundle in sorted({bundle_of[topic] for topic in loaded})}
+    for topic in loaded:
+        loaded_of[bundle_of[topic]].append(stats[topic])
+    figures = {bundle: _sum_of_topics(topics_of_bundle) for bundle, topics_of_bundle in loaded_of.items()}
     owners = _skewed_owners(figures, ids)
     heartbeats = {f"{prefix}/{broker}": broker for broker in ids for prefix in ("pulsar", f"pulsar/{CLUSTER_NAME}")}
     for namespace, broker in heartbeats.items():
@@ -308,8 +308,9 @@ def _topic_stats(chance: random.Random, rank: int) -> dict[str, Any]:
 
 def _bundle_of(topic: str, boundaries: Mapping[str, Sequence[int]]) -> str:
     namespace, position = namespace_of(topic), topic_hash(topic)
-    lower, upper = next((low, up) for low, up in pairwise(boundaries[namespace]) if position < up)
-    return f"{namespace}/{format_range(lower, upper)}"
+    edges = boundaries[namespace]
+    above = bisect.bisect_right(edges, position, hi=len(edges) - 1)
+    return f"{namespace}/{format_range(edges[above - 1], edges[above])}"
 
 
 def _sum_of_topics(stats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import zstandard
 
 from snapshots import RATES, RawSnapshot, skewed_modular_cluster
@@ -28,13 +30,15 @@ RECORDED: Final = "recorded"
 FROZEN: Final = "recorded, an hour later"
 """The same capture once more under a later time, after the real one."""
 SYNTHETIC: Final = "synthetic"
-"""Sixty brokers, some six hundred bundles, made up."""
+"""150 brokers, two thousand bundles and twenty thousand topics, made up."""
 CLUSTER: Final = "synthetic, the cluster as a whole"
-ROUNDS: Final = (RECORDED, FROZEN, SYNTHETIC, CLUSTER)
+NOTHING: Final = "synthetic, with nothing in it"
+TABLES: Final = "synthetic, its tables damaged after they were made"
+ROUNDS: Final = (RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, TABLES)
 
 ARCHIVE: Final = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
 AN_HOUR_MS: Final = 3_600_000
-STRANGER: Final = "broker-99.pulsar.test:8080"
+STRANGER: Final = "broker-999.pulsar.test:8080"
 
 
 @dataclass
@@ -43,6 +47,8 @@ class Capture:
 
     raw: RawSnapshot
     struck: set[str] = field(default_factory=set)
+    table_damages: list[tuple[str, Callable[[Path], None]]] = field(default_factory=list)
+    """Table, and what is done to the folder of its Parquet files once they are written."""
 
     def lines(self, surface: str, **columns: Any) -> list[dict[str, Any]]:
         """Lines of a surface (all files of it) with these values, to be changed in place."""
@@ -143,8 +149,13 @@ def clean_capture(round_: str) -> Capture:
     """The capture that the corruptions of a round are made in."""
     if round_ in (RECORDED, FROZEN):
         return Capture(_recorded(later_ms=AN_HOUR_MS if round_ == FROZEN else 0))
-    spare = {f"spare/namespace-{number:02d}": 4 for number in range(12)}
-    return Capture(skewed_modular_cluster(brokers=60, bundles={"shop/orders": 256, **spare}, topics=1500))
+    if round_ in (NOTHING, TABLES):
+        small = skewed_modular_cluster()
+        small.lines["isolation_policies"].append(_policy("shop", "shop/.*", "broker-1.*"))
+        return Capture(small)
+    spare = {f"spare/namespace-{number:02d}": 4 for number in range(16)}
+    large = {"shop/orders": 1024, "shop/payments": 1024}
+    return Capture(skewed_modular_cluster(brokers=150, bundles={**large, **spare}, topics=20_000))
 
 
 def corrupted(round_: str) -> tuple[Capture, Mapping[str, str]]:
@@ -271,7 +282,7 @@ def traffic_a_thousand_times_what_it_was(capture: Capture) -> str:
     return bundle
 
 
-# Sixty brokers: figures of bundles ----------------------------------------------------------------------------------
+# 150 brokers: figures of bundles ----------------------------------------------------------------------------------
 
 
 def _figure(name: str, check: str, change: Callable[[Any], Any]) -> None:
@@ -327,18 +338,21 @@ def loaded_bundle_without_figures(capture: Capture) -> str:
     return bundle
 
 
-@corruption(SYNTHETIC, "bundles.short_term_msg_rate_in")
-def negative_short_term_average(capture: Capture) -> str:
-    bundle = capture.bundle()
-    capture.lines("bundle_data", bundle=bundle)[0]["document"]["shortTermData"]["msgRateIn"] = -1.0
-    return bundle
+def _average(name: str, check: str, term: str, value: Any) -> None:
+    """Registers one corruption of one stored average of a bundle under a name of its own."""
+
+    def apply(capture: Capture) -> str:
+        bundle = capture.bundle()
+        capture.lines("bundle_data", bundle=bundle)[0]["document"][term][name.rpartition("_of_")[2]] = value
+        return bundle
+
+    apply.__name__ = name
+    CORRUPTIONS.append(Corruption(SYNTHETIC, (check,), apply))
 
 
-@corruption(SYNTHETIC, "bundles.long_term_msg_throughput_out")
-def long_term_average_is_nan(capture: Capture) -> str:
-    bundle = capture.bundle()
-    capture.lines("bundle_data", bundle=bundle)[0]["document"]["longTermData"]["msgThroughputOut"] = "NaN"
-    return bundle
+for _rate, _code in _SUITE_NAMES.items():
+    _average(f"negative_short_average_of_{_rate}", f"bundles.short_term_{_code}", "shortTermData", -1.0)
+    _average(f"nan_as_text_in_the_long_average_of_{_rate}", f"bundles.long_term_{_code}", "longTermData", "NaN")
 
 
 @corruption(SYNTHETIC, "bundles.averages_are_stored")
@@ -348,7 +362,7 @@ def averages_cut_to_the_busiest(capture: Capture) -> str:
     return bundle
 
 
-# Sixty brokers: ownership -------------------------------------------------------------------------------------------
+# 150 brokers: ownership -------------------------------------------------------------------------------------------
 
 
 @corruption(SYNTHETIC, "bundles.one_report")
@@ -406,7 +420,7 @@ def caught_in_the_middle_of_an_unload(capture: Capture) -> str:
     return bundle
 
 
-# Sixty brokers: their reports ---------------------------------------------------------------------------------------
+# 150 brokers: their reports ---------------------------------------------------------------------------------------
 
 
 @corruption(SYNTHETIC, "brokers.report_age")
@@ -476,6 +490,62 @@ def cpu_limit_of_zero(capture: Capture) -> str:
 def heap_limit_of_minus_one(capture: Capture) -> str:
     broker = capture.broker()
     capture.report(broker)["memory"]["limit"] = -1.0
+    return broker
+
+
+def _usage(name: str, resource: str, side: str, value: Any, *checks: str) -> None:
+    """Registers one corruption of one resource of a broker under a name of its own."""
+
+    def apply(capture: Capture) -> str:
+        broker = capture.broker()
+        capture.report(broker)[resource][side] = value
+        return broker
+
+    apply.__name__ = name
+    CORRUPTIONS.append(Corruption(SYNTHETIC, checks, apply))
+
+
+_usage("cpu_usage_is_absent", "cpu", "usage", None, "brokers.cpu_known")
+_usage("heap_usage_far_below_zero", "memory", "usage", -50.0, "brokers.memory_usage")
+_usage("direct_memory_usage_is_nan_as_text", "directMemory", "usage", "NaN", "brokers.direct_memory_usage")
+_usage("bandwidth_in_usage_is_negative", "bandwidthIn", "usage", -7.0, "brokers.bandwidth_in_usage")
+_usage("bandwidth_out_usage_is_infinite", "bandwidthOut", "usage", "Infinity", "brokers.bandwidth_out_usage")
+_usage("bandwidth_in_over_its_limit", "bandwidthIn", "usage", 2e10, "brokers.bandwidth_in_percent")
+_usage("direct_memory_limit_of_zero", "directMemory", "limit", 0.0, "brokers.direct_memory_limit")
+_usage(
+    "network_card_with_no_speed_out",
+    "bandwidthOut",
+    "limit",
+    0.0,
+    "brokers.bandwidth_out_limit",
+    "brokers.bandwidth_out_limit_is_common",
+)
+
+
+def _total(name: str, figure: str, change: Callable[[float], Any], check: str) -> None:
+    """Registers one corruption of one total of a broker's report under a name of its own."""
+
+    def apply(capture: Capture) -> str:
+        report = capture.report(broker := capture.broker())
+        report[figure] = change(report[figure])
+        return broker
+
+    apply.__name__ = name
+    CORRUPTIONS.append(Corruption(SYNTHETIC, (check,), apply))
+
+
+_total("total_rate_in_is_nan_as_text", "msgRateIn", lambda _: "NaN", "brokers.msg_rate_in")
+_total("total_throughput_in_is_negative", "msgThroughputIn", lambda value: -value, "brokers.msg_throughput_in")
+_total("total_throughput_out_beyond_any_machine", "msgThroughputOut", lambda _: 1e18, "brokers.msg_throughput_out")
+_total("total_rate_out_forgets_half", "msgRateOut", lambda value: value / 2, "brokers.msg_rate_out_adds_up")
+_total("total_throughput_in_twice", "msgThroughputIn", lambda value: value * 2, "brokers.msg_throughput_in_adds_up")
+
+
+@corruption(SYNTHETIC, "brokers.carried_out")
+def network_card_out_a_thousand_times_too_slow(capture: Capture) -> str:
+    broker = capture.broker()
+    report = capture.report(broker)
+    report["bandwidthOut"] = {"usage": 1.0, "limit": report["msgThroughputOut"] / 1_000_000}
     return broker
 
 
@@ -561,7 +631,7 @@ def topic_statistics_not_answered(capture: Capture) -> str:
     return broker
 
 
-# Sixty brokers: boundaries ------------------------------------------------------------------------------------------
+# 150 brokers: boundaries ------------------------------------------------------------------------------------------
 
 
 @corruption(SYNTHETIC, "bundles.ring_to_above")
@@ -647,6 +717,46 @@ def topic_in_a_bundle_its_hash_is_not_in(capture: Capture) -> str:
     return "shop/payments"
 
 
+# 150 brokers: topics ------------------------------------------------------------------------------------------------
+
+
+@corruption(SYNTHETIC, "topics.in_a_range")
+def topic_of_a_namespace_without_boundaries(capture: Capture) -> str:
+    namespace, broker = capture.namespace(), capture.broker()
+    for surface in ("namespaces", "local_policies"):
+        for line in capture.lines(surface, namespace=namespace):
+            line["document"]["bundles"] = None
+    of_broker = capture.raw.lines[capture.topic_file(broker)]
+    topic = f"persistent://{namespace}/homeless"
+    of_broker.append({**of_broker[0], "namespace": namespace, "range": "0x00000000_0x40000000", "topic": topic})
+    return topic
+
+
+@corruption(SYNTHETIC, "topics.one_report")
+def topic_reported_by_two_brokers(capture: Capture) -> str:
+    line, other = capture.topics(capture.bundle())[0], capture.broker()
+    capture.raw.lines[capture.topic_file(other)].append({**line, "broker": other})
+    return str(line["topic"])
+
+
+def _topic_figure(name: str, rate: str, change: Callable[[float], Any]) -> None:
+    """Registers one corruption of one figure of a topic under a name of its own."""
+
+    def apply(capture: Capture) -> str:
+        line = capture.topics(capture.bundle())[0]
+        line["stats"][rate] = change(line["stats"][rate])
+        return str(line["topic"])
+
+    apply.__name__ = name
+    CORRUPTIONS.append(Corruption(SYNTHETIC, (f"topics.{_SUITE_NAMES[rate]}",), apply))
+
+
+_topic_figure("topics_rate_in_is_nan_as_text", "msgRateIn", lambda _: "NaN")
+_topic_figure("topics_rate_out_is_negative", "msgRateOut", lambda value: -value)
+_topic_figure("topics_throughput_in_is_infinite", "msgThroughputIn", lambda _: "Infinity")
+_topic_figure("topics_throughput_out_beyond_any_machine", "msgThroughputOut", lambda _: 1e18)
+
+
 # The cluster as a whole ---------------------------------------------------------------------------------------------
 
 
@@ -711,6 +821,46 @@ def clock_set_back_while_reading(capture: Capture) -> str:
 def isolation_policy_that_matches_nothing(capture: Capture) -> str:
     capture.raw.lines["isolation_policies"].append(_policy("idle", "shop", "broker-1"))
     return "idle"
+
+
+@corruption(NOTHING, "brokers.some", "bundles.some", "settings.some")
+def every_answer_empty(capture: Capture) -> str:
+    for lines in capture.raw.lines.values():
+        lines.clear()
+    return ""
+
+
+# Tables that were damaged after they were made ----------------------------------------------------------------------
+
+
+def _table_damage(name: str, table: str, check: str, damage: Callable[[Path], None]) -> None:
+    def apply(capture: Capture) -> str:
+        capture.table_damages.append((table, damage))
+        return ""
+
+    apply.__name__ = name
+    CORRUPTIONS.append(Corruption(TABLES, (check,), apply))
+
+
+def _written_twice(folder: Path) -> None:
+    """What a task that was retried, and whose first file stayed, leaves behind."""
+    for file in list(folder.glob("*.parquet")):
+        file.with_name(f"again-{file.name}").write_bytes(file.read_bytes())
+
+
+for _table in ("brokers", "bundles", "namespaces", "policies", "settings", "topics"):
+    _table_damage(f"rows_of_{_table}_written_twice", _table, f"{_table}.unique", _written_twice)
+
+
+def _sizes_as_text(folder: Path) -> None:
+    for file in folder.glob("*.parquet"):
+        rows = pq.read_table(file)
+        at = rows.schema.get_field_index("bytes")
+        pq.write_table(rows.set_column(at, "bytes", rows["bytes"].cast(pa.string())), file)
+        file.with_name(f".{file.name}.crc").unlink()  # Hadoop's own checksum would keep it from being read at all
+
+
+_table_damage("column_of_another_type", "documents", "capture.columns", _sizes_as_text)
 
 
 def _policy(name: str, namespaces: str, primary: str) -> dict[str, Any]:
