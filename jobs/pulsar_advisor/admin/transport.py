@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
@@ -170,10 +170,17 @@ class AdminTransport:
     """
 
     def __init__(
-        self, connection: AdminConnection, *, writes: bool = False, budget: RequestBudget | None = None
+        self,
+        connection: AdminConnection,
+        *,
+        writes: bool = False,
+        budget: RequestBudget | None = None,
+        arrive: Callable[[int], None] | None = None,
     ) -> None:
+        """`arrive` is told the size of every piece of a body, in the thread that reads it, and may make it wait."""
         self.connection = connection
         self._budget = budget or RequestBudget()
+        self._arrive = arrive
         self._writes = writes
         self._first = 0
         self._web_addresses: dict[str, str] = {}
@@ -308,7 +315,9 @@ class AdminTransport:
             ) as response:
                 location = response.headers.get("Location") if response.status_code in _REDIRECTS else None
                 date = response.headers.get("Date", "")
-                return Answer(response.status_code, url.partition("?")[0], _read_body(response), date), location
+                return Answer(
+                    response.status_code, url.partition("?")[0], _read_body(response, self._arrive), date
+                ), location
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise _no_answer(url, error, connection, silence_s) from error
 
@@ -381,11 +390,13 @@ def _session(connection: AdminConnection) -> requests.Session:
     return session
 
 
-def _read_body(response: requests.Response) -> bytearray:
+def _read_body(response: requests.Response, arrive: Callable[[int], None] | None) -> bytearray:
     deadline = time.monotonic() + BODY_TIMEOUT_S
     body = bytearray()
     for chunk in response.iter_content(_READ_CHUNK_BYTES):
         body += chunk
+        if arrive is not None:
+            arrive(len(chunk))
         if time.monotonic() > deadline:
             raise requests.ReadTimeout(f"document not complete within {BODY_TIMEOUT_S:.0f} s", response=response)
     return body

@@ -8,15 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pulsar_advisor.admin.read_client import ReadClient, decode
-from pulsar_advisor.capture.byte_budget import ByteBudget
 from pulsar_advisor.capture.documents import LOAD_REPORT, broker_metrics
 from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.settings import ALLOWED_KEYS
-
-TOPIC_DOCUMENTS_BYTES: Final = 256 << 20
-"""Topic documents in memory at a time, all together: by far the largest thing a capture holds."""
 
 DEFAULT_STATISTICS_INTERVAL_S: Final = 60
 """Of `statsUpdateFrequencyInSecs`."""
@@ -96,8 +92,6 @@ def write_load(session: Session, facts: BrokerFacts) -> None:
 
 
 def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
-    topic_documents = ByteBudget(TOPIC_DOCUMENTS_BYTES)
-
     def read_metrics(broker: str) -> None:
         with session.journal.attempt("broker_metrics", broker):
             metrics = broker_metrics(session.client("broker_metrics", broker).broker_metrics(broker))
@@ -115,7 +109,7 @@ def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
         facts.load_reports[broker] = {"source": "rest", "broker": broker, "readAt": now_ms(), "document": report}
 
     def read_topics(client: ReadClient, broker: str) -> None:
-        with topic_documents.room() as settle:
+        with session.documents.room() as settle:
             document = client.broker_topics(broker)
             settle(len(document.body))
             file = session.decoders.topic_file(broker, document)

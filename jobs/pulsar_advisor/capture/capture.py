@@ -23,6 +23,7 @@ from pulsar_advisor.capture.broker_surfaces import (
     read_load_again,
     write_load,
 )
+from pulsar_advisor.capture.byte_budget import ByteBudget
 from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespaces
 from pulsar_advisor.capture.identity import Identity, identify, identify_in
 from pulsar_advisor.capture.journal import Journal, now_ms
@@ -46,6 +47,9 @@ _METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 
 SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
 
+DOCUMENTS_BYTES: Final = 256 << 20
+"""Topic documents in memory at a time, all together: by far the largest thing a capture holds."""
+
 STATISTICS_PASS_S: Final = 2
 """How long a broker may take over a pass of its statistics."""
 
@@ -59,7 +63,10 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
     """
     with ExitStack() as stack:
         budget = RequestBudget(options.max_requests)
-        transport = stack.enter_context(AdminTransport(options.admin, budget=budget)) if options.admin else None
+        documents = ByteBudget(DOCUMENTS_BYTES)
+        transport = None
+        if options.admin is not None:
+            transport = stack.enter_context(AdminTransport(options.admin, budget=budget, arrive=documents.arrive))
         identity = identify(ReadClient(transport)) if transport else None
         zookeeper = stack.enter_context(connected(options.zookeeper, budget)) if options.zookeeper else None
         identity = _agreed(identity, zookeeper)
@@ -72,6 +79,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             transport=transport,
             journal=Journal(heartbeat=lease.renew),
             files=SnapshotFiles(lease.folder),
+            documents=documents,
             decoders=stack.enter_context(TopicDecoders()),
             pool=ThreadPoolExecutor(options.concurrency, thread_name_prefix="capture"),
             progress=progress,

@@ -12,6 +12,7 @@ import msgspec
 
 from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, decode
 from pulsar_advisor.admin.transport import AdminTransport, NoAnswer
+from pulsar_advisor.capture.byte_budget import ByteBudget
 from pulsar_advisor.capture.journal import CLUSTER, Journal
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.raw_files import SnapshotFiles
@@ -34,6 +35,7 @@ class Session:
     """None: there is ZooKeeper only."""
     journal: Journal
     files: SnapshotFiles
+    documents: ByteBudget
     decoders: TopicDecoders
     pool: ThreadPoolExecutor
     progress: CaptureProgress

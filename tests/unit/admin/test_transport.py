@@ -318,6 +318,15 @@ def test_netrc_and_proxies_of_the_environment_are_not_used(
         assert transport.get(PATH).text == "None"
 
 
+def test_the_pieces_of_a_body_are_told_while_they_arrive(broker: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_data(bytes(200_000))
+    pieces: list[int] = []
+    with AdminTransport(connection(url(broker)), arrive=pieces.append) as transport:
+        transport.get(PATH)
+    assert sum(pieces) == 200_000
+    assert len(pieces) > 1
+
+
 def test_who_we_are_stands_in_the_user_agent(broker: HTTPServer) -> None:
     broker.expect_request(PATH).respond_with_handler(lambda request: Response(request.headers["User-Agent"]))
     with AdminTransport(connection(url(broker))) as transport:

@@ -70,3 +70,44 @@ def test_a_document_larger_than_the_limit_comes_in_alone() -> None:
     large.leave()
     assert small.inside.wait(10)
     small.leave()
+
+
+def test_a_document_that_turns_out_larger_waits_while_it_arrives() -> None:
+    budget = ByteBudget(LIMIT)
+    sized(budget, 1)  # so that the next ones come in at once
+    some_came, all_came = Event(), Event()
+
+    def read() -> None:
+        with budget.room():
+            budget.arrive(30)
+            some_came.set()
+            budget.arrive(30)
+            all_came.set()
+
+    with budget.room():
+        budget.arrive(60)
+        other = Thread(target=read)
+        other.start()
+        assert some_came.wait(10)
+        assert not all_came.wait(0.05)
+        assert budget.held_bytes == 90
+    assert all_came.wait(10)
+    other.join()
+    assert budget.held_bytes == 0
+
+
+def test_the_oldest_document_never_waits() -> None:
+    budget = ByteBudget(LIMIT)
+    with budget.room():
+        budget.arrive(10 * LIMIT)
+        assert budget.held_bytes == 10 * LIMIT
+
+
+def test_what_is_read_outside_of_a_room_is_not_counted() -> None:
+    budget = ByteBudget(LIMIT)
+    budget.arrive(10 * LIMIT)
+    with budget.room() as settle:
+        settle(5)
+        assert budget.held_bytes == 5
+    budget.arrive(1)
+    assert budget.held_bytes == 0
