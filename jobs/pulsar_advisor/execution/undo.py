@@ -38,6 +38,7 @@ def undo_plan(plan: Plan) -> Plan:
             "shedder": "undo",
             "placement": "undo",
             "memory": {"undoes": digest_of(plan)},
+            "rests_on": {},
             "steps": tuple(steps),
             "predicted": Prediction(model="proportional", before=plan.predicted.after, after=plan.predicted.before),
             "decision": PlanDecision(
@@ -75,8 +76,8 @@ def _undo_step(
             "not_executable_because": obstacle,
             # Where a bundle was is known, whatever made it move.
             "confidence": "high",
-            "rests_on": {},
             "doubts": (),
+            "failed_checks": (),
             "expect": Expectation(
                 owner=now_at,
                 boundaries=boundaries,

@@ -19,7 +19,7 @@ from pulsar_advisor.model.errors import Refused, StorageError
 PLAN_SCHEMA: Final = "pulsar-advisor/plan/1"
 
 Confidence = Literal["high", "medium", "low"]
-CheckOutcome = Literal["passed", "failed"]
+Action = Literal["unload", "split"]
 
 
 class _Part(BaseModel):
@@ -76,7 +76,7 @@ class Step(_Part):
 
     id: str
     after: tuple[str, ...]
-    action: Literal["unload", "split"]
+    action: Action
     namespace: str
     bundle: str
     """Range text of the bundle."""
@@ -91,8 +91,8 @@ class Step(_Part):
     confidence: Confidence
     expect: Expectation
     predicted: StepPrediction
-    rests_on: Mapping[str, CheckOutcome] = {}
-    """The checks about what decided the step, by name, each with its outcome for the rows that the step touches."""
+    failed_checks: tuple[str, ...] = ()
+    """Those of the plan's `rests_on` for its action that failed for a row the step touches; the others passed."""
     doubts: tuple[Doubt, ...] = ()
     """Why the confidence is not higher, the gravest first; none where it is high."""
 
@@ -153,6 +153,8 @@ class Plan(_Part):
     steps: tuple[Step, ...]
     predicted: Prediction
     decision: PlanDecision
+    rests_on: Mapping[Action, tuple[str, ...]] = {}
+    """The checks that every step of an action rests on, by name, sorted: those about what decides such a step."""
 
     @property
     def file_name(self) -> str:

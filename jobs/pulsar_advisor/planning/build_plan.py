@@ -178,7 +178,7 @@ class _Steps:
             confidence=grade.confidence,
             expect=expect,
             predicted=self._predicted(move.source, move.destination),
-            rests_on=grade.rests_on,
+            failed_checks=grade.failed_checks,
             doubts=grade.doubts,
         )
         if step.executable:
@@ -216,7 +216,7 @@ class _Steps:
             confidence=grade.confidence,
             expect=expect,
             predicted=self._predicted(owner),
-            rests_on=grade.rests_on,
+            failed_checks=grade.failed_checks,
             doubts=grade.doubts,
         )
         if step.executable:
@@ -243,17 +243,14 @@ def build_plan(
     shedder = find(SHEDDERS, combination.shedder, "shedder")
     placement = find(PLACEMENTS, combination.placement, "placement strategy")
     decider, algorithm = splitting(state, settings.values)
-    steps = _Steps(
+    unloads = Grading(
         state,
-        settings,
-        unloads=Grading(
-            state,
-            checks,
-            EVERY_UNLOAD_READS | shedder.reads | placement.reads,
-            derived=shedder.name if state.load_manager not in shedder.load_managers else "",
-        ),
-        splits=Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads),
+        checks,
+        EVERY_UNLOAD_READS | shedder.reads | placement.reads,
+        derived=shedder.name if state.load_manager not in shedder.load_managers else "",
     )
+    splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
+    steps = _Steps(state, settings, unloads, splits)
     for move in proposal.moves[: limits.max_unloads]:
         steps.unload(move)
     for split in proposal.splits[: limits.max_splits]:
@@ -287,4 +284,5 @@ def build_plan(
                 settings, combination.shedder, bool(proposal.moves), bool(proposal.splits)
             ),
         ),
+        rests_on={"unload": unloads.rests_on, "split": splits.rests_on},
     )

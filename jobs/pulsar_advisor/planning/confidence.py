@@ -7,13 +7,13 @@ step reads. **medium**: a failed information concerns its own rows, or something
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, NOBODY, ClusterState
 from pulsar_advisor.model.inputs import INPUTS, Input
-from pulsar_advisor.model.plan import CheckOutcome, Confidence, Doubt
+from pulsar_advisor.model.plan import Confidence, Doubt
 
 _MEASURED_AVERAGES: Final = ("bundle_data", "folded")
 
@@ -35,23 +35,24 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Grade:
-    """A step's confidence, why it isn't higher, and every check it rests on."""
+    """A step's confidence, why it isn't higher, and which of the checks it rests on failed for it."""
 
     confidence: Confidence
     doubts: tuple[Doubt, ...]
-    rests_on: Mapping[str, CheckOutcome]
+    failed_checks: tuple[str, ...]
 
 
 class Grading:
-    """Grades the steps of one plan that read the same inputs."""
+    """Grades the steps of one plan that read the same inputs; `rests_on` names the checks about these."""
 
     def __init__(
         self, state: ClusterState, checks: Iterable[CheckResult], reads: frozenset[Input], derived: str = ""
     ) -> None:
         """`derived` names the strategy whose figures another load manager doesn't report; empty where it does."""
         self._state = state
-        self._checks = [check for check in checks if check.about is None or check.about & reads]
-        self._failed = [check for check in self._checks if not check.success]
+        about = sorted((check for check in checks if check.about is None or check.about & reads), key=lambda c: c.name)
+        self.rests_on = tuple(check.name for check in about)
+        self._failed = [check for check in about if not check.success]
         self._reads_averages = bool(reads & {"short_term_averages", "long_term_averages"})
         self._substitutes = tuple(
             f"Missing is {name} ({state.missing[name]}); in its place: {described.substitute}."
@@ -76,7 +77,6 @@ class Grading:
             for check in self._failed
             if check.scope == "cluster" or check.failing is None or touched[check.scope] & check.failing
         ]
-        names = {check.name for check in failed}
         doubts = [
             *([Doubt(confidence="low", sentence="The last digits settled the decision.")] if near_tie else []),
             *(
@@ -94,5 +94,5 @@ class Grading:
         return Grade(
             confidence=next((grade for grade in ("low", "medium") if grade in grades), "high"),
             doubts=tuple(sorted(doubts, key=lambda doubt: doubt.confidence)),
-            rests_on={check.name: "failed" if check.name in names else "passed" for check in self._checks},
+            failed_checks=tuple(check.name for check in failed),
         )

@@ -62,8 +62,8 @@ def render_csv(page: ReportPage) -> str:
             *before_and_after,
             step.reason,
             view.doubts,
-            len(step.rests_on) - len(view.failed),
-            " ".join(view.failed),
+            view.rests_on - len(step.failed_checks),
+            " ".join(step.failed_checks),
         )
         writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
     return text.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,19 +41,16 @@ class StepView:
     step: Step
     effects: tuple[Effect, ...]
     children: tuple[Child, ...]
-
-    @property
-    def failed(self) -> tuple[str, ...]:
-        """The checks it rests on that failed for it, by name."""
-        return tuple(sorted(name for name, outcome in self.step.rests_on.items() if outcome == "failed"))
+    rests_on: int
+    """How many checks it rests on."""
 
     @property
     def checks(self) -> str:
         """What it rests on, in words; empty for a plan of a release that didn't say."""
-        if not self.step.rests_on:
+        if not self.rests_on:
             return ""
-        outcome = f"{len(self.failed)} failed" if self.failed else "all passed"
-        return f"Rests on {count(len(self.step.rests_on), 'check')}, {outcome}."
+        failed = len(self.step.failed_checks)
+        return f"Rests on {count(self.rests_on, 'check')}, {f'{failed} failed' if failed else 'all passed'}."
 
     @property
     def doubts(self) -> str:
@@ -69,7 +65,7 @@ class StepList:
     shown: tuple[StepView, ...]
     total: int
     rests_on: tuple[str, ...] = ()
-    """Every check that one of them rests on, by name."""
+    """The checks they rest on, by name."""
 
 
 def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepList]:
@@ -85,13 +81,11 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
         if step.executable:
             usage.update(step.predicted.brokers)
         children = _children(state, step) if len(listed) < STEPS_SHOWN else ()
-        listed.append(StepView(step, effects, children))
-    return _list(unloads), _list(splits)
-
-
-def _list(views: Sequence[StepView]) -> StepList:
-    names = {name for view in views for name in view.step.rests_on}
-    return StepList(tuple(views[:STEPS_SHOWN]), len(views), tuple(sorted(names)))
+        listed.append(StepView(step, effects, children, len(plan.rests_on.get(step.action, ()))))
+    return (
+        StepList(tuple(unloads[:STEPS_SHOWN]), len(unloads), plan.rests_on.get("unload", ())),
+        StepList(tuple(splits[:STEPS_SHOWN]), len(splits), plan.rests_on.get("split", ())),
+    )
 
 
 def _children(state: ClusterState, step: Step) -> tuple[Child, ...]:

@@ -46,32 +46,32 @@ def test_it_rests_on_the_checks_about_what_it_reads_and_on_those_about_everythin
         check("capture.skew", about=None, success=True),
         check("policies.namespaces", about=frozenset()),
     )
-    assert grade(state, *checks).rests_on == {"brokers.usage": "passed", "capture.skew": "passed"}
+    assert Grading(state, checks, READS).rests_on == ("brokers.usage", "capture.skew")
+    assert grade(state, *checks).failed_checks == ()
 
 
 @pytest.mark.parametrize(
-    ("scope", "name", "outcome"),
+    ("scope", "name", "failed"),
     [
-        ("broker", "a:8080", "failed"),
-        ("broker", "c:8080", "failed"),
-        ("broker", "b:8080", "passed"),
-        ("namespace", "t/hot", "failed"),
-        ("namespace", "t/idle", "passed"),
-        ("bundle", "t/hot/0x00000000_0x40000000", "failed"),
-        ("bundle", "t/hot/0x40000000_0x80000000", "passed"),
+        ("broker", "a:8080", True),
+        ("broker", "c:8080", True),
+        ("broker", "b:8080", False),
+        ("namespace", "t/hot", True),
+        ("namespace", "t/idle", False),
+        ("bundle", "t/hot/0x00000000_0x40000000", True),
+        ("bundle", "t/hot/0x40000000_0x80000000", False),
     ],
 )
 def test_a_check_failed_for_a_step_if_it_failed_for_a_row_the_step_touches(
-    state: ClusterState, scope: str, name: str, outcome: str
+    state: ClusterState, scope: str, name: str, failed: bool
 ) -> None:
     found = grade(state, check("c", scope=scope, failing=frozenset({name})))
-    assert found.rests_on == {"c": outcome}
-    assert found.confidence == ("medium" if outcome == "failed" else "high")
+    assert (found.failed_checks, found.confidence) == ((("c",), "medium") if failed else ((), "high"))
 
 
 def test_an_information_that_names_nobody_may_concern_any_step(state: ClusterState) -> None:
     found = grade(state, check("c", failing=None))
-    assert (found.confidence, found.rests_on) == ("medium", {"c": "failed"})
+    assert (found.confidence, found.failed_checks) == ("medium", ("c",))
     assert [doubt.sentence for doubt in found.doubts] == ["Does not hold (c): It holds."]
 
 

@@ -52,7 +52,7 @@ def test_a_step_says_what_it_rests_on_and_what_of_it_failed_there() -> None:
         "Rests on 3 checks, 1 failed.",
         "Rests on 3 checks, all passed.",
     ]
-    assert [view.failed for view in unloads.shown] == [("brokers.bandwidth_in_limit",), ()]
+    assert [view.step.failed_checks for view in unloads.shown] == [("brokers.bandwidth_in_limit",), ()]
     assert [view.step.confidence for view in unloads.shown] == ["medium", "high"]
     assert unloads.rests_on == ("brokers.bandwidth_in_limit", "brokers.cpu_limit", "brokers.memory_limit")
 
