@@ -7,6 +7,7 @@ from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
+from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.proposal import Move, Proposal
 
 FIRST, SECOND, UNOWNED = 0, 1, 5
@@ -19,6 +20,7 @@ def plan_of(
     moves: tuple[Move, ...] = (),
     splits: tuple[SplitDecision, ...] = (),
     limits: Limits | None = None,
+    checks: tuple[CheckResult, ...] = (),
 ) -> Plan:
     return build_plan(
         state,
@@ -28,6 +30,7 @@ def plan_of(
         PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
         limits or Limits(),
         frozenset({"loadBalancerSheddingEnabled"}),
+        checks,
     )
 
 
@@ -135,3 +138,15 @@ def test_what_the_shedder_computed_stands_in_the_plan_as_plain_figures(
     inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
     plan = build_plan(state, settings, proposal, combination, inputs, Limits(), frozenset())
     assert plan.decision.figures == {"mean_usage_ratio": 0.4, "moves": 3, "gap": None, "proven": "true"}
+
+
+def test_unloads_and_splits_rest_on_the_checks_about_what_their_own_strategies_read(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    usage = CheckResult("usage", "U.", "info", "broker", frozenset({"broker_usage"}), False, frozenset({"c:8080"}))
+    averages = CheckResult("averages", "A.", "warning", "bundle", frozenset({"long_term_averages"}), True, frozenset())
+    plan = plan_of(state, settings, (move(FIRST),), (split(SECOND, 0x60000000),), checks=(usage, averages))
+    assert plan.rests_on == {"unload": ("averages", "usage"), "split": ("averages",)}
+    unload, cut = plan.steps
+    assert (unload.failed_checks, unload.confidence) == (("usage",), "medium")
+    assert (cut.failed_checks, cut.confidence) == ((), "high")
