@@ -129,6 +129,7 @@ def test_system_topics_are_read_over_tls_with_a_token(start_cluster: StartCluste
     assert certificates is not None
     for name, token in (("super-user", tokens.super_user), ("reader", tokens.reader)):
         (tmp_path / name).write_text(token)
+    cluster.admin.look_up("persistent://public/default/anything")  # assigns a bundle: something to tell
     way = ("--admin-url", broker.tls_admin_url, "--tls-ca-file", str(certificates.authority))
     shell = Shell(tmp_path / "root", (*way, "--service-url", broker.tls_service_url, "--zookeeper", cluster.zookeeper))
     captured = shell("capture", *shell.connection, "--token-file", str(tmp_path / "super-user"))
