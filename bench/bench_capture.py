@@ -3,8 +3,8 @@
 Against a made-up cluster on loopback (`large_cluster.py`, in a process of its own). Three times, one after the other:
 (a) the same documents downloaded by as many threads and thrown away; (b) the topic documents decoded, cut down and
 compressed on one core, from a sample of them; (c) the whole capture, by the command line. All three are the shortest of
-interleaved runs, as the machine may have other work to do. The goals: c ≤ 1.5 × (a + b / cores), and a peak below
-1.5 GiB over all processes of the capture, whatever the size.
+interleaved runs; processor seconds stand beside them, as the machine may have other work to do. The goals: c ≤ 1.5 ×
+(a + b / cores), and a peak below 1.5 GiB over all processes of the capture, whatever the size.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from large_cluster import CLUSTER, LargeCluster, served
 
@@ -35,8 +36,15 @@ LARGE_TOPICS = 5_000_000
 CORES = len(os.sched_getaffinity(0))
 
 
-def download(options: CaptureOptions) -> tuple[float, int]:
-    """Seconds, and bytes, of reading what a capture reads, with its concurrency, and keeping nothing."""
+class Cost(NamedTuple):
+    """Wall time, and processor time of all processes but the server's."""
+
+    seconds: float
+    processor_s: float
+
+
+def download(options: CaptureOptions) -> tuple[Cost, int]:
+    """What it costs, and the bytes, to read what a capture reads with its concurrency, and to keep nothing."""
     sizes: list[int] = []
     with AdminTransport(options.admin) as transport, ThreadPoolExecutor(options.concurrency) as pool:
         client = ReadClient(transport, observe=lambda _status, size: sizes.append(size))
@@ -61,45 +69,48 @@ def download(options: CaptureOptions) -> tuple[float, int]:
             nearby.partitioned_topics(namespace, "persistent")
             nearby.partitioned_topics(namespace, "non-persistent")
 
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         namespaces = client.namespaces("bench")
         list(pool.map(of_broker, brokers))
         list(pool.map(of_namespace, zip(brokers, namespaces, strict=True)))
-        return time.perf_counter() - began, sum(sizes)
+        return Cost(time.perf_counter() - began, time.process_time() - used), sum(sizes)
 
 
-def decoding(options: CaptureOptions) -> float:
-    """Seconds on one core for the topic documents of all brokers, from a sample."""
+def decoding(options: CaptureOptions) -> Cost:
+    """What the topic documents of all brokers cost on one core, from a sample."""
     with AdminTransport(options.admin) as transport:
         client = ReadClient(transport)
         brokers = client.active_brokers(CLUSTER)
         sample = [client.broker_topics(broker) for broker in brokers[:SAMPLE]]
     gc.disable()  # as the decoding processes do
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     for document in sample:
         topic_file("broker:8080", document)
-    seconds = time.perf_counter() - began
+    share = len(brokers) / len(sample)
+    cost = Cost((time.perf_counter() - began) * share, (time.process_time() - used) * share)
     gc.enable()
-    return seconds * len(brokers) / len(sample)
+    return cost
 
 
-def whole_capture(options: CaptureOptions, root: str) -> tuple[float, int]:
-    """Seconds of `pulsar-advisor capture`, and the greatest sum of resident memory over its processes."""
+def whole_capture(options: CaptureOptions, root: str) -> tuple[Cost, int]:
+    """What `pulsar-advisor capture` costs, and the greatest sum of resident memory over its processes."""
     command = [str(Path(sys.executable).with_name("pulsar-advisor")), "capture", "--root", root, "--cluster", CLUSTER]
     return watched([*command, "--admin-url", options.admin.admin_urls[0]])
 
 
-def watched(command: list[str]) -> tuple[float, int]:
-    """Seconds of a command, and the greatest sum of resident memory, in bytes, over it and its children."""
+def watched(command: list[str]) -> tuple[Cost, int]:
+    """What a command costs, and the greatest sum of resident memory, in bytes, over it and its children."""
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        peak = 0
+        peak, used = 0, {}
         while process.poll() is None:
-            peak = max(peak, sum(map(_resident_bytes, _tree(process.pid))))
+            tree = _tree(process.pid)
+            peak = max(peak, sum(map(_resident_bytes, tree)))
+            used |= {pid: max(_processor_seconds(pid), used.get(pid, 0)) for pid in tree}
             time.sleep(0.05)
     if process.returncode:
         raise SystemExit(f"{command[:3]} ended with {process.returncode}")
-    return time.perf_counter() - began, peak
+    return Cost(time.perf_counter() - began, sum(used.values())), peak
 
 
 def _tree(pid: int) -> list[int]:
@@ -117,6 +128,14 @@ def _resident_bytes(pid: int) -> int:
         return 0
 
 
+def _processor_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(size: tuple[int, int, int], root: str) -> None:
     with served(LargeCluster(*size)) as broker:
         options = CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",)))
@@ -124,7 +143,7 @@ def measure(size: tuple[int, int, int], root: str) -> None:
             (*download(options), decoding(options), *whole_capture(options, root))
             for _ in range(1 if size[2] > LARGE_TOPICS else RUNS)
         ]
-    download_s, downloaded, decoding_s, capture_s, _ = map(min, zip(*runs, strict=True))
+    a, downloaded, b, c, _ = map(min, zip(*runs, strict=True))
     peak = max(run[-1] for run in runs)
     place = Root(root, CLUSTER)
     snapshot = place.resolve("latest")
@@ -132,11 +151,12 @@ def measure(size: tuple[int, int, int], root: str) -> None:
     written = sum(file["bytes"] for file in files)
     rows = sum(file["rows"] for file in files if file["surface"] == "topic_stats")
     assert rows == size[0] * (size[2] // size[0]), f"{rows} topics captured"
-    bound = download_s + decoding_s / CORES
     brokers, bundles, topics = size
+    costs = " | ".join(f"{cost.seconds:.1f} ({cost.processor_s:.1f})" for cost in (a, b, c))
+    ratio = c.seconds / (a.seconds + b.seconds / CORES)
     print(
-        f"| {brokers:,} | {bundles:,} | {topics:,} | {downloaded / 1e9:.2f} | {written / 1e9:.3f} | {download_s:.1f} | "
-        f"{decoding_s:.1f} | {capture_s:.1f} | {capture_s / bound:.2f} | {peak / 2**20:,.0f} |",
+        f"| {brokers:,} | {bundles:,} | {topics:,} | {downloaded / 1e9:.2f} | {written / 1e9:.3f} | {costs} | "
+        f"{ratio:.2f} | {c.processor_s / (a.processor_s + b.processor_s):.2f} | {peak / 2**20:,.0f} |",
         flush=True,
     )
 
@@ -149,7 +169,7 @@ def main() -> None:
     print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}\n")
     print(
         "| brokers | bundles | topics | GB read | GB written | (a) download s | (b) decode s | (c) capture s "
-        "| c / (a + b/cores) | peak MiB |\n" + "|---" * 10 + "|",
+        "| c / (a + b/cores) | processor: c / (a + b) | peak MiB |\n" + "|---" * 11 + "|",
         flush=True,
     )
     for size in sizes:

@@ -279,6 +279,12 @@ def test_what_cannot_be_read_is_a_problem_and_costs_nothing_else(damaged: Normal
     assert len(damaged.rows("topics", loaded=True)) == loaded - 1
 
 
+def test_every_line_is_a_row_or_a_problem(damaged: Normalized) -> None:
+    documents = [row for row in damaged.rows("documents") if row["surface"] == "topic_stats"]
+    reports = sum(row["reports"] for row in damaged.rows("topics"))
+    assert reports + sum(row["unreadable_rows"] for row in documents) == sum(row["rows"] for row in documents)
+
+
 def test_a_number_that_is_none_arrives_as_such(damaged: Normalized) -> None:
     state = cluster_state(damaged.root, damaged.snapshot)
     assert np.isnan(state.brokers.usage[2, 0])

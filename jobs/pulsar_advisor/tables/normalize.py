@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 from statistics import median
 from typing import Any, Final
 
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -80,6 +81,7 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     finally:
         reports.unpersist()
         raw.release()
+    _check_topics(root.folder("tables/topics", snapshot), files, counts)
     rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
     result = {
         "schema": TABLES_RESULT_SCHEMA,
@@ -96,7 +98,11 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
 
 def count_rows(folder: UPath) -> int:
     """Rows of one table of one snapshot, from the Parquet footers."""
-    return int(ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None).count_rows())
+    return int(_written(folder).count_rows())
+
+
+def _written(folder: UPath) -> ds.Dataset:
+    return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
 
 
 def earlier_snapshot(root: Root, snapshot: str) -> str | None:
@@ -143,6 +149,15 @@ def _check_counts(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Map
                 f"{folder / file['path']} has {read} lines, its manifest says {file['rows']}: the capture is damaged; "
                 "capture anew"
             )
+
+
+def _check_topics(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Mapping[str, tuple[int, int]]) -> None:
+    """Lines in are rows out and problems: every readable line of topic statistics is one report of one topic."""
+    loaded = [counts.get(file["path"], (0, 0)) for file in files if file["surface"] == "topic_stats"]
+    readable = sum(lines - unreadable for lines, unreadable in loaded)
+    reports = pc.sum(_written(folder).to_table(columns=["reports"])["reports"]).as_py() or 0
+    if reports != readable:
+        raise RuntimeError(f"{folder} has {reports} reports of topics, the capture {readable} readable lines of them")
 
 
 def _frames(
