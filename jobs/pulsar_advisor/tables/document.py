@@ -22,7 +22,8 @@ Pulsar gives them one bundle with the full range, so their bundle is `in_boundar
 bundles, and it is never moved.
 """
 
-_VALIDATION = """`validate` writes one more in the same place, its result as a table:
+_VALIDATION = """`validate` writes one more in the same place, its result as a table, complete once
+`validation/…/result.json` exists:
 """
 
 
