@@ -854,7 +854,7 @@ for _table in ("brokers", "bundles", "namespaces", "policies", "settings", "topi
 
 def _sizes_as_text(folder: Path) -> None:
     for file in folder.glob("*.parquet"):
-        rows = pq.read_table(file)
+        rows = pq.read_table(file).replace_schema_metadata(None)  # Spark would believe the types it noted there
         at = rows.schema.get_field_index("bytes")
         pq.write_table(rows.set_column(at, "bytes", rows["bytes"].cast(pa.string())), file)
         file.with_name(f".{file.name}.crc").unlink()  # Hadoop's own checksum would keep it from being read at all

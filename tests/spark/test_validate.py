@@ -20,7 +20,7 @@ from snapshots import RawSnapshot, skewed_modular_cluster
 
 pytestmark = pytest.mark.spark
 
-REAL_SNAPSHOT = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
+RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 
 FIRST, SECOND, THIRD = (f"broker-{number}.pulsar.test:8080" for number in (1, 2, 3))
 Result = dict[str, Any]
@@ -44,9 +44,10 @@ def test_a_clean_cluster_raises_nothing(spark: SparkSession, tmp_path: Path) -> 
     assert [one["check"] for one in result["results"]] == [check.name for check in checks()]
 
 
-def test_a_capture_of_real_brokers_raises_nothing(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("manager", ["modular", "simple", "extensible"])
+def test_a_capture_of_real_brokers_raises_nothing(manager: str, spark: SparkSession, tmp_path: Path) -> None:
     root, snapshot = Root(str(tmp_path), "sample"), "20261121T110437Z"
-    with tarfile.open(REAL_SNAPSHOT) as archive:
+    with tarfile.open(RECORDED / f"{manager}-4.0.8.tar") as archive:
         archive.extractall(Path(str(root.folder("raw", snapshot))), filter="data")
     normalize(spark, root, snapshot)
     assert failing(validate(spark, root, snapshot)) == {}
