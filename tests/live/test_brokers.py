@@ -1,10 +1,8 @@
-"""`brokers --watch` shows what `pulsar-perf monitor-brokers` itself prints on the same cluster at the same time."""
+"""`brokers` shows what `pulsar-perf monitor-brokers` itself prints on the same cluster at the same time."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +16,9 @@ from harness.artifacts import class_path
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
-from harness.shell import ADVISOR, plain_connection
+from pulsar_advisor.capture.options import capture_options
+from pulsar_advisor.reporting.broker_tables import as_document
+from pulsar_advisor.stages.brokers import load_now
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 Document = Mapping[str, Any]
@@ -33,31 +33,9 @@ HALF_A_DIGIT = 0.00501
 LABEL = re.compile(r"[A-Z][A-Z ]*")
 
 
-@contextmanager
-def watching(cluster: LiveCluster, folder: Path) -> Iterator[Callable[[], list[Document]]]:
-    """Our verb at work, its first document printed; gives every document it has printed so far."""
-    output = folder / "watch.json"
-    watch = [str(ADVISOR), "brokers", *plain_connection(cluster), "--watch", "1", "--json"]
-    with output.open("wb") as printed, (folder / "watch.log").open("wb") as told:
-        process = subprocess.Popen(watch, stdout=printed, stderr=told)
-    try:
-        wait_until(lambda: bool(documents(output.read_text())), "`brokers --watch` printed nothing")
-        yield lambda: documents(output.read_text())
-    finally:
-        children.kill(process)
-
-
-def documents(text: str) -> list[Document]:
-    """The JSON documents in a text that may end within one."""
-    found, decoder = [], json.JSONDecoder()
-    while text := text.lstrip():
-        try:
-            document, end = decoder.raw_decode(text)
-        except json.JSONDecodeError:
-            break
-        found.append(document)
-        text = text[end:]
-    return found
+def ours(cluster: LiveCluster) -> Document:
+    options = capture_options(admin={"admin_urls": tuple(cluster.admin_urls)}, zookeeper=cluster.zookeeper)
+    return as_document(load_now(options))
 
 
 @contextmanager
@@ -79,19 +57,15 @@ def monitor_brokers(cluster: LiveCluster, folder: Path, *arguments: str) -> Iter
         children.kill(process)
 
 
-def wait_until(reached: Callable[[], bool], otherwise: str) -> None:
+def samples_until(shown: Callable[[], bool], cluster: LiveCluster) -> list[Document]:
+    """Our document again and again, until the tool has shown something, and once more."""
+    samples = [ours(cluster)]
     deadline = time.monotonic() + OVERALL_LIMIT_S
-    while not reached():
-        assert time.monotonic() < deadline, otherwise
+    while not shown():
+        assert time.monotonic() < deadline, "monitor-brokers printed no table in time"
         time.sleep(0.5)
-
-
-def shown_by_both(log: Path, wanted: str, samples: Callable[[], list[Document]]) -> tuple[str, list[Document]]:
-    """The tool's log once it shows what is wanted, and our documents from before until after that."""
-    wait_until(lambda: wanted in log.read_text(), "monitor-brokers printed no table in time")
-    printed, before = log.read_text(), len(samples())
-    wait_until(lambda: len(samples()) >= before + 2, "`brokers --watch` printed nothing more")
-    return printed, samples()
+        samples.append(ours(cluster))
+    return [*samples, ours(cluster)]
 
 
 def cells(line: str) -> list[str]:
@@ -155,35 +129,27 @@ def assert_shown_by_both(log: str, samples: Sequence[Document], *, ratio: bool) 
 def test_modular_tables_are_the_tools_with_the_swapped_columns_put_right(
     loaded_cluster: LiveCluster, tmp_path: Path
 ) -> None:
-    connect = ("--connect-string", loaded_cluster.zookeeper)
-    with watching(loaded_cluster, tmp_path) as samples, monitor_brokers(loaded_cluster, tmp_path, *connect) as log:
-        assert_shown_by_both(*shown_by_both(log, "Overall Broker Data", samples), ratio=True)
+    with monitor_brokers(loaded_cluster, tmp_path, "--connect-string", loaded_cluster.zookeeper) as log:
+        samples = samples_until(lambda: "Overall Broker Data" in log.read_text(), loaded_cluster)
+        assert_shown_by_both(log.read_text(), samples, ratio=True)
 
 
 def test_simple_tables_are_the_tools(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster(ClusterOptions(load_manager="simple", cpu_sensor=False))
-    connect = ("--connect-string", cluster.zookeeper)
-    with (
-        running_load(cluster),
-        watching(cluster, tmp_path) as samples,
-        monitor_brokers(cluster, tmp_path, *connect) as log,
-    ):
-        assert_shown_by_both(*shown_by_both(log, "Overall Broker Data", samples), ratio=False)
+    with running_load(cluster), monitor_brokers(cluster, tmp_path, "--connect-string", cluster.zookeeper) as log:
+        samples = samples_until(lambda: "Overall Broker Data" in log.read_text(), cluster)
+        assert_shown_by_both(log.read_text(), samples, ratio=False)
 
 
 def test_extensible_figures_are_the_tools_as_far_as_it_has_them(start_cluster: StartCluster, tmp_path: Path) -> None:
     """The tool listens to a topic on which brokers tell changes above a tenth only, so its rates may lag so much."""
     cluster = start_cluster(ClusterOptions(load_manager="extensible", cpu_sensor=False))
     arguments = ("--extensions", "--connect-string", cluster.brokers[0].service_url)
-    with (
-        running_load(cluster),
-        watching(cluster, tmp_path) as samples,
-        monitor_brokers(cluster, tmp_path, *arguments) as log,
-    ):
-        printed, ours = shown_by_both(log, "MAX %", samples)
-    tables = list(broker_tables(printed))
+    with running_load(cluster), monitor_brokers(cluster, tmp_path, *arguments) as log:
+        samples = samples_until(lambda: "MAX %" in log.read_text(), cluster)
+        tables = list(broker_tables(log.read_text()))
     assert tables
     for broker, table in tables:
         assert list(table) == ["SYSTEM", "COUNT", "LATEST"]
-        assert any(same(table["COUNT"], row_of(sample, broker, "COUNT")) for sample in ours)
-        assert any(table["LATEST"] == pytest.approx(row_of(sample, broker, "LATEST"), rel=0.15) for sample in ours)
+        assert any(same(table["COUNT"], row_of(sample, broker, "COUNT")) for sample in samples)
+        assert any(table["LATEST"] == pytest.approx(row_of(sample, broker, "LATEST"), rel=0.15) for sample in samples)
