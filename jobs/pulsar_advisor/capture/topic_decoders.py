@@ -7,14 +7,15 @@ end of a socket: they end by themselves when this process is gone, however it we
 from __future__ import annotations
 
 import gc
+import io
 import os
+import pickle
 import queue
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Final, Self
 
@@ -26,6 +27,9 @@ MOST_PROCESSES: Final = 8
 """Each needs some 40 MiB beside the document it decodes."""
 SMALL_BYTES: Final = 1 << 20
 """A document up to this size is decoded at once: starting a process takes longer."""
+
+_GONE = (EOFError, OSError, pickle.UnpicklingError)
+"""What speaking to a process raises that has ended, at any point of a message."""
 
 
 def topic_file(broker: str, document: Document) -> CompleteFile:
@@ -40,7 +44,8 @@ class TopicDecoders:
     """Up to one process a core; safe to use from several threads, each of which waits for its document."""
 
     def __init__(self) -> None:
-        self._cores = threading.Semaphore(min(MOST_PROCESSES, len(os.sched_getaffinity(0))))
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        self._cores = threading.Semaphore(min(MOST_PROCESSES, cores))
         self._idle: queue.SimpleQueue[_Decoder] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
@@ -63,7 +68,7 @@ class TopicDecoders:
                 decoder = _Decoder()
             try:
                 answer = decoder.ask(broker, document.body)
-            except (EOFError, ConnectionError):
+            except _GONE:
                 answer = f"the process that decoded it ended with {decoder.end()}: is there too little memory?"
             else:
                 self._idle.put(decoder)
@@ -83,29 +88,35 @@ class _Decoder:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        self._connection = Connection(ours.detach())
+        with ours:
+            self._stream = ours.makefile("rwb")
 
     def ask(self, broker: str, body: bytes | bytearray) -> CompleteFile | str:
-        """The file, or what is wrong with the document. Raises `EOFError`, `ConnectionError` if the process is gone."""
-        self._connection.send(broker)
-        self._connection.send_bytes(body)
-        answer: CompleteFile | str = self._connection.recv()
+        """The file, or what is wrong with the document. Raises one of `_GONE` if the process is gone."""
+        _say(self._stream, (broker, body))
+        answer: CompleteFile | str = pickle.load(self._stream)
         return answer
 
     def end(self) -> int:
         """Let the process end, and give back its exit code."""
-        self._connection.close()
+        with suppress(OSError):  # what is left to send, if the process is gone
+            self._stream.close()
         return self._process.wait()
 
 
 def answer_all(socket_number: int) -> None:
     """The child's whole life: documents in, files out, until nobody is at the other end."""
     gc.disable()  # decoding makes many objects and no cycles: 1.5 to 2.7 times as fast
-    with Connection(socket_number) as connection, suppress(EOFError, ConnectionError):
+    with socket.socket(fileno=socket_number) as theirs, theirs.makefile("rwb") as stream, suppress(*_GONE):
         while True:
-            broker, body = connection.recv(), connection.recv_bytes()
+            broker, body = pickle.load(stream)
             try:
                 answer: CompleteFile | str = topic_file(broker, Document("", body))
             except UnreadableAnswer as error:
                 answer = error.error
-            connection.send(answer)
+            _say(stream, answer)
+
+
+def _say(stream: io.BufferedRWPair, what: object) -> None:
+    pickle.dump(what, stream, pickle.HIGHEST_PROTOCOL)  # which copies no large bytes
+    stream.flush()
