@@ -11,7 +11,7 @@ DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full lint format lock bench bench-engine bench-checks up cluster-up cluster-down cluster-load parity record-demo clean
+.PHONY: help setup demo test test-full lint format lock bench bench-engine bench-capture bench-tables bench-checks up cluster-up cluster-down cluster-load parity record-demo clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,12 @@ bench: setup ## Measure the engine: preparation, decision, memory; prints a tabl
 
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py
+
+bench-capture: setup ## Measure a capture against a made-up cluster: time, processors, memory
+	@$(BIN)/python bench/bench_capture.py
+
+bench-tables: setup ## Measure normalize at a hundred thousand topics and at a million
+	@$(BIN)/python bench/bench_tables.py
 
 bench-checks: setup ## Time the checks on 100,000 bundles and a million topics
 	@$(BIN)/python bench/bench_checks.py
