@@ -1,4 +1,8 @@
+import os
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pyspark
 import pytest
@@ -22,3 +26,18 @@ def test_times_are_utc(spark: SparkSession) -> None:
     text = spark.range(1).select(sf.timestamp_millis(sf.lit(1_795_249_800_000)).cast("string")).first()
     assert text is not None
     assert text[0] == "2026-11-21 08:30:00"
+
+
+def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_was_told(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    asked = ["spark.driver.bindAddress", "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"]
+    job.write_text(
+        "from pulsar_advisor.tables.session import spark_session\n"
+        "session = spark_session(None)\n"
+        f"print([session.conf.get(key) for key in {asked}])\n"
+    )
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    command = [str(submit), "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=3", str(job)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == str(["127.0.0.1", "false", "3"]), done.stderr

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 _QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
@@ -38,9 +39,12 @@ _LOCAL: Final[dict[str, Any]] = {
 def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor") -> SparkSession:
     """The session of this process, started if there is none.
 
-    `master=None` leaves the choice to `spark-submit`. On a local master everything stays on the loopback interface.
+    `master=None` leaves the choice to `spark-submit`; what it was told with `--conf` stands. On a local master
+    everything stays on the loopback interface.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    told = SparkContext.getSystemProperty if master is None else lambda _key: None
+    master = master or told("spark.master")
     builder = SparkSession.builder.appName(name)
     settings = dict(_EVERYWHERE)
     if master is not None:
@@ -49,6 +53,7 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor")
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             settings |= _LOCAL
     for key, value in settings.items():
-        builder = builder.config(key, value)
+        if told(key) is None:
+            builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
     return session
