@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -60,6 +61,7 @@ _SPLIT_ALGORITHMS: Final = (
 def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame]:
     """Table name -> rows with the columns of the table and the facts its suite speaks of."""
 
+    @cache
     def table(name: str, of: str = snapshot) -> DataFrame:
         return spark.read.parquet(spark_url(root.folder(f"tables/{name}", of)))
 
