@@ -1,0 +1,174 @@
+"""The three jobs on a Spark cluster that isn't ours, a master and a worker on loopback: the package travels as a zip.
+
+Driver and executors run a Python that has everything of requirements-executor.txt but not this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sysconfig
+import time
+import venv
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from pulsar_advisor.storage import Root
+from pulsar_advisor.tables.schemas import TABLES
+from pulsar_advisor.tables.state import read_table
+from snapshots import skewed_modular_cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.full]
+
+SPARK_HOME = Path(pyspark.__file__).parent
+JOBS = Path(__file__).parents[2] / "jobs"
+ONE_OF_EACH = ("--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate")
+STAGES = {"normalize": (), "validate": (), "recommend": ONE_OF_EACH}
+START_SECONDS = 60
+
+
+@contextmanager
+def daemon(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """One of Spark's own processes; it ends with the block."""
+    command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment()) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def environment(**more: str) -> dict[str, str]:
+    ours = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", **more}
+    return {**{key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}, **ours}
+
+
+def wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not re.search(pattern, log.read_text()):
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """A running cluster, and what is submitted to it."""
+
+    master: str
+    python: Path
+    package: Path
+
+    def submit(self, stage: str, root: Root, snapshot: str, master: str | None = None) -> None:
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master or self.master]
+        settings = {
+            "spark.driver.host": "127.0.0.1",
+            "spark.log.level": "WARN",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": "4",
+        }
+        command += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        command += ["--executor-memory", "1g", "--driver-memory", "1g"]
+        command += ["--py-files", str(self.package), str(JOBS / f"{stage}.py")]
+        command += ["--root", root.url, "--cluster", root.cluster, "--snapshot", snapshot, *STAGES[stage]]
+        python = str(self.python)
+        done = subprocess.run(
+            command,
+            env=environment(PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=python),
+            # From elsewhere, so that nothing is imported from the repository.
+            cwd=self.package.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def python_without_the_package(folder: Path) -> Path:
+    """An environment that sees all installed packages, but not the editable one: that takes a .pth of its own."""
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = folder / "bin" / "python"
+    found = subprocess.run([python, "-c", "import pulsar_advisor"], cwd=folder, capture_output=True, check=False)
+    assert b"ModuleNotFoundError" in found.stderr
+    return python
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    folder = tmp_path_factory.mktemp("standalone")
+    package = Path(shutil.make_archive(str(folder / "pulsar_advisor"), "zip", JOBS, "pulsar_advisor"))
+    python = python_without_the_package(folder / "python")
+    address, master_log, worker_log = f"127.0.0.1:{free_port()}", folder / "master.log", folder / "worker.log"
+    host, _, port = address.partition(":")
+    deploy = "org.apache.spark.deploy"
+    with ExitStack() as stack:
+        words = (f"{deploy}.master.Master", "--host", host, "--port", port, "--webui-port", str(free_port()))
+        master = stack.enter_context(daemon(master_log, *words))
+        wait_for(master_log, "I have been elected leader", master)
+        words = (f"{deploy}.worker.Worker", "--host", host, "--cores", "2", "--memory", "2g")
+        words += ("--webui-port", str(free_port()), "--work-dir", str(folder / "work"), f"spark://{address}")
+        worker = stack.enter_context(daemon(worker_log, *words))
+        wait_for(worker_log, "Successfully registered with master", worker)
+        yield Standalone(f"spark://{address}", python, package)
+
+
+@dataclass(frozen=True)
+class Line:
+    root: Root
+    snapshot: str
+
+    def files(self, stage: str) -> dict[str, str]:
+        """Name -> SHA-256 of what a stage wrote."""
+        folder = Path(str(self.root.folder(stage, self.snapshot)))
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir() if file.is_file()}
+
+
+def carried_out(folder: Path, cluster: Standalone, master: str | None = None) -> Line:
+    root = Root(str(folder), "test")
+    snapshot = skewed_modular_cluster().write(root)
+    for stage in STAGES:
+        cluster.submit(stage, root, snapshot, master)
+    return Line(root, snapshot)
+
+
+@pytest.fixture(scope="module")
+def on_cluster(standalone: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Line:
+    return carried_out(tmp_path_factory.mktemp("cluster"), standalone)
+
+
+@pytest.fixture(scope="module")
+def on_one_machine(standalone: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Line:
+    return carried_out(tmp_path_factory.mktemp("local"), standalone, "local[2]")
+
+
+@pytest.mark.parametrize("table", [table.name for table in TABLES])
+def test_the_tables_hold_the_same_rows(on_cluster: Line, on_one_machine: Line, table: str) -> None:
+    there, here = (
+        sorted(map(str, read_table(line.root, line.snapshot, table).to_pylist()))
+        for line in (on_cluster, on_one_machine)
+    )
+    assert there == here
+
+
+def test_results_and_plans_are_the_same_byte_for_byte(on_cluster: Line, on_one_machine: Line) -> None:
+    assert on_cluster.files("plans")
+    for stage in ("tables/result", "plans"):
+        assert on_cluster.files(stage) == on_one_machine.files(stage)
