@@ -1,0 +1,142 @@
+"""The line with its root in an object store: a local S3 server, s3fs on Python's side, Hadoop's s3a on Spark's.
+
+What the product doesn't need elsewhere is fetched: s3fs and the server into an environment of their own, which sees all
+other packages, and Hadoop's S3 jars (642 MB) through Maven, once. Without either the test is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.artifacts import cache_directory
+
+pytestmark = [pytest.mark.spark, pytest.mark.full]
+
+PACKAGES = ("s3fs==2026.9.0", "moto[server]==5.2.5")
+JARS = ("org.apache.hadoop:hadoop-aws:3.4.2", "software.amazon.awssdk:bundle:2.29.52")
+"""Of the Hadoop release that Spark 4.1.3 carries."""
+RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
+SNAPSHOT = "20261121T112321Z"
+PLACE = ("--root", "s3://advisor/root", "--cluster", "demo")
+START_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("python")
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    # Ours come first; the line that makes the editable package importable is in a .pth, which isn't read from there.
+    (site / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n{Path(__file__).parents[2] / 'jobs'}\n")
+    uv = Path(sys.executable).with_name("uv")
+    done = subprocess.run(
+        [uv, "pip", "install", "-q", "--python", folder / "bin" / "python", *PACKAGES],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"s3fs and moto can't be installed: {done.stderr.strip().splitlines()[-1]}")
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def jars() -> list[Path]:
+    if shutil.which("mvn") is None:
+        pytest.skip("Hadoop's S3 jars come through Maven, which isn't on PATH")
+    folder = cache_directory() / "jars" / "hadoop-s3"
+    for artifact in JARS:
+        _, name, version = artifact.split(":")
+        if not (folder / f"{name}-{version}.jar").exists():
+            command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"{artifact} can't be fetched: {done.stdout.strip().splitlines()[0]}")
+    return sorted(folder.glob("*.jar"))
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The command line where a store of ours stands for S3."""
+
+    python: Path
+    environment: dict[str, str]
+
+    def call(self, *words: str) -> str:
+        command = [str(self.python), "-c", "from pulsar_advisor.cli import main; main()", *words, *PLACE]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def shell(python: Path, jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("store")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    # As docs/spark.md says.
+    settings = {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.hadoop.fs.s3a.endpoint": address,
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
+    (folder / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    environment = {
+        **os.environ,
+        "AWS_ENDPOINT_URL": address,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "anybody",
+        "AWS_SECRET_ACCESS_KEY": "anything",
+        "SPARK_CONF_DIR": str(folder),
+        "PYSPARK_PYTHON": str(python),
+    }
+    server = [str(python), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with (folder / "log").open("w") as log, subprocess.Popen(server, stdout=log, stderr=log) as process:
+        try:
+            _wait_for(port, process)
+            bucket = "import boto3; boto3.client('s3').create_bucket(Bucket='advisor')"
+            subprocess.run([python, "-c", bucket], env=environment, check=True)
+            yield Shell(python, environment)
+        finally:
+            process.terminate()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return
+
+
+def test_a_recorded_capture_goes_through_to_a_report(shell: Shell) -> None:
+    assert shell.call("snapshots", "import", str(RECORDED)).split() == [SNAPSHOT]
+    shell.call("normalize", "--master", "local[2]")
+    shell.call("validate", "--master", "local[2]")
+    one_of_each = ("--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate")
+    shell.call("recommend", "--master", "local[2]", *one_of_each)
+    shell.call("report")
+    shown = json.loads(shell.call("snapshots", "show", "--json"))
+    assert set(shown["stages"]) == {"normalized", "validated", "recommended", "reported"}
+    assert shell.call("snapshots", "list").split() == [SNAPSHOT]
