@@ -224,6 +224,15 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> No
     ]
     raw.head["missing"] = [{"surface": "topic_names", "broker": None, "reason": "403 from the admin API"}]
     raw.head["incomplete_brokers"] = [second]
+    raw.head["reads"] = [
+        {"surface": surface, "target": target, "started_at_ms": started, "finished_at_ms": finished}
+        for surface, target, started, finished in (
+            ("topic_stats", first, 1_000, 1_900),
+            ("topic_stats", second, 1_200, 1_500),
+            ("namespaces", first, 2_000, 2_100),
+            ("namespaces", second, 1_950, 2_050),
+        )
+    ]
     return Normalized(spark, tmp_path_factory.mktemp("damaged"), raw)
 
 
@@ -277,6 +286,22 @@ def test_what_cannot_be_read_is_a_problem_and_costs_nothing_else(damaged: Normal
     assert read["topic_stats/2.jsonl.zst"] == (len(damaged.raw.lines["topic_stats/2"]), 1)
     loaded = sum(len(lines) for name, lines in damaged.raw.lines.items() if name.startswith("topic_stats/"))
     assert len(damaged.rows("topics", loaded=True)) == loaded - 1
+
+
+@pytest.mark.parametrize(
+    ("path", "times"),
+    [
+        ("topic_stats/1.jsonl.zst", (1_200, 1_500)),
+        ("namespaces.jsonl.zst", (1_950, 2_100)),
+        ("settings.jsonl.zst", (None, None)),
+    ],
+    ids=["of one broker", "of several reads", "of none that is known"],
+)
+def test_each_raw_file_has_the_times_of_its_reads(
+    damaged: Normalized, path: str, times: tuple[int | None, int | None]
+) -> None:
+    (row,) = damaged.rows("documents", path=path)
+    assert (row["read_started_at_ms"], row["read_finished_at_ms"]) == times
 
 
 def test_every_line_is_a_row_or_a_problem(damaged: Normalized) -> None:

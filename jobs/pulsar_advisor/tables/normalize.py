@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, pairwise
 from statistics import median
@@ -172,6 +173,7 @@ def _frames(
     owned = derive.ownership(raw)
     figures = derive.reported_figures(reports)
     namespaces = derive.namespaces(raw, owned, figures)
+    documents = _rows(spark, DOCUMENTS, list(_documents(manifest, counts)))
     return {
         "brokers": derive.brokers(
             raw, reports, owned, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
@@ -191,13 +193,25 @@ def _frames(
         "namespaces": namespaces,
         "policies": derive.policies(raw),
         "settings": derive.settings(raw),
-        "documents": _rows(
-            spark,
-            DOCUMENTS,
-            [{**file, "unreadable_rows": counts.get(file["path"], (0, 0))[1]} for file in manifest["files"]],
-        ),
-        "problems": _problems(spark, raw, figures, manifest),
+        "documents": documents,
+        "problems": _problems(spark, raw, figures, documents, manifest),
     }
+
+
+def _documents(manifest: Mapping[str, Any], counts: Mapping[str, tuple[int, int]]) -> Iterator[Mapping[str, Any]]:
+    """Each raw file: when what it holds was read, and how many of its lines can't be."""
+    reads = defaultdict(list)
+    for read in manifest["reads"]:
+        reads[read["surface"], None].append(read)
+        reads[read["surface"], read["target"]].append(read)
+    for file in manifest["files"]:
+        of_file = reads[file["surface"], file["broker"]]
+        yield {
+            **file,
+            "unreadable_rows": counts.get(file["path"], (0, 0))[1],
+            "read_started_at_ms": min((read["started_at_ms"] for read in of_file), default=None),
+            "read_finished_at_ms": max((read["finished_at_ms"] for read in of_file), default=None),
+        }
 
 
 def _bundle_data_interval_minutes(raw: RawTables) -> int:
@@ -207,9 +221,10 @@ def _bundle_data_interval_minutes(raw: RawTables) -> int:
     return (longest and longest[0]) or _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES
 
 
-def _problems(spark: SparkSession, raw: RawTables, figures: DataFrame, manifest: Mapping[str, Any]) -> DataFrame:
-    broker_of = _rows(spark, DOCUMENTS, [{**file, "unreadable_rows": 0} for file in manifest["files"]])
-    unreadable = raw.unreadable().join(broker_of.select("path", "broker"), "path", "left")
+def _problems(
+    spark: SparkSession, raw: RawTables, figures: DataFrame, documents: DataFrame, manifest: Mapping[str, Any]
+) -> DataFrame:
+    unreadable = raw.unreadable().join(documents.select("path", "broker"), "path", "left")
     noted = [
         {
             "problem": _problem(kind, entry[reason]),

@@ -277,6 +277,8 @@ DOCUMENTS: Final = Table(
         _required("sha256", "string", "of the file, verified before use"),
         _required("rows", "bigint", "lines, as the manifest counts them; all were read"),
         _required("unreadable_rows", "bigint", "lines that became rows of `problems`"),
+        Column("read_started_at_ms", "bigint", "when the first read of what it holds began"),
+        Column("read_finished_at_ms", "bigint", "when the last of those reads ended"),
     ),
 )
 
