@@ -81,6 +81,7 @@ def test_the_same_snapshot_gives_the_same_plans_on_another_root(first: Ran, tmp_
     )
 
 
+@pytest.mark.full
 def test_what_if_settings_change_the_plan_and_say_so(first: Ran) -> None:
     calm = "loadBalancerNamespaceBundleMaxMsgRate=1000000"
     ended = call(

@@ -21,7 +21,7 @@ from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.stages.doctor import diagnose
 from pulsar_advisor.storage import MANIFEST, Root
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.full]
 
 NAMESPACE = "ways/in"
 TOPIC = f"persistent://{NAMESPACE}/letters"

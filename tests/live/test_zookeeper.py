@@ -20,7 +20,7 @@ from harness.errors import LiveClusterUnavailable
 from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, connected
 from pulsar_advisor.model.errors import ClusterUnreachable
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.full]
 
 USER, PASSWORD = "advisor", "hunter2"
 START_LIMIT_S = 60
