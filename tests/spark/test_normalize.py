@@ -454,6 +454,7 @@ def test_a_bundle_that_stayed_was_not_unloaded(second: SecondOfTwo) -> None:
     assert second.bundle(BUSY)["last_unloaded_at_ms"] is None
 
 
+@pytest.mark.full
 def test_after_a_long_gap_averages_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
     second = SecondOfTwo(spark, tmp_path, timedelta(days=2), take_over)
     assert second.bundle(BUSY)["averages_origin"] == "one_sample"

@@ -17,7 +17,7 @@ from pulsar_advisor.storage import Root
 from pulsar_advisor.tables.normalize import normalize
 from spark.mutations import RECORDED, Capture, clean_capture
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,6 @@ def test_a_step_rests_on_the_checks_about_what_it_reads(with_a_liar: tuple[Advis
     assert unknown in {doubt.sentence for doubt in unload.doubts}
 
 
-@pytest.mark.full
 def test_what_is_missing_is_refused_by_name_and_the_rest_goes_on(spark: SparkSession, tmp_path: Any) -> None:
     capture = clean_capture(RECORDED)
     for surface in ("isolation_policies", "topic_names"):
