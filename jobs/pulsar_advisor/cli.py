@@ -139,8 +139,8 @@ class Wishes:
     """Whether to recommend bundle splits."""
     set: tuple[str, ...] = ()
     """What if this setting were so: KEY=VALUE, by Pulsar's key; repeatable."""
-    view: Literal["fresh", "published"] = "fresh"
-    """Figures as the brokers have them now, or as the leader sees them in ZooKeeper."""
+    view: Literal["fresh", "published"] | None = None
+    """Figures as the brokers have them now, or as the leader sees them in ZooKeeper; default: fresh, if there."""
     history: int = 0
     """How many earlier snapshots the strategies learn from."""
     max_unloads: int | None = None

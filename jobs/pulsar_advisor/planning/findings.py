@@ -18,6 +18,12 @@ _HIGHEST_FIGURE: Final = 1e15
 """Above it a figure is no rate of messages or bytes any machine has; the checks of the figures say the same."""
 
 
+_NO_BROKER_ASKED: Final = (
+    "No broker was asked: figures are those last published in ZooKeeper, predictions start from them, Pulsar's "
+    "defaults stand in for the brokers' settings, and a split is predicted by the number of topics, not by their load."
+)
+
+
 @dataclass(frozen=True)
 class Finding:
     """One sentence for an operator."""
@@ -91,6 +97,8 @@ def findings(
 ) -> tuple[Finding, ...]:
     """What matters most, most important first; at least three where the cluster has a broker that is fit."""
     found = [Finding("warning" if advised else "info", advice)]
+    if "topic_traffic" in state.missing:
+        found.append(Finding("warning", _NO_BROKER_ASKED))
     busiest = _busiest_broker(fit_part(state), settings)
     if busiest is not None:
         found.append(busiest)

@@ -17,7 +17,7 @@ _HEAD = """# Checks
 Made by `python -m pulsar_advisor.quality.document` from the suites in `expectations/`; don't edit.
 
 `validate` runs these on the fresh view of a snapshot, the one advice is made from; the published view is what the
-leader acts on, right or wrong, and is used as it is.
+leader acts on, right or wrong, and is used as it is. A snapshot from ZooKeeper alone has no other, so they run on that.
 
 * A failed **critical** check stops the line: exit code 3, no recommendation. So does a check that could not be
   evaluated; its result carries the reason in `error`.

@@ -1,6 +1,7 @@
 """The tables as the suites look at them: facts across rows, tables and snapshots joined once, as columns.
 
-Only the fresh view is judged: advice is made from it. The published view is what the leader acts on, right or wrong.
+Only the fresh view is judged: advice is made from it. The published view is what the leader acts on, right or wrong; it
+is judged where no broker was asked, so that there is no other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -21,10 +23,13 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage import MANIFEST, Root, read_json
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES, Table
-from pulsar_advisor.tables.state import read_table
+from pulsar_advisor.tables.state import judged_view, read_table
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
+
+_TOLD_BY_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
+"""Of these, what a capture from ZooKeeper alone is not expected to have; reports that lie there are rows of brokers."""
 
 _RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
 
@@ -65,19 +70,22 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame
     def table(name: str, of: str = snapshot) -> DataFrame:
         return spark.read.parquet(spark_url(root.folder(f"tables/{name}", of)))
 
-    def fresh(name: str, of: str = snapshot) -> DataFrame:
-        return table(name, of).where("view = 'fresh'")
+    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    view = judged_view(manifest)
+
+    def judged(name: str, of: str = snapshot) -> DataFrame:
+        return table(name, of).where(sf.col("view") == view)
 
     before = normalized_before(root, snapshot)
-    brokers, bundles, topics = fresh("brokers"), fresh("bundles"), table("topics")
-    earlier = None if before is None else (fresh("brokers", before), fresh("bundles", before))
+    brokers, bundles, topics = judged("brokers"), judged("bundles"), table("topics")
+    earlier = None if before is None else (judged("brokers", before), judged("bundles", before))
     return {
         "brokers": _brokers(brokers, bundles, earlier and earlier[0]),
         "bundles": _bundles(bundles, brokers, topics, earlier),
-        "capture": _capture(spark, root, snapshot, table),
+        "capture": _capture(spark, manifest, table),
         "namespaces": _namespaces(table("namespaces")),
-        "policies": _policies(spark, root, snapshot),
-        "problems": _problems(table("problems")),
+        "policies": _policies(spark, root, snapshot, view),
+        "problems": _problems(table("problems"), view),
         "settings": _settings(table("settings")),
         "topics": _topics(topics),
     }
@@ -296,15 +304,14 @@ def _steady(*, known: bool) -> Column:
     return sf.expr(f"if(report_read_at_ms - past_clock <= {_JUMP_WITHIN_MS}, not ({jumps}), null)")
 
 
-def _capture(spark: SparkSession, root: Root, snapshot: str, table: Callable[[str], DataFrame]) -> DataFrame:
+def _capture(spark: SparkSession, manifest: Mapping[str, Any], table: Callable[[str], DataFrame]) -> DataFrame:
     """One row about the capture as a whole.
 
     Facts: required surfaces that the manifest accounts for in no way, columns that aren't as the tables declare them.
     """
-    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     accounted = {entry["surface"] for part in ("files", "missing", "failures") for entry in manifest[part]}
     row = (
-        snapshot,
+        manifest["snapshot"],
         manifest["skew_ms"] / 1000,
         (manifest["finished_at_ms"] - manifest["started_at_ms"]) / 1000,
         sorted(set(_REQUIRED_SURFACES) - accounted),
@@ -333,11 +340,11 @@ def _namespaces(namespaces: DataFrame) -> DataFrame:
     )
 
 
-def _policies(spark: SparkSession, root: Root, snapshot: str) -> DataFrame:
+def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> DataFrame:
     """Facts: expressions that can't be applied, namespaces and brokers that a policy's expressions match."""
     policies = read_table(root, snapshot, "policies").to_pylist()
     namespaces = read_table(root, snapshot, "namespaces")["namespace"].to_pylist() if policies else []
-    brokers = read_table(root, snapshot, "brokers", "fresh")["broker"].to_pylist() if policies else []
+    brokers = read_table(root, snapshot, "brokers", view)["broker"].to_pylist() if policies else []
     hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
 
     def row(policy: dict[str, Any]) -> tuple[str, list[str], int, int]:
@@ -386,9 +393,10 @@ def _settings(settings: DataFrame) -> DataFrame:
     )
 
 
-def _problems(problems: DataFrame) -> DataFrame:
+def _problems(problems: DataFrame, view: View) -> DataFrame:
     """Facts: what a problem costs; a broker's own documents cost that broker, others the cluster."""
-    required = ", ".join(f"'{surface}'" for surface in _REQUIRED_SURFACES)
+    unasked = _TOLD_BY_BROKERS_ONLY if view == "published" else ()
+    required = ", ".join(f"'{surface}'" for surface in _REQUIRED_SURFACES if surface not in unasked)
     return problems.selectExpr(
         "*",
         f"problem in ('missing', 'failure') and broker is null and surface in ({required}) as required_is_missing",

@@ -373,9 +373,10 @@ def _zookeeper_alone(found: Examination) -> Iterator[Row]:
     yield from _cluster(found)
     yield Row("zookeeper", "ok", f"ZooKeeper can be read and knows {len(answers.brokers)} broker(s)")
     sentence = (
-        "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics, so no recommendation"
+        "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics; recommendations start "
+        "from the load reports in ZooKeeper, up to 15 minutes old (Extensible brokers write none); no splits by load"
     )
-    yield Row("computable", "warning", sentence, "give --admin-url; without it, look at what brokers published")
+    yield Row("computable", "warning", sentence, "give --admin-url; `apply` needs one, and reads anew")
 
 
 def _topic_assignment(found: Examination) -> Iterator[Row]:

@@ -30,4 +30,4 @@ def verify_with_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) 
     from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
     settings = resolve_settings(*settings_inputs(root, snapshot)).values
-    return verify_plan(plan, ledger, cluster_state(root, snapshot), settings)
+    return verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings)

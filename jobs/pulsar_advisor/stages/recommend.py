@@ -65,7 +65,8 @@ class Request:
     placement: str = ALL
     splits: bool = True
     what_if: Mapping[str, str] = field(default_factory=dict)
-    view: View = "fresh"
+    view: View | None = None
+    """None: the one that was validated."""
     history: int = 0
     """How many earlier snapshots the strategies learn from."""
     limits: Limits = field(default_factory=Limits)
@@ -138,7 +139,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     scores = []
     try:
         state = fit_part(cluster_state(root, snapshot, request.view))
-        earlier = [fit_part(moment) for moment in _earlier(root, snapshot, request)]
+        earlier = [fit_part(moment) for moment in _earlier(root, state, request.history)]
         proposals = list(propose_combinations(question, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(shedder, placement, str(error)).document() for placement in placements])
@@ -223,12 +224,14 @@ def _refusals(
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _earlier(root: Root, snapshot: str, request: Request) -> list[ClusterState]:
-    """The states of the snapshots before this one that have tables, oldest first, at most as many as asked for."""
+def _earlier(root: Root, state: ClusterState, history: int) -> list[ClusterState]:
+    """The same view of the snapshots before this one that have tables, oldest first, at most as many as asked for."""
     from pulsar_advisor.tables.state import cluster_state
 
-    usable = (i for i in root.newest_first(before=snapshot) if (root.folder("tables/result", i) / RESULT).exists())
-    return [cluster_state(root, i, request.view) for i in reversed(list(islice(usable, request.history)))]
+    usable = (
+        i for i in root.newest_first(before=state.snapshot) if (root.folder("tables/result", i) / RESULT).exists()
+    )
+    return [cluster_state(root, i, state.view) for i in reversed(list(islice(usable, history)))]
 
 
 def _setting_keys(shedder: str, placement: str) -> frozenset[str]:

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.averages import DEFAULT_FIGURES, LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
+from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.tables.names import (
     bundle_name,
     bundle_parts,
@@ -305,9 +306,9 @@ def _sum_if_complete(column: str) -> Column:
     return sf.when(sf.count(column) == sf.count("*"), sf.sum(column))
 
 
-def views(reports: DataFrame) -> DataFrame:
-    """The views this snapshot has: always `fresh`, and `published` where ZooKeeper held load reports."""
-    return reports.select("view").union(reports.sparkSession.sql("select 'fresh'")).distinct()
+def views(reports: DataFrame, judged: View) -> DataFrame:
+    """The views this snapshot has: always the one that is judged, and `published` where ZooKeeper held load reports."""
+    return reports.select("view").union(reports.sparkSession.sql(f"select '{judged}'")).distinct()
 
 
 def ownership(raw: RawTables) -> DataFrame:
@@ -422,6 +423,7 @@ def bundles(
     figures: DataFrame,
     namespaces_: DataFrame,
     earlier: DataFrame,
+    views_: DataFrame,
     *,
     moved: Sequence[str],
     captured_at_ms: int,
@@ -433,14 +435,12 @@ def bundles(
     `captured_at_ms`; no rows where none goes before. `moved`: bundles whose owner changed during the capture.
     """
     figures = figures.where(is_bundle_name("bundle"))
-    all_views = views(reports)
-    in_views = sf.broadcast(all_views)
     ranges = ranges_of(namespaces_.where("not deleted")).select(
         bundle_name().alias("bundle"), sf.lit(True).alias("is_range")
     )
     rows = (
         ranges.union(owned.select("bundle", sf.lit(False)))
-        .crossJoin(in_views)
+        .crossJoin(sf.broadcast(views_))
         .select("view", "bundle", "is_range")
         .union(figures.select("view", "bundle", sf.lit(False)))
         .groupBy("view", "bundle")
@@ -578,7 +578,13 @@ GOES_ON: Final = (
 
 
 def brokers(
-    raw: RawTables, reports: DataFrame, owned: DataFrame, *, incomplete: Sequence[str], leader: str | None
+    raw: RawTables,
+    reports: DataFrame,
+    owned: DataFrame,
+    views_: DataFrame,
+    *,
+    incomplete: Sequence[str],
+    leader: str | None,
 ) -> DataFrame:
     """One row a broker and view: every registered broker and every other one that reported. `leader`: its id."""
     registered = (
@@ -590,9 +596,7 @@ def brokers(
             sf.max("available").alias("available"),
         )
     )
-    rows = (
-        registered.select("broker").union(reports.select("broker")).distinct().crossJoin(sf.broadcast(views(reports)))
-    )
+    rows = registered.select("broker").union(reports.select("broker")).distinct().crossJoin(sf.broadcast(views_))
     domains = (
         raw["failure_domains"]
         .select(sf.explode("brokers").alias("broker"), "domain")

@@ -39,6 +39,7 @@ from pulsar_advisor.tables.schemas import (
     TABLES_RESULT_SCHEMA,
     Table,
 )
+from pulsar_advisor.tables.state import judged_view
 
 _WRITTEN_AT_ONCE: Final = 4
 """Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""
@@ -173,10 +174,11 @@ def _frames(
     owned = derive.ownership(raw)
     figures = derive.reported_figures(reports)
     namespaces = derive.namespaces(raw, owned, figures)
+    views = derive.views(reports, judged_view(manifest))
     documents = _rows(spark, DOCUMENTS, list(_documents(manifest, counts)))
     return {
         "brokers": derive.brokers(
-            raw, reports, owned, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
+            raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
         ),
         "bundles": derive.bundles(
             raw,
@@ -185,6 +187,7 @@ def _frames(
             figures,
             namespaces,
             earlier_bundles,
+            views,
             moved=manifest["moved_bundles"],
             captured_at_ms=manifest["started_at_ms"],
             bundle_data_interval_minutes=_bundle_data_interval_minutes(raw),

@@ -50,23 +50,30 @@ _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
     "isolation_policies": ("isolation_policies",),
     "failure_domains": ("failure_domains",),
     "topic_names": ("topic_names", "partitioned_topics"),
+    "topic_traffic": ("topic_stats",),
 }
 """Surfaces of the inputs that a snapshot may lack as a whole; a missing load report costs its broker alone, and without
-ownership, boundaries or topic statistics there is no view at all."""
+ownership or boundaries there is no view at all."""
 
 
-def cluster_state(root: Root, snapshot: str, view: View = "fresh") -> ClusterState:
-    """One view of a snapshot's tables.
+def judged_view(manifest: Mapping[str, Any]) -> View:
+    """The view that is validated, and advised on unless another is asked for: `fresh`, if any broker was asked."""
+    return "fresh" if manifest["sources"]["admin_urls"] else "published"
+
+
+def cluster_state(root: Root, snapshot: str, view: View | None = None) -> ClusterState:
+    """One view of a snapshot's tables; without `view` the one that was judged.
 
     What a validation result excludes is marked: such brokers aren't `complete`, such bundles (and those of such
     namespaces) aren't `usable`. Raises `UsageError` if the snapshot wasn't normalized, `DataNotFit` if it has no such
     view.
     """
     manifest = _manifest(root, snapshot)
+    view = view or judged_view(manifest)
     excluded = _excluded(root, snapshot)
     broker_rows = _sorted(read_table(root, snapshot, "brokers", view), "broker")
     if not len(broker_rows):
-        reason = _why_missing(view, manifest["load_manager"])
+        reason = _why_missing(view, manifest)
         raise DataNotFit(f"snapshot {snapshot} of cluster '{root.cluster}' has no view '{view}': {reason}")
     namespace_rows = _sorted(read_table(root, snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
     bundle_rows = _sorted(read_table(root, snapshot, "bundles", view), "namespace", "lower", "upper")
@@ -123,10 +130,12 @@ def read_table(root: Root, snapshot: str, table: str, view: View | None = None) 
     return rows.to_table(filter=None if view is None else pc.field("view") == view)
 
 
-def _why_missing(view: View, load_manager: str) -> str:
-    if view == "fresh":
+def _why_missing(view: View, manifest: Mapping[str, Any]) -> str:
+    if view == judged_view(manifest):
         return "it has no brokers; capture anew"
-    if load_manager == "extensible":
+    if view == "fresh":
+        return "it was captured from ZooKeeper alone and has the published view only; capture with --admin-url"
+    if manifest["load_manager"] == "extensible":
         return "Extensible brokers write no load into ZooKeeper; use the fresh view, or capture with --service-url"
     return "capture found no load reports in ZooKeeper; use the fresh view"
 
@@ -250,6 +259,7 @@ def _isolation_policies(rows: pa.Table) -> tuple[IsolationPolicy, ...]:
 def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
     """Inputs that were not captured, each with the reason; what the release doesn't have is nothing to miss."""
     read = {file["surface"]: file["rows"] for file in manifest["files"]}
+    without_brokers = judged_view(manifest) == "published"
     missing: dict[Input, str] = {}
     for name, surfaces in _SURFACES.items():
         for surface in surfaces:
@@ -257,8 +267,11 @@ def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
                 *(entry["reason"] for entry in manifest["missing"] if entry["surface"] == surface),
                 *(entry["error"] for entry in manifest["failures"] if entry["surface"] == surface),
             ]
-            # One broker's settings stand for all; of names and policies a part is not enough.
-            lacks = not read.get(surface) if name == "settings" else surface not in read or bool(gaps)
+            # One broker's settings stand for all, its topics cost it alone; of names and policies a part is not enough.
+            lacks = {
+                "settings": without_brokers or not read.get(surface),
+                "topic_traffic": without_brokers,
+            }.get(name, surface not in read or bool(gaps))
             reason = gaps[0] if gaps else "the capture did not ask for it"
             if lacks and not reason.startswith(NOT_AVAILABLE):
                 missing.setdefault(name, f"{surface}: {reason}")

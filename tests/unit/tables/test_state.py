@@ -73,6 +73,7 @@ def written(folder: Path, manifest: Row | None = None, **rows: Sequence[Row]) ->
         "pulsar_version": "4.0.8",
         "load_manager": "modular",
         "leader": "b:8080",
+        "sources": {"admin_urls": ["http://a:8080"], "zookeeper": True},
         "files": [{"surface": surface, "rows": 1} for surface in CLUSTER_SURFACES],
         "missing": [],
         "failures": [],
@@ -177,6 +178,16 @@ def test_a_view_that_was_not_captured_is_refused(tmp_path: Path) -> None:
         cluster_state(written(tmp_path, brokers=[broker("a:8080")]), SNAPSHOT, "published")
 
 
+BY_ZOOKEEPER_ALONE = {"sources": {"admin_urls": [], "zookeeper": True}}
+
+
+def test_by_zookeeper_alone_the_view_is_what_brokers_published(tmp_path: Path) -> None:
+    root = written(tmp_path, BY_ZOOKEEPER_ALONE, brokers=[broker("a:8080", view="published")])
+    assert cluster_state(root, SNAPSHOT).view == "published"
+    with pytest.raises(DataNotFit, match="from ZooKeeper alone and has the published view only"):
+        cluster_state(root, SNAPSHOT, "fresh")
+
+
 def test_tables_come_first(tmp_path: Path) -> None:
     root = written(tmp_path, brokers=[broker("a:8080")])
     (root.folder("tables/result", SNAPSHOT) / RESULT).unlink()
@@ -221,12 +232,22 @@ NOT_ASKED = [surface for surface in CLUSTER_SURFACES if surface != "isolation_po
             },
             {},
         ),
+        (
+            BY_ZOOKEEPER_ALONE
+            | {
+                "missing": [
+                    {"surface": name, "broker": None, "reason": "not told"} for name in ("settings", "topic_stats")
+                ]
+            },
+            {"settings": "settings: not told", "topic_traffic": "topic_stats: not told"},
+        ),
     ],
 )
 def test_what_was_not_captured_is_missing_with_the_reason(
     tmp_path: Path, manifest: Row, missing: dict[str, str]
 ) -> None:
-    assert cluster_state(written(tmp_path, manifest, brokers=[broker("a:8080")]), SNAPSHOT).missing == missing
+    brokers = [broker("a:8080", view=view) for view in ("fresh", "published")]
+    assert cluster_state(written(tmp_path, manifest, brokers=brokers), SNAPSHOT).missing == missing
 
 
 def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: Path) -> None:

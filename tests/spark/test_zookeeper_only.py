@@ -1,0 +1,78 @@
+"""A real capture as ZooKeeper alone would have given it, through to a plan: made from what brokers published."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages.plans import PLANS, read_plan
+from pulsar_advisor.stages.recommend import Request, recommend
+from pulsar_advisor.stages.report import report_page
+from pulsar_advisor.storage import Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.state import cluster_state, read_table
+from snapshots import RawSnapshot
+from spark.mutations import RECORDED, clean_capture
+
+pytestmark = pytest.mark.spark
+
+TOLD_BY_BROKERS_ONLY = ("load_reports", "settings", "topic_stats")
+REASON = "only brokers tell it, and no admin URL was given"
+BY_LOAD = {"defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide"}
+
+
+def of_zookeeper_alone() -> RawSnapshot:
+    whole = clean_capture(RECORDED).raw
+    lines = {
+        surface: [line for line in of_surface if line.get("source") != "rest" and line.get("origin") != "runtime"]
+        for surface, of_surface in whole.lines.items()
+        if not surface.startswith("topic_stats")
+    }
+    missing = [
+        {"surface": surface, "broker": None, "namespace": None, "reason": REASON} for surface in TOLD_BY_BROKERS_ONLY
+    ]
+    return RawSnapshot(lines, whole.head | {"sources": {"admin_urls": [], "zookeeper": True}, "missing": missing})
+
+
+@pytest.fixture(scope="module")
+def validated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Root, str]:
+    root = Root(str(tmp_path_factory.mktemp("zookeeper")), "test")
+    snapshot = of_zookeeper_alone().write(root)
+    normalize(spark, root, snapshot)
+    result = validate(spark, root, snapshot)
+    failed = {one["check"]: one["severity"] for one in result["results"] if not one["success"]}
+    assert failed == {"problems.optional_surfaces": "warning", "settings.some": "warning"}
+    return root, snapshot
+
+
+def test_the_one_view_is_what_brokers_published(validated: tuple[Root, str]) -> None:
+    root, snapshot = validated
+    views = {view for table in ("brokers", "bundles") for view in read_table(root, snapshot, table)["view"].to_pylist()}
+    assert views == {"published"}
+    assert cluster_state(root, snapshot).brokers.complete.all()
+
+
+def test_unloads_are_planned_from_it_and_splits_by_load_refused(
+    spark: SparkSession, validated: tuple[Root, str]
+) -> None:
+    root, snapshot = validated
+    request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", what_if=BY_LOAD)
+    recommendation = recommend(spark, root, snapshot, request)
+    plan = read_plan(str(root.folder(PLANS, snapshot) / recommendation["advice"]["plan"]))
+    assert (plan.view, recommendation["view"]) == ("published", "published")
+    unloads = [step for step in plan.steps if step.action == "unload" and step.executable]
+    assert unloads
+    unknown = f"Missing is settings (settings: {REASON}); in its place: Pulsar's defaults."
+    assert all(unknown in {doubt.sentence for doubt in step.doubts} for step in unloads)
+    assert [(row["strategy"], row["missing"]) for row in recommendation["refusals"]] == [
+        ("flow_or_qps_equally_divide", "topic_traffic")
+    ]
+    page = report_page(root, snapshot)
+    assert page.trust.coverage.judged_ratio == 1.0
+    assert any(finding.sentence.startswith("No broker was asked") for finding in page.findings)
+
+
+def test_a_fresh_view_is_not_to_be_had(validated: tuple[Root, str]) -> None:
+    root, snapshot = validated
+    with pytest.raises(DataNotFit, match="from ZooKeeper alone and has the published view only"):
+        cluster_state(root, snapshot, "fresh")
