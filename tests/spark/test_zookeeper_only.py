@@ -14,7 +14,7 @@ from pulsar_advisor.tables.state import cluster_state, read_table
 from snapshots import RawSnapshot
 from spark.mutations import RECORDED, clean_capture
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 TOLD_BY_BROKERS_ONLY = ("load_reports", "settings", "topic_stats")
 REASON = "only brokers tell it, and no admin URL was given"
