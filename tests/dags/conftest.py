@@ -119,7 +119,7 @@ class Stages:
     def apply(self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any) -> ApplyResult:
         return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock)
 
-    def state(self, root: Root, snapshot: str) -> Any:
+    def state(self, _root: Root, snapshot: str, _view: str) -> Any:
         """What `normalize` would have made of the cluster now."""
         owners = self.cluster.owners
         bundles = [BundleRow(NAMESPACE, text, owners[f"{NAMESPACE}/{text}"]) for text in (LOWER, UPPER)]

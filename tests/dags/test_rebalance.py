@@ -204,9 +204,9 @@ def test_a_world_that_changed_after_the_approval_fails_apply_without_a_retry(sta
 def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: RunDag) -> None:
     real = stages.state
 
-    def moved_back(root: Any, snapshot: str) -> Any:
+    def moved_back(*asked: Any) -> Any:
         stages.cluster.owners[f"{NAMESPACE}/{LOWER}"] = "10.0.0.1:8080"
-        return real(root, snapshot)
+        return real(*asked)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pulsar_advisor.tables.state.cluster_state", moved_back)
