@@ -22,7 +22,7 @@ from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state, read_table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 SNAPSHOT = "20261121T120000Z"
