@@ -29,7 +29,8 @@ from tenacity.wait import wait_random_exponential
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import secret_line
-from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
+from pulsar_advisor.admin.tls_files import require_tls_files
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 
 USER_AGENT: Final = f"pulsar-advisor/{importlib.metadata.version('pulsar-rebalance-advisor')}"
 MAXIMUM_HOPS: Final = 5
@@ -373,9 +374,7 @@ class _AnyHostName(HTTPAdapter):
 
 def _session(connection: AdminConnection) -> requests.Session:
     issuer_ca_file = connection.oauth2.tls_ca_file if connection.oauth2 else None
-    for file in (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file, issuer_ca_file):
-        if file is not None and not file.exists():
-            raise UsageError(f"TLS file {file} does not exist")
+    require_tls_files(connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file, issuer_ca_file)
     session = requests.Session()
     session.trust_env = False  # brokers are addressed directly, and only with the credentials we were given
     session.headers["User-Agent"] = USER_AGENT

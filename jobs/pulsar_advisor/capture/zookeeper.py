@@ -23,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pulsar_advisor.admin.read_client import Document
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import secret_line
-from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.admin.tls_files import require_tls_files
+from pulsar_advisor.model.errors import ClusterUnreachable
 
 CALLS_IN_FLIGHT: Final = 64
 
@@ -79,9 +80,7 @@ class ZooKeeperConnection(BaseModel):
 
     def client(self) -> KazooClient:
         """A client that isn't connected yet. Raises `UsageError` if the password or a file can't be read."""
-        for file in (self.tls_ca_file, self.tls_cert_file, self.tls_key_file):
-            if file is not None and not file.exists():
-                raise UsageError(f"TLS file {file} does not exist")
+        require_tls_files(self.tls_ca_file, self.tls_cert_file, self.tls_key_file)
         digest = []
         if self.digest_user is not None:
             password = secret_line(self.digest_password_file, self.digest_password_env)

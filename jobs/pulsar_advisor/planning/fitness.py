@@ -13,7 +13,7 @@ from pulsar_advisor.model.inputs import EVERY_STEP_READS, INPUTS, Input
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.planning.proposal import Role
-from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS, algorithm_in_force
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_force, decider_of
 
 EVERY_UNLOAD_READS: Final[frozenset[Input]] = EVERY_STEP_READS | {
     "broker_counts",
@@ -96,8 +96,7 @@ def unload_refusals(strategy: Strategy, role: Role, state: ClusterState) -> tupl
 
 def splitting(state: ClusterState, settings: LoadBalancerSettings) -> tuple[Strategy, Strategy]:
     """The cluster's split decider, and the algorithm its brokers use for automatic splits."""
-    decider = next(entry for entry in SPLIT_DECIDERS if state.load_manager in entry.load_managers)
-    return decider, find(SPLIT_ALGORITHMS, algorithm_in_force(None, settings), "split algorithm")
+    return decider_of(state.load_manager), find(SPLIT_ALGORITHMS, algorithm_in_force(None, settings), "split algorithm")
 
 
 def split_refusals(state: ClusterState, settings: LoadBalancerSettings) -> tuple[Refusal, ...]:

@@ -23,7 +23,7 @@ from pulsar_advisor.planning.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings, carry_out, steady_state
 from pulsar_advisor.splitting.decision import SplitMemory
-from pulsar_advisor.splitting.registry import SPLIT_DECIDERS
+from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
 
 MANAGERS = {
@@ -127,8 +127,7 @@ def _without_unloads(state: ClusterState, splits: SteadySplits | None, lack: Ref
 def _split_answers(state: ClusterState, splits: SteadySplits | None) -> tuple[Answers, ...]:
     if splits is None:
         return ()
-    decider = next(entry.name for entry in SPLIT_DECIDERS if state.load_manager in entry.load_managers)
-    return (Answers(decider, "splitting", splits.decision.bundles),)
+    return (Answers(decider_of(state.load_manager).name, "splitting", splits.decision.bundles),)
 
 
 def _surroundings(question: Question, selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:

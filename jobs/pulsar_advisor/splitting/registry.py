@@ -123,10 +123,14 @@ def algorithm_in_force(name: str | None, settings: LoadBalancerSettings) -> str:
     return next((candidate for candidate in wanted if candidate in known), _FALLBACK)
 
 
+def decider_of(load_manager: str) -> Strategy:
+    """The entry of the decider of a load manager (`modular`, `simple` or `extensible`)."""
+    return next(strategy for strategy in SPLIT_DECIDERS if load_manager in strategy.load_managers)
+
+
 def split_decider(load_manager: str) -> SplitDecider:
-    """The decider of a load manager (`modular`, `simple` or `extensible`)."""
-    strategy = next(strategy for strategy in SPLIT_DECIDERS if load_manager in strategy.load_managers)
-    return cast("SplitDecider", strategy.load())
+    """The decider of a load manager."""
+    return cast("SplitDecider", decider_of(load_manager).load())
 
 
 def _line(release: str) -> tuple[int, int]:

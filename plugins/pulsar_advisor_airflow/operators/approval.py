@@ -11,6 +11,7 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from pulsar_advisor_airflow.failures import told_to_airflow
+from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -81,7 +82,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.storage import Root
         from pulsar_advisor_airflow import approval_request
         from pulsar_advisor_airflow.configuration import report_link
-        from pulsar_advisor_airflow.ledger import opened_ledger
 
         with told_to_airflow(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             plan = self._load()
@@ -103,7 +103,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, str] | None = None) -> Any:
         """Write the answer into the ledger; the rest of the DAG run is skipped unless it is an approval."""
         from pulsar_advisor.storage import Root
-        from pulsar_advisor_airflow.ledger import opened_ledger
 
         if shown is None:
             raise AirflowFailException("it is not known which plan was shown: clear this task to ask again")
@@ -126,7 +125,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         """Who answered this gate in this DAG run with an approval that stands."""
         from pulsar_advisor.execution.approval import ApprovalPolicy, standing_approval
         from pulsar_advisor.model.errors import Refused
-        from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY
 
         try:
             approval = standing_approval(ledger, plan, ApprovalPolicy(separate_approver=True))
@@ -141,7 +139,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.approval import ApprovalPolicy, approve
         from pulsar_advisor.execution.ledger import Person
         from pulsar_advisor.model.errors import Refused
-        from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY
 
         digest = self.plan["digest"]
         proposer = context["dag_run"].triggering_user_name

@@ -1,0 +1,14 @@
+"""Notices before anybody connects that a certificate or key isn't where the options say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pulsar_advisor.model.errors import UsageError
+
+
+def require_tls_files(*files: Path | None) -> None:
+    """Raises `UsageError` naming the first of these files that doesn't exist; None stands for one not asked for."""
+    for file in files:
+        if file is not None and not file.exists():
+            raise UsageError(f"TLS file {file} does not exist")
