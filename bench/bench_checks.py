@@ -5,7 +5,8 @@ that examples are fetched as well. They are written without Spark: validation ru
 `pulsar-advisor validate`.
 
 Great Expectations computes what the expectations of one suite need in common passes, so the whole can't be divided
-among them. Seconds per suite are those of the one run; seconds per expectation are measured afterwards, each alone on
+among them. Seconds per suite are those of the one run, while the rows of
+the next were brought into memory beside it; seconds per expectation are measured afterwards, each alone on
 rows that are in memory, which are copied once more for it: what it would cost if it were the only one. Their sum is no
 total. `cores` is processor time of Python and the JVM together (Linux), which other work on the machine hardly changes.
 """
@@ -96,14 +97,13 @@ def main(brokers: int, bundles: int, topics: int) -> None:
         rest = [
             whole - sum(parts) for whole, parts in zip(total, zip(*suite_seconds.values(), strict=True), strict=True)
         ]
-        show("  facts planned, files read and written", *rest)
+        show("  waiting for rows to be in memory, files", *rest)
 
         print("\neach expectation alone, on rows in memory")
         alone: dict[str, tuple[float, float]] = {}
         parameters = validation.parameters_of(root, SNAPSHOT)
-        for table, frame in facts(spark, root, SNAPSHOT).items():
-            rows = frame.persist()
-            rows.count()
+        for table, make_rows in facts(spark, root, SNAPSHOT).items():
+            rows = validation.judged_rows(make_rows, table)
             for expectation in suites()[table]["expectations"]:
                 begun, used = time.perf_counter(), cpu_seconds(java)
                 run_suite(rows, table, [expectation], parameters)
@@ -284,7 +284,9 @@ def write_snapshot(
     )
     manifest = {
         "schema": RAW_SNAPSHOT_SCHEMA,
+        "snapshot": snapshot,
         "identity": {"cluster_name": "bench", "broker_ids": ids},
+        "sources": {"admin_urls": [f"http://{ids[0]}"], "zookeeper": None},
         "load_manager": "modular",
         "pulsar_version": "4.0.8",
         "leader": ids[0],

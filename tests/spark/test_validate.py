@@ -1,10 +1,13 @@
 """The suites on real tables: a clean cluster raises nothing, a damaged one exactly what is wrong with it."""
 
 import json
+import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -154,18 +157,12 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
 ) -> None:
     root, snapshot, _ = damaged
 
-    def without_a_column(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame]:
-        frames = facts(spark, root, snapshot)
-        return {**frames, "namespaces": frames["namespaces"].drop("undeclared_ranges")}
+    def without_a_fact(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
+        made = facts(spark, root, snapshot)
+        return {**made, "namespaces": lambda: made["namespaces"]().drop("undeclared_ranges")}
 
-    monkeypatch.setattr(validate_module, "facts", without_a_column)
-    kept = root.folder("validation", snapshot) / RESULT
-    before = kept.read_bytes()
-    kept.unlink()
-    try:
-        result = validate(spark, root, snapshot)
-    finally:
-        kept.write_bytes(before)
+    monkeypatch.setattr(validate_module, "facts", without_a_fact)
+    result = validated_again(spark, root, snapshot)
     (unknown,) = (one for one in result["results"] if one["error"])
     assert (unknown["check"], unknown["severity"], unknown["success"]) == (
         "namespaces.boundaries_counted",
@@ -174,6 +171,34 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
     )
     assert "undeclared_ranges" in unknown["error"]
     assert not result["success"]
+
+
+def test_a_table_that_lacks_a_column_fails_its_own_checks_and_no_others(
+    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+) -> None:
+    root, snapshot, before = damaged
+    copied = Root(shutil.copytree(root.url, tmp_path / "copied"), "test")
+    for file in Path(str(copied.folder("tables/namespaces", snapshot))).glob("*.parquet"):
+        rows = pq.read_table(file).drop_columns("deleted")
+        pq.write_table(rows.replace_schema_metadata(None), file)  # Spark would believe the columns it noted there
+        file.with_name(f".{file.name}.crc").unlink()
+    result = validated_again(spark, copied, snapshot)
+    unknown = {one["check"] for one in result["results"] if one["error"]}
+    assert unknown == {check.name for check in checks() if check.table == "namespaces"}
+    assert all("deleted" in one["error"] for one in result["results"] if one["error"])
+    assert set(failing(result)) - set(failing(before)) == unknown - set(failing(before)) | {"capture.columns"}
+    assert not result["success"]
+
+
+def validated_again(spark: SparkSession, root: Root, snapshot: str) -> Result:
+    """Judge a snapshot that was judged before, and leave its result as it was."""
+    kept = root.folder("validation", snapshot) / RESULT
+    before = kept.read_bytes()
+    kept.unlink()
+    try:
+        return validate(spark, root, snapshot)
+    finally:
+        kept.write_bytes(before)
 
 
 def test_a_second_run_leaves_the_result_as_it_is(spark: SparkSession, damaged: tuple[Root, str, Result]) -> None:

@@ -63,8 +63,11 @@ _SPLIT_ALGORITHMS: Final = (
 )
 
 
-def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame]:
-    """Table name -> rows with the columns of the table and the facts its suite speaks of."""
+def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
+    """Table name -> makes its rows, with the columns of the table and the facts its suite speaks of.
+
+    Each table's rows are made on their own, so that one that lacks a column costs only the checks that need it.
+    """
 
     @cache
     def table(name: str, of: str = snapshot) -> DataFrame:
@@ -80,14 +83,14 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, DataFrame
     brokers, bundles, topics = judged("brokers"), judged("bundles"), table("topics")
     earlier = None if before is None else (judged("brokers", before), judged("bundles", before))
     return {
-        "brokers": _brokers(brokers, bundles, earlier and earlier[0]),
-        "bundles": _bundles(bundles, brokers, topics, earlier),
-        "capture": _capture(spark, manifest, table),
-        "namespaces": _namespaces(table("namespaces")),
-        "policies": _policies(spark, root, snapshot, view),
-        "problems": _problems(table("problems"), view),
-        "settings": _settings(table("settings")),
-        "topics": _topics(topics),
+        "brokers": lambda: _brokers(brokers, bundles, earlier and earlier[0]),
+        "bundles": lambda: _bundles(bundles, brokers, topics, earlier),
+        "capture": lambda: _capture(spark, manifest, table),
+        "namespaces": lambda: _namespaces(table("namespaces")),
+        "policies": lambda: _policies(spark, root, snapshot, view),
+        "problems": lambda: _problems(table("problems"), view),
+        "settings": lambda: _settings(table("settings")),
+        "topics": lambda: _topics(topics),
     }
 
 

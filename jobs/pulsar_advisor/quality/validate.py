@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_advisor.model.errors import StorageError
@@ -53,13 +55,7 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     path = root.folder("validation", snapshot) / RESULT
     if path.exists():
         return _existing_result(path, tables["manifest_sha256"])
-    frames = facts(spark, root, snapshot)
-    parameters = parameters_of(root, snapshot)
-    results = [
-        result
-        for table, suite in suites().items()
-        for result in run_suite(frames[table], table, suite["expectations"], parameters)
-    ]
+    results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
     document = {
         "schema": VALIDATION_RESULT_SCHEMA,
         "cluster": root.cluster,
@@ -92,15 +88,52 @@ def parameters_of(root: Root, snapshot: str) -> dict[str, int]:
     return {"oldest_report_minutes": interval + _REPORT_SLACK_MINUTES}
 
 
+def _results(facts_of: Mapping[str, Callable[[], DataFrame]], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tables one after the other. While Great Expectations judges one, on a single core most of the time, the
+    rows of the next are brought into memory.
+    """
+    ahead = ThreadPoolExecutor(1)
+    try:
+        rows = {table: ahead.submit(judged_rows, facts_of[table], table) for table in suites()}
+        return [result for table in suites() for result in _results_of(table, rows[table], parameters)]
+    finally:
+        ahead.shutdown(cancel_futures=True)
+
+
+def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
+    """A table's rows in memory: the columns that its suite speaks of, and those that name a row.
+
+    Raises `AnalysisException` if the table lacks a column that a fact is made of.
+    """
+    frame = make_rows()
+    kwargs = [expectation["kwargs"] for expectation in suites()[table]["expectations"]]
+    spoken_of = {*re.findall(r"\w+", json.dumps(kwargs)), *_KEYS[table]}
+    rows = frame.select(*(column for column in frame.columns if column in spoken_of)).persist()
+    rows.count()
+    return rows
+
+
+def _results_of(table: str, rows: Future[DataFrame], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    try:
+        frame = rows.result()
+    except AnalysisException as error:
+        message = " ".join(str(error).split())
+        unknown = {"success": False, "exception_info": {"raised_exception": True, "exception_message": message}}
+        return [_result(check, unknown, []) for check in checks() if check.table == table]
+    try:
+        return run_suite(frame, table, suites()[table]["expectations"], parameters)
+    finally:
+        frame.unpersist()
+
+
 def run_suite(
-    frame: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
+    rows: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Results of a table's expectations in their order; failing rows are fetched in a second pass, where there are."""
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
-    rows = frame.select(*_judged_columns(frame, table, expectations)).persist()
     batch = (
         context.data_sources.add_spark("tables", persist=False)
         .add_dataframe_asset(table)
@@ -131,25 +164,16 @@ def run_suite(
 
     codes = {expectation["meta"]["code"] for expectation in expectations}
     mine = [check for check in checks() if check.table == table and check.code in codes]
-    try:
-        judged = outcomes((check.code for check in mine), {"result_format": "BASIC", "partial_unexpected_count": 0})
-        failed = [code for code, outcome in judged.items() if _error(outcome) is None and _failed_rows(outcome)]
-        detailed = outcomes(
-            (code for code in failed if _failed_rows(judged[code]) <= _CONFINABLE_ROWS),
-            {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])},
-        )
-    finally:
-        rows.unpersist()
+    judged = outcomes((check.code for check in mine), {"result_format": "BASIC", "partial_unexpected_count": 0})
+    failed = [code for code, outcome in judged.items() if _error(outcome) is None and _failed_rows(outcome)]
+    detailed = outcomes(
+        (code for code in failed if _failed_rows(judged[code]) <= _CONFINABLE_ROWS),
+        {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])},
+    )
     return [
         _result(check, judged[check.code], _failing_rows(detailed[check.code]) if check.code in detailed else [])
         for check in mine
     ]
-
-
-def _judged_columns(frame: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns that expectations speak of, and those that name a row: all that has to be kept in memory."""
-    spoken_of = {word for expectation in expectations for word in re.findall(r"\w+", json.dumps(expectation["kwargs"]))}
-    return [column for column in frame.columns if column in spoken_of or column in _KEYS[table]]
 
 
 def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
