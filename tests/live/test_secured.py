@@ -1,4 +1,4 @@
-"""A secured cluster end to end, over https with a token: from capture to apply, and each refusal told in one line."""
+"""Secured clusters: over https with a token from capture to apply, other credentials, and each refusal in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from harness.certificates import Certificates, make_certificates
 from harness.cluster import ClusterOptions, LiveCluster
-from harness.configuration import CLUSTER_NAME
+from harness.configuration import CLUSTER_NAME, SUPER_USER_ROLE
 from harness.load import running_load
 from harness.shell import ADVISOR, Answer, Shell, call
 from harness.skew import wait_for_skew
@@ -24,6 +24,10 @@ StartCluster = Callable[[ClusterOptions], LiveCluster]
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
 UNREACHABLE, USAGE = 1, 2
+
+PASSWORD = "planted-password-51c2"
+PASSWORD_HASH = "$apr1$livetest$ThNCFOCMSeI1cQ/MhCZDs1"
+"""What `htpasswd -m` makes of it."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,52 @@ def test_system_topics_are_read_over_tls_with_a_token(start_cluster: StartCluste
     assert (told[by_name] or "").startswith(f"{by_name}: ")
     reader = connection.model_copy(update={"token_file": tmp_path / "reader"})
     assert "our role may not consume in pulsar/system" in (refused(reader, broker.tls_service_url) or "")
+
+
+def test_a_user_with_a_password_captures_all_and_a_wrong_password_is_one_line(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    providers = ",".join(
+        f"org.apache.pulsar.broker.authentication.AuthenticationProvider{way}" for way in ("Token", "Basic")
+    )  # brokers call each other with a token
+    (tmp_path / "htpasswd").write_text(f"{SUPER_USER_ROLE}:{PASSWORD_HASH}\n")
+    cluster = start_cluster(
+        ClusterOptions(
+            brokers=1,
+            load_manager="extensible",
+            token_authentication=True,
+            cpu_sensor=False,
+            settings={"authenticationProviders": providers, "basicAuthConf": str(tmp_path / "htpasswd")},
+        )
+    )
+    cluster.admin.look_up("persistent://public/default/anything")  # assigns a bundle: something to tell
+    (tmp_path / "config.toml").write_text(
+        f"""
+        [profiles.basic]
+        service_url = "{cluster.service_url}"
+        zookeeper.hosts = "{cluster.zookeeper}"
+
+        [profiles.basic.admin]
+        admin_urls = {cluster.admin_urls}
+        basic_user = "{SUPER_USER_ROLE}"
+        basic_password_file = "{tmp_path / "password"}"
+        """
+    )
+    shell = Shell(tmp_path / "root", ("--profile", "basic", "--config", str(tmp_path / "config.toml")))
+    (tmp_path / "password").write_text("another\n")
+    answer = shell("capture", *shell.connection)
+    (line,) = answer.err.splitlines()
+    assert (answer.code, answer.out, "are not accepted" in line) == (UNREACHABLE, "", True), answer
+    assert not shell.root.exists()
+
+    (tmp_path / "password").write_text(f"{PASSWORD}\n")
+    captured = shell("capture", *shell.connection)
+    assert captured.code == 0, captured.err
+    manifest = shell.document("raw", MANIFEST)
+    assert [entry for entry in manifest["missing"] if not entry["reason"].startswith("not available")] == []
+    assert {"service_unit_states", "topic_stats"} <= {file["surface"] for file in manifest["files"] if file["rows"]}
+    content = b"".join(path.read_bytes() for path in shell.root.rglob("*") if path.is_file())
+    assert PASSWORD.encode() not in content
 
 
 def refused(connection: AdminConnection, service_url: str) -> str | None:
