@@ -2,6 +2,7 @@
 
 import argparse
 
+from pulsar_advisor.model.cluster_state import WANTED_VIEWS
 from pulsar_advisor.planning.build_plan import Limits
 from pulsar_advisor.stages.recommend import ALL, Request, recommend, what_if
 from pulsar_advisor.tables.job import run_job
@@ -12,7 +13,7 @@ if __name__ == "__main__":
     parser.add_argument("--placement", default=ALL, help="a placement strategy by class name, or 'all'")
     parser.add_argument("--splits", action=argparse.BooleanOptionalAction, default=True, help="recommend splits too")
     parser.add_argument("--set", action="append", default=[], help="what if this setting were so: KEY=VALUE")
-    parser.add_argument("--view", choices=("fresh", "published"), help="default: fresh, if captured")
+    parser.add_argument("--view", choices=WANTED_VIEWS, default="judged", help="judged: fresh, if any broker was asked")
     parser.add_argument("--history", type=int, default=0, help="how many earlier snapshots to learn from")
     parser.add_argument("--max-unloads", type=int, help="plan at most so many unloads")
     parser.add_argument("--max-splits", type=int, default=10, help="plan at most so many splits")

@@ -139,8 +139,9 @@ class Wishes:
     """Whether to recommend bundle splits."""
     set: tuple[str, ...] = ()
     """What if this setting were so: KEY=VALUE, by Pulsar's key; repeatable."""
-    view: Literal["fresh", "published"] | None = None
-    """Figures as the brokers have them now, or as the leader sees them in ZooKeeper; default: fresh, if there."""
+    view: Literal["judged", "fresh", "published"] = "judged"
+    """Figures as the brokers have them now (fresh), or as the leader sees them in ZooKeeper (published); judged: those
+    that were validated, fresh if any broker was asked."""
     history: int = 0
     """How many earlier snapshots the strategies learn from."""
     max_unloads: int | None = None

@@ -9,6 +9,12 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL = "all"
 
+_VIEWS = {
+    "judged": "those that were validated: fresh, if any broker was asked",
+    "fresh": "fresh: as the brokers have them now",
+    "published": "published: as the leader sees them in ZooKeeper",
+}
+
 
 def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
     """What to recommend; the arguments are the defaults."""
@@ -31,11 +37,11 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
         ),
         "splits": Param(True, type="boolean", title="Recommend splits too", section="What to recommend"),
         "view": Param(
-            "fresh",
+            "judged",
             type="string",
-            enum=["fresh", "published"],
+            enum=list(_VIEWS),
+            values_display=_VIEWS,
             title="Figures",
-            description="As the brokers have them now (fresh), or as the leader sees them in ZooKeeper (published)",
             section="What to recommend",
         ),
     }

@@ -39,7 +39,17 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
     stages.calls.clear()
     state, _ = run_dag("pulsar_recommend", {"snapshot": stages.root.snapshots()[0]})
     assert state == "success"
-    assert stages.calls == ["recommend --shedder=all --placement=all --splits --view=fresh", "report"]
+    assert stages.calls == ["recommend --shedder=all --placement=all --splits --view=judged", "report"]
+
+
+def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:
+    from pulsar_advisor.cli import Wishes
+    from pulsar_advisor.model.cluster_state import WANTED_VIEWS
+    from pulsar_advisor_airflow.forms import ALL, strategy_params
+
+    wishes, form = Wishes(), strategy_params(ALL, ALL)
+    assert {name: param.resolve() for name, param in form.items()} == {name: getattr(wishes, name) for name in form}
+    assert tuple(form["view"].schema["enum"]) == WANTED_VIEWS
 
 
 def test_started_by_hand_without_a_snapshot_it_fails_and_computes_nothing(stages: Stages, run_dag: RunDag) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ Indices = npt.NDArray[np.int32]
 Booleans = npt.NDArray[np.bool_]
 
 View = Literal["fresh", "published"]
+WantedView = Literal["judged", View]
+"""What can be asked for: `judged` is the one that was validated, `fresh` if any broker was asked."""
+WANTED_VIEWS: Final[tuple[WantedView, ...]] = get_args(WantedView)
 LoadManagerKind = Literal["modular", "simple", "extensible"]
 
 RESOURCES: Final = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import Ledger, Person
-from pulsar_advisor.model.cluster_state import ClusterState, View
+from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
@@ -65,8 +65,7 @@ class Request:
     placement: str = ALL
     splits: bool = True
     what_if: Mapping[str, str] = field(default_factory=dict)
-    view: View | None = None
-    """None: the one that was validated."""
+    view: WantedView = "judged"
     history: int = 0
     """How many earlier snapshots the strategies learn from."""
     limits: Limits = field(default_factory=Limits)

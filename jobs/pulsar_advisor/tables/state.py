@@ -25,6 +25,7 @@ from pulsar_advisor.model.cluster_state import (
     PublishedLoad,
     Topics,
     View,
+    WantedView,
 )
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.inputs import Input
@@ -61,15 +62,15 @@ def judged_view(manifest: Mapping[str, Any]) -> View:
     return "fresh" if manifest["sources"]["admin_urls"] else "published"
 
 
-def cluster_state(root: Root, snapshot: str, view: View | None = None) -> ClusterState:
-    """One view of a snapshot's tables; without `view` the one that was judged.
+def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> ClusterState:
+    """One view of a snapshot's tables.
 
     What a validation result excludes is marked: such brokers aren't `complete`, such bundles (and those of such
     namespaces) aren't `usable`. Raises `UsageError` if the snapshot wasn't normalized, `DataNotFit` if it has no such
     view.
     """
     manifest = _manifest(root, snapshot)
-    view = view or judged_view(manifest)
+    view = judged_view(manifest) if wanted == "judged" else wanted
     excluded = _excluded(root, snapshot)
     broker_rows = _sorted(read_table(root, snapshot, "brokers", view), "broker")
     if not len(broker_rows):
