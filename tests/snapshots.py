@@ -132,7 +132,14 @@ def skewed_modular_cluster(
     ]
     lines: dict[str, list[Line]] = {
         "brokers": [
-            {"broker": b, "webServiceUrl": f"http://{b}", "version": version, "leader": b == ids[0], "available": True}
+            {
+                "broker": b,
+                "webServiceUrl": f"http://{b}",
+                "version": version,
+                "leader": b == ids[0],
+                "available": True,
+                "clockAheadMs": 0,
+            }
             for b in ids
         ],
         "settings": [

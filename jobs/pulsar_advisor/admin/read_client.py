@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.request_budget import NotAsked
 from pulsar_advisor.admin.transport import AdminTransport, Answer, Parameters
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -123,7 +124,12 @@ class ReadClient:
 
     def version(self, broker: str) -> str:
         """Release of a broker, as `4.0.8`."""
-        return self._get("/admin/v2/brokers/version", broker).text.strip().strip('"')
+        return self.version_and_clock(broker)[0]
+
+    def version_and_clock(self, broker: str) -> tuple[str, ClockDifference | None]:
+        """Release of a broker, and how far its clock is from ours if its answer tells the time."""
+        answer = self._get("/admin/v2/brokers/version", broker)
+        return answer.text.strip().strip('"'), answer.clock
 
     def active_brokers(self, cluster_name: str) -> tuple[str, ...]:
         """Ids of the registered brokers, sorted. Redirects to their hosts are followed from now on. Super-user."""

@@ -26,6 +26,7 @@ from requests.auth import AuthBase
 from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
+from pulsar_advisor.admin.clock import ClockDifference, clock_difference
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import secret_line
@@ -134,8 +135,8 @@ class Answer:
     status: int
     url: str
     body: bytes | bytearray
-    date: str = ""
-    """The `Date` header: the broker's clock when it answered."""
+    clock: ClockDifference | None = None
+    """Of who answered; None if the answer tells no time."""
 
     @property
     def text(self) -> str:
@@ -302,6 +303,7 @@ class AdminTransport:
         connection = self.connection
         silence_s = connection.read_timeout_s if method == "GET" else connection.write_timeout_s
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
+        asked_at_s = time.time()
         try:
             with self._session.request(
                 method,
@@ -315,10 +317,9 @@ class AdminTransport:
                 stream=True,
             ) as response:
                 location = response.headers.get("Location") if response.status_code in _REDIRECTS else None
-                date = response.headers.get("Date", "")
-                return Answer(
-                    response.status_code, url.partition("?")[0], _read_body(response, self._arrive), date
-                ), location
+                clock = clock_difference(response.headers.get("Date", ""), asked_at_s, time.time())
+                body = _read_body(response, self._arrive)
+                return Answer(response.status_code, url.partition("?")[0], body, clock), location
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise _no_answer(url, error, connection, silence_s) from error
 

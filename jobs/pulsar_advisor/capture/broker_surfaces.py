@@ -32,6 +32,8 @@ class BrokerFacts:
     """By broker id, as far as the brokers answered."""
 
     releases: dict[str, str] = field(default_factory=dict)
+    clocks_ahead_ms: dict[str, int] = field(default_factory=dict)
+    """How far a broker's clock certainly is ahead of ours, negative if behind; 0 where they may be the same."""
     load_manager_classes: dict[str, str] = field(default_factory=dict)
     load_managers: dict[str, LoadManagerKind] = field(default_factory=dict)
     statistics_intervals: dict[str, str] = field(default_factory=dict)
@@ -71,7 +73,9 @@ def read_brokers(session: Session) -> BrokerFacts:
         session.files.extend("settings", [settings_line("runtime", broker, values)])
 
     def read_release(client: ReadClient, broker: str) -> None:
-        facts.releases[broker] = client.version(broker)
+        facts.releases[broker], clock = client.version_and_clock(broker)
+        if clock is not None:
+            facts.clocks_ahead_ms[broker] = round(clock.certain_s * 1000)
 
     reads = [("settings", read_settings), ("brokers", read_release), *_load(session, facts)]
     session.at_each_broker("settings, load and topics", session.brokers, reads)

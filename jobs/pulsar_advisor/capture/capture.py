@@ -229,6 +229,7 @@ def _write_brokers(session: Session, zookeeper: ZooKeeperReader | None, identity
                 "broker": broker,
                 "webServiceUrl": session.admin.web_address(broker) if session.transport else None,
                 "version": facts.releases.get(broker),
+                "clockAheadMs": facts.clocks_ahead_ms.get(broker),
                 "leader": broker == identity.leader,
                 "available": broker in registered,
             }

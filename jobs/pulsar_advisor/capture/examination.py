@@ -15,11 +15,11 @@ from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 
+from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.read_client import Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
 from pulsar_advisor.capture.broker_surfaces import load_manager_kind
-from pulsar_advisor.capture.clock import ClockDifference, clock_difference
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.identity import identify_in
 from pulsar_advisor.capture.options import CaptureOptions
@@ -223,7 +223,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     ask("owned_bundles", lambda: client.owned_bundles(cluster_name, broker))
     settings = ask("settings", lambda: client.runtime_configuration(broker)) or {}
     answers.settings = _allowed(settings)
-    answers.release = ask("brokers", lambda: client.version(broker))
+    answers.release, answers.clock = ask("brokers", lambda: client.version_and_clock(broker)) or (None, None)
     class_name = settings.get("loadManagerClassName")
     answers.load_manager = load_manager_kind(None, class_name)
     if answers.load_manager == "extensible":
@@ -233,9 +233,6 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
         report = ask("load_reports", lambda: decode(client.load_report(broker), LOAD_REPORT))
         if report is not None:
             answers.load_manager = load_manager_kind(report.loadReportType or None, class_name)
-    address = transport.web_address(broker)
-    if address is not None and answers.silence is None:
-        answers.clock = clock_difference(transport, address)
     return answers
 
 

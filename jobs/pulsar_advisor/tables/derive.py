@@ -594,6 +594,7 @@ def brokers(
             sf.max("webServiceUrl").alias("registered_url"),
             sf.max("version").alias("registered_version"),
             sf.max("available").alias("available"),
+            sf.max("clockAheadMs").alias("clock_ahead_ms"),
         )
     )
     rows = registered.select("broker").union(reports.select("broker")).distinct().crossJoin(sf.broadcast(views_))

@@ -42,7 +42,8 @@ class Surface:
 
 SURFACES: Final[Mapping[str, Surface]] = {
     "brokers": Surface(
-        "broker string, webServiceUrl string, version string, leader boolean, available boolean", ("broker",)
+        "broker string, webServiceUrl string, version string, leader boolean, available boolean, clockAheadMs bigint",
+        ("broker",),
     ),
     "settings": Surface("origin string, broker string, values map<string, string>", ("origin", "values")),
     "load_reports": Surface(

@@ -85,6 +85,12 @@ BROKERS: Final = Table(
             "epoch ms; report `lastUpdate` (Modular), `timestamp` (Simple); metrics carry no time: when they were read",
         ),
         Column("report_read_at_ms", "bigint", "epoch ms; when capture read the report"),
+        Column(
+            "clock_ahead_ms",
+            "bigint",
+            "ms that the broker's clock is certainly ahead of the capturing machine's (negative: behind; 0: may be the "
+            "same), by the `Date` of its answer; null if it told none; surface brokers",
+        ),
         Column("start_timestamp_ms", "bigint", "epoch ms; report `startTimestamp` (3.0 and later, not Simple)"),
         *(
             Column(f"{resource}_{side}", "double", f"{unit} (metrics: percent); report `{field}.{side}`")

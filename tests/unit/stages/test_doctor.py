@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pulsar_advisor.capture.clock import ClockDifference
+from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.capture.examination import (
     BrokerAnswers,
     Examination,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-
-from pulsar_advisor.admin.transport import AdminTransport, NoAnswer
 
 
 @dataclass(frozen=True)
@@ -22,16 +19,10 @@ class ClockDifference:
         return max(self.at_least_s, 0.0) + min(self.at_most_s, 0.0)
 
 
-def clock_difference(transport: AdminTransport, web_address: str) -> ClockDifference | None:
-    """Ask a broker for its release and look at the time of its answer; None if there is no answer, or no time in it."""
-    asked_at_s = time.time()
+def clock_difference(date: str, asked_at_s: float, answered_at_s: float) -> ClockDifference | None:
+    """By the `Date` of an answer that came between two moments of our clock (epoch seconds); None if it is no time."""
     try:
-        answer = transport.request("GET", "/admin/v2/brokers/version", broker_url=web_address)
-    except NoAnswer:
-        return None
-    answered_at_s = time.time()
-    try:
-        date_s = parsedate_to_datetime(answer.date).timestamp()
+        date_s = parsedate_to_datetime(date).timestamp()
     except ValueError:
         return None
     return ClockDifference(date_s - answered_at_s, date_s + 1 - asked_at_s)
