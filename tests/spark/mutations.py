@@ -437,6 +437,20 @@ def clock_five_minutes_ahead(capture: Capture) -> str:
     return broker
 
 
+@corruption(SYNTHETIC, "brokers.clock_agrees")
+def clock_of_a_broker_behind_all_others(capture: Capture) -> str:
+    broker = capture.broker()
+    capture.lines("brokers", broker=broker)[0]["clockAheadMs"] = -90_000
+    return broker
+
+
+@corruption(CLUSTER, "brokers.our_clock")
+def clock_of_our_machine_an_hour_behind(capture: Capture) -> str:
+    for line in capture.raw.lines["brokers"]:
+        line["clockAheadMs"] = AN_HOUR_MS
+    return ""
+
+
 @corruption(SYNTHETIC, "brokers.reported", "brokers.complete")
 def report_missing(capture: Capture) -> str:
     broker = capture.broker()
@@ -709,6 +723,23 @@ def namespace_without_boundaries(capture: Capture) -> str:
     return namespace
 
 
+@corruption(SYNTHETIC, "namespaces.group_has_others")
+def anti_affinity_group_misspelt(capture: Capture) -> str:
+    namespace = capture.namespace()
+    _join_group(capture, namespace, "payment-lnes")
+    return namespace
+
+
+@corruption(SYNTHETIC, "namespaces.domains_are_counted")
+def failure_domains_that_nothing_looks_at(capture: Capture) -> str:
+    namespace = capture.namespace()
+    _join_group(capture, namespace, "payment-lines")
+    _join_group(capture, capture.namespace(), "Payment-Lines")
+    zone = {"domain": "zone-a", "brokers": capture.raw.head["identity"]["broker_ids"]}
+    capture.raw.lines["failure_domains"].append(zone)
+    return namespace
+
+
 @corruption(SYNTHETIC, "topics.in_reported_range")
 def topic_in_a_bundle_its_hash_is_not_in(capture: Capture) -> str:
     line = capture.lines("topic_stats", namespace="shop/payments")[0]
@@ -804,6 +835,14 @@ def namespaces_not_readable(capture: Capture) -> str:
     return ""
 
 
+@corruption(CLUSTER, "namespaces.brokers_have_domains")
+def groups_spread_over_domains_that_no_broker_is_in(capture: Capture) -> str:
+    capture.lines("settings", origin="dynamic")[0]["values"]["failureDomainsEnabled"] = "true"
+    namespace = capture.namespace()
+    _join_group(capture, namespace, "payment-lines")
+    return namespace
+
+
 @corruption(CLUSTER, "problems.bundle_names")
 def bundle_name_that_is_no_range(capture: Capture) -> str:
     report = capture.report(capture.broker())
@@ -861,6 +900,10 @@ def _sizes_as_text(folder: Path) -> None:
 
 
 _table_damage("column_of_another_type", "documents", "capture.columns", _sizes_as_text)
+
+
+def _join_group(capture: Capture, namespace: str, group: str) -> None:
+    capture.lines("namespaces", namespace=namespace)[0]["antiAffinityGroup"] = group
 
 
 def _policy(name: str, namespaces: str, primary: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage import MANIFEST, Root, read_json
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES, Table
-from pulsar_advisor.tables.state import judged_view, read_table
+from pulsar_advisor.tables.state import judged_view, read_table, settings_inputs
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
@@ -54,6 +54,7 @@ _JUMP_RATIO: Final = 100
 _JUMP_FROM: Final = 1000
 """Messages or bytes a second below which a bundle that starts or stops is nothing unusual."""
 
+_DOMAINS_ENABLED: Final = "failureDomainsEnabled"
 _LOAD_MANAGERS: Final = ("ModularLoadManagerImpl", "SimpleLoadManagerImpl", "ExtensibleLoadManagerImpl")
 _SPLIT_ALGORITHMS: Final = (
     "range_equally_divide",
@@ -86,7 +87,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         "brokers": lambda: _brokers(brokers, bundles, earlier and earlier[0]),
         "bundles": lambda: _bundles(bundles, brokers, topics, earlier),
         "capture": lambda: _capture(spark, manifest, table),
-        "namespaces": lambda: _namespaces(table("namespaces")),
+        "namespaces": lambda: _namespaces(table("namespaces"), brokers, settings_inputs(root, snapshot)),
         "policies": lambda: _policies(spark, root, snapshot, view),
         "problems": lambda: _problems(table("problems"), view),
         "settings": lambda: _settings(table("settings")),
@@ -95,8 +96,9 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
 
 
 def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) -> DataFrame:
-    """Facts: is_leader as 0 or 1, age of the report, usage in percent, limits against the other brokers', totals
-    against the sums over bundles, whether the totals moved since the earlier snapshot.
+    """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock against most brokers', usage in
+    percent, limits against the other brokers', totals against the sums over bundles, whether the totals moved since
+    the earlier snapshot.
     """
     percents = {
         f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
@@ -121,6 +123,7 @@ def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) 
             sf.expr(f"mode() within group (order by {column})").alias(f"common_{column}")
             for column in ("load_manager_class_name", "version")
         ),
+        sf.expr("percentile_disc(0.5) within group (order by clock_ahead_ms)").alias("common_clock_ahead_ms"),
     )
     alike = {
         f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
@@ -153,7 +156,13 @@ def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) 
         .withColumns(
             {
                 "leaders": sf.col("is_leader").cast("int"),
-                "report_age_minutes": sf.expr("(report_read_at_ms - report_updated_at_ms) / 60000D"),
+                # A report's time is the broker's own; metrics have none, and stand under the time they were read at.
+                "report_age_minutes": sf.expr(
+                    "(report_read_at_ms - report_updated_at_ms "
+                    "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D"
+                ),
+                "clock_off_seconds": sf.expr("(clock_ahead_ms - common_clock_ahead_ms) / 1000D"),
+                "clocks_ahead_of_ours_seconds": sf.expr("common_clock_ahead_ms / 1000D"),
                 "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
                 **percents,
                 "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),
@@ -333,13 +342,31 @@ def _undeclared(table: Table, found: Mapping[str, str]) -> Iterator[str]:
             yield f"{table.name}.{column}: {found.get(column, 'absent')}"
 
 
-def _namespaces(namespaces: DataFrame) -> DataFrame:
-    """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds."""
-    return namespaces.where("not deleted").selectExpr(
-        "*",
-        "size(filter(boundaries, b -> b is null)) as unreadable_boundaries",
-        "size(boundaries) - 1 - declared_bundles as undeclared_ranges",
-        "boundaries = array_sort(array_distinct(boundaries)) as boundaries_ascend",
+def _namespaces(
+    namespaces: DataFrame, brokers: DataFrame, settings: tuple[str, Mapping[str, str], Mapping[str, str]]
+) -> DataFrame:
+    """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds; of those in an
+    anti-affinity group, its size, whether the failure domains there are count for it, brokers in none where they do.
+    """
+    _, runtime, dynamic = settings
+    enabled = dynamic.get(_DOMAINS_ENABLED, runtime.get(_DOMAINS_ENABLED, "")).lower() == "true"
+    domains = brokers.selectExpr(
+        "count(failure_domain) as brokers_in_domains",
+        "count_if(available and failure_domain is null) as brokers_in_none",
+    )
+    return (
+        namespaces.where("not deleted")
+        .crossJoin(sf.broadcast(domains))
+        .withColumn("group", sf.expr("nullif(lower(trim(anti_affinity_group)), '')"))
+        .selectExpr(
+            "*",
+            "size(filter(boundaries, b -> b is null)) as unreadable_boundaries",
+            "size(boundaries) - 1 - declared_bundles as undeclared_ranges",
+            "boundaries = array_sort(array_distinct(boundaries)) as boundaries_ascend",
+            "if(group is not null, count(*) over (partition by group), null) as group_namespaces",
+            f"if(group is not null and brokers_in_domains > 0, {enabled}, null) as domains_are_counted",
+            f"if(group is not null and {enabled}, brokers_in_none, null) as brokers_without_domain",
+        )
     )
 
 
