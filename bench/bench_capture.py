@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,7 +106,7 @@ def watched(command: list[str]) -> tuple[Cost, int]:
         peak, used = 0, {}
         while process.poll() is None:
             tree = _tree(process.pid)
-            peak = max(peak, sum(map(_resident_bytes, tree)))
+            peak = max(peak, _resident_bytes(tree))
             used |= {pid: max(_processor_seconds(pid), used.get(pid, 0)) for pid in tree}
             time.sleep(0.05)
     if process.returncode:
@@ -121,11 +122,13 @@ def _tree(pid: int) -> list[int]:
     return [pid, *(process for thread in threads for child in thread.split() for process in _tree(int(child)))]
 
 
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+def _resident_bytes(pids: list[int]) -> int:
+    """Together. A child just spawned has its parent's memory until it executes something else: that counts once."""
+    sizes = set()
+    for pid in pids:
+        with suppress(OSError):
+            sizes.add(Path(f"/proc/{pid}/statm").read_text())
+    return sum(int(size.split()[1]) for size in sizes) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _processor_seconds(pid: int) -> float:

@@ -221,7 +221,7 @@ def normalize(*, place: Place, snapshot: str = LATEST, master: Master = "local[*
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    result = make_tables(_spark(master, "normalize"), root, snapshot)
+    result = make_tables(_spark(master, "normalize", root, snapshot), root, snapshot)
     if json:
         _print(result)
         return
@@ -272,7 +272,7 @@ def validate(
         return
     from pulsar_advisor.quality.validate import validate as judge
 
-    result = judge(_spark(master, "validate"), root, snapshot)
+    result = judge(_spark(master, "validate", root, snapshot), root, snapshot)
     if data_docs is not None:
         from pulsar_advisor.quality.data_docs import write_data_docs
 
@@ -310,7 +310,7 @@ def recommend(
     root = place.open()
     request = wishes.request()
     snapshot = root.resolve(snapshot)
-    document = _recommend(lambda: _spark(master, "recommend"), root, snapshot, request, ledger)
+    document = _recommend(lambda: _spark(master, "recommend", root, snapshot), root, snapshot, request, ledger)
     _print(document) if json else _show_recommendation(document)
 
 
@@ -414,7 +414,7 @@ def run(
     with _timed("capture"):
         snapshot = _capture(root, connection.options()) if from_archive is None else import_snapshot(from_archive, root)
     with _timed("start of Spark"):
-        spark = _spark(master, "run")
+        spark = _spark(master, "run", root, snapshot)
     with _timed("normalize"):
         from pulsar_advisor.tables.normalize import normalize as make_tables
 
@@ -637,7 +637,7 @@ def verify(
     captures = bool(connection.admin_url or connection.profile)
     with _opened(plan, place, ledger) as (document, root, book):
         snapshot = _capture(root, connection.options()) if captures else root.resolve(snapshot)
-        make_tables(_spark(master, "verify"), root, snapshot)
+        make_tables(_spark(master, "verify", root, snapshot), root, snapshot)
         result = verify_with_snapshot(document, book, root, snapshot)
     if json:
         _print(result.as_document())
@@ -818,10 +818,11 @@ def _seconds(duration: str) -> int:
     return int(number) * units[unit]
 
 
-def _spark(master: str, stage: str) -> SparkSession:
+def _spark(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:
+    from pulsar_advisor.tables.raw import raw_bytes
     from pulsar_advisor.tables.session import spark_session
 
-    return spark_session(master, f"pulsar-advisor {stage}")
+    return spark_session(master, f"pulsar-advisor {stage}", raw_bytes=raw_bytes(root, snapshot))
 
 
 def _say(line: str) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage import Root
+from pulsar_advisor.tables.raw import raw_bytes
 from pulsar_advisor.tables.session import spark_session
 
 Stage = Callable[[SparkSession, Root, str], Any]
@@ -31,7 +32,7 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
     try:
         root = Root(options.root, options.cluster)
         snapshot = root.resolve(options.snapshot)
-        spark = spark_session(options.master, f"pulsar-advisor {name}")
+        spark = spark_session(options.master, f"pulsar-advisor {name}", raw_bytes=raw_bytes(root, snapshot))
         try:
             stage(spark, root, snapshot)
         finally:

@@ -17,6 +17,8 @@ from pyspark.sql import functions as sf
 from upath import UPath
 
 from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.storage import MANIFEST, Root, read_json
+from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA
 
 _RATES = "msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double"
 _USAGE = "struct<usage: double, limit: double>"
@@ -140,6 +142,12 @@ def spark_url(path: UPath) -> str:
     if path.protocol in ("", "file"):
         return f"file://{path.path}"
     return f"s3a://{path.path}" if path.protocol == "s3" else str(path)
+
+
+def raw_bytes(root: Root, snapshot: str) -> int:
+    """Size of a snapshot's raw files together, compressed, by its manifest. Raises `UsageError` if there is none."""
+    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    return sum(file["bytes"] for file in manifest["files"])
 
 
 def verify_files(folder: UPath, files: Sequence[Mapping[str, Any]]) -> None:
