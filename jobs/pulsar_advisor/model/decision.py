@@ -41,3 +41,5 @@ class SplitDecision:
     boundaries: tuple[int, ...]
     """Distinct, ascending, strictly inside the bundle; empty where the algorithm finds nothing to do."""
     reason: str
+    near_tie: bool
+    """Whether the deciding inequality was settled by the last digits."""

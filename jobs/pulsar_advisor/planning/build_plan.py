@@ -192,7 +192,7 @@ class _Steps:
         cuts = [lower, *split.boundaries, upper]
         expect = self._expectation(bundle)
         owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
-        grade = self.of_splits.grade(bundle, (owner,))
+        grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
         obstacle = why_split_not(state, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
             obstacle = "the bundle is unloaded before, without a destination: its owner can't be known here"

@@ -64,8 +64,11 @@ class Grading:
                 f"What {derived} reads and this load manager doesn't report was derived by Pulsar's rules.",
             )
 
-    def grade(self, bundle: int, brokers: Sequence[int], *, near_tie: bool = False) -> Grade:
-        """The grade of a step on a bundle (row) that touches these brokers (rows, NOBODY among them)."""
+    def grade(self, bundle: int, brokers: Sequence[int], *, near_tie: bool) -> Grade:
+        """The grade of a step on a bundle (row) that touches these brokers (rows, NOBODY among them).
+
+        `near_tie`: the last digits settled its decision.
+        """
         state = self._state
         touched = {
             "broker": {state.brokers.ids[broker] for broker in brokers if broker != NOBODY},

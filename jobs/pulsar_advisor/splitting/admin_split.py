@@ -34,6 +34,7 @@ def admin_splits(
     topics that are not completely known.
     """
     splits = []
+    near_tie = verdicts.outcomes(figures).near_tie()
     for row in chosen:
         bundle = int(figures.index[row])
         lower, upper = int(figures.lower[row]), int(figures.upper[row])
@@ -55,5 +56,6 @@ def admin_splits(
         if misplaced:
             verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, misplaced[0])
             continue
-        splits.append(SplitDecision(bundle, algorithm, boundaries, verdicts.outcomes(figures).explain(row)))
+        reason = verdicts.outcomes(figures).explain(row)
+        splits.append(SplitDecision(bundle, algorithm, boundaries, reason, bool(near_tie[row])))
     return tuple(splits)

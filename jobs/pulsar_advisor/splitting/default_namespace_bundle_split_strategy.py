@@ -221,9 +221,10 @@ def decide(
             hits[:] = [remembered.get(state.bundle_name(int(row)), 0) for row in rows]
         cycle = run_cycle(figures, hits, limits, rules, _surroundings(state, settings, rows, counts))
         outcome = cycle.verdicts.outcomes(figures)
+        near_tie = outcome.near_tie()
         outcomes.append(outcome)
         splits += [
-            SplitDecision(int(rows[row]), algorithm, (boundary,), outcome.explain(row))
+            SplitDecision(int(rows[row]), algorithm, (boundary,), outcome.explain(row), bool(near_tie[row]))
             for row, boundary, _ in cycle.splits
             if VOCABULARY[outcome.code[row]].chosen
         ]

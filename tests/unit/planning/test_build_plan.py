@@ -39,7 +39,7 @@ def move(bundle: int, destination: int = 2, source: int = 0) -> Move:
 
 
 def split(bundle: int, *boundaries: int) -> SplitDecision:
-    return SplitDecision(bundle, "range_equally_divide", boundaries, "because")
+    return SplitDecision(bundle, "range_equally_divide", boundaries, "because", near_tie=False)
 
 
 def test_an_unload_expects_its_owner_and_the_namespaces_boundaries(
@@ -66,6 +66,14 @@ def test_the_split_of_a_bundle_that_is_unloaded_first_expects_the_new_owner(
     assert cut.after == (unload.id,)
     assert cut.expect.owner == "c:8080"
     assert cut.children == ("0x00000000_0x20000000", "0x20000000_0x40000000")
+
+
+def test_a_split_that_the_last_digits_settled_is_a_toss(state: ClusterState, settings: ResolvedSettings) -> None:
+    toss, sure = plan_of(
+        state, settings, splits=(replace(split(FIRST, 0x20000000), near_tie=True), split(SECOND, 0x60000000))
+    ).steps
+    assert [doubt.sentence for doubt in toss.doubts] == ["The last digits settled the decision."]
+    assert (toss.confidence, sure.confidence) == ("low", "high")
 
 
 def test_the_second_split_of_a_namespace_expects_the_boundaries_of_the_first(

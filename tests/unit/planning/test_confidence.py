@@ -35,7 +35,7 @@ def grade(state: ClusterState, *checks: CheckResult, reads: frozenset[Input] = R
 
 def test_a_step_without_a_doubt_is_sure(state: ClusterState) -> None:
     passed = check(success=True, failing=frozenset())
-    assert grade(state, passed) == Grading(state, [passed], READS).grade(FIRST, (A, B))
+    assert grade(state, passed) == Grading(state, [passed], READS).grade(FIRST, (A, B), near_tie=False)
     assert (grade(state, passed).confidence, grade(state, passed).doubts) == ("high", ())
 
 
@@ -104,6 +104,6 @@ def test_what_stands_in_for_a_missing_input_is_named(state: ClusterState) -> Non
 
 
 def test_a_strategy_of_another_load_manager_is_medium_at_most(state: ClusterState) -> None:
-    found = Grading(state, (), READS, derived="TransferShedder").grade(FIRST, (A, C))
+    found = Grading(state, (), READS, derived="TransferShedder").grade(FIRST, (A, C), near_tie=False)
     assert found.confidence == "medium"
     assert "TransferShedder" in found.doubts[0].sentence

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import Question, propose
@@ -37,6 +37,19 @@ def test_a_bundle_over_a_limit_is_to_be_split_in_the_middle(state: ClusterState,
     [split] = ask(state, settings).splits
     assert state.bundle_name(split.bundle) == "t/hot/0x00000000_0x40000000"
     assert split.boundaries == (0x20000000,)
+
+
+@pytest.mark.parametrize("manager", ["modular", "simple", "extensible"])
+@pytest.mark.parametrize(("limit", "near_tie"), [(999, False), (1000, True)])
+def test_a_split_knows_whether_the_last_digits_settled_it(
+    state: ClusterState, manager: LoadManagerKind, limit: int, near_tie: bool
+) -> None:
+    a_hair_more = (500.0, 500.0 + 1e-9, 25.0, 25.0)
+    for figures in (state.bundles.traffic, state.bundles.long_term):
+        figures[0] = a_hair_more
+    settings = resolve_settings("4.0.8", what_if={"loadBalancerNamespaceBundleMaxMsgRate": str(limit)})
+    [split] = ask(replace(state, load_manager=manager), settings).splits
+    assert (split.bundle, split.near_tie) == (0, near_tie)
 
 
 def test_without_splits_there_are_none(state: ClusterState, settings: ResolvedSettings) -> None:

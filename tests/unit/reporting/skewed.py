@@ -151,7 +151,7 @@ def orders_plan(state: ClusterState, settings: ResolvedSettings) -> Plan:
         ),
         splits=(
             SplitDecision(
-                hot, "topic_count_equally_divide", (middle,), "18,447 msg/s is above the limit of 12,000 msg/s"
+                hot, "topic_count_equally_divide", (middle,), "18,447 msg/s is above the limit of 12,000 msg/s", False
             ),
         ),
     )

@@ -75,7 +75,8 @@ def test_several_sources_are_counted() -> None:
 
 def test_a_split_alone_is_said_to_move_nothing() -> None:
     hot = bundle_row(skewed_state(), f"shop/orders/{QUARTERS[2]}")
-    verdict = verdict_on(plan_of(splits=(SplitDecision(hot, "range_equally_divide", (0xA0000000,), "too many"),)))
+    split = SplitDecision(hot, "range_equally_divide", (0xA0000000,), "too many", near_tie=False)
+    verdict = verdict_on(plan_of(splits=(split,)))
     assert headline(verdict) == (
         "Split 1 bundle of shop/orders, which can't be undone. A split by itself moves no load."
     )
