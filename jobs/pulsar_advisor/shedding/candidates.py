@@ -140,6 +140,23 @@ def bundle_outcomes(
     )
 
 
+TAKE_OUTCOMES: Final = (
+    Outcome(
+        "quota_filled", False, ">=", "larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved"
+    ),
+    Outcome("chosen", True, "<", "largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved"),
+    Outcome(
+        "chosen_as_first", True, ">=", "largest of its broker, which gives up one at least; {right:,.0f} B/s planned"
+    ),
+)
+
+
+def take_outcomes(load: LoadData, ranked: RankedBundles, take: Take, planned: Floats) -> Outcomes:
+    """Outcomes of a take by throughput; `planned`: bytes/s to be moved off its broker, beside the ranked bundles."""
+    code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
+    return bundle_outcomes(load, ranked, TAKE_OUTCOMES, code.astype(np.uint8), take.taken_before, planned)
+
+
 def _gather(members: Memberships, brokers: Indices) -> tuple[Integers, Indices]:
     """Starts and bundle rows of some brokers' slices, one after the other."""
     starts = np.concatenate(([0], np.cumsum(members.offsets[brokers + 1] - members.offsets[brokers])))

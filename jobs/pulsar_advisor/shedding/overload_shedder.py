@@ -21,7 +21,7 @@ from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.shedding.candidates import bundle_outcomes, greedy_take, in_result_order, rank
+from pulsar_advisor.shedding.candidates import TAKE_OUTCOMES, greedy_take, in_result_order, rank, take_outcomes
 
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
@@ -39,15 +39,7 @@ BROKER_OUTCOMES: Final = (
 )
 BELOW_THRESHOLD, ONE_BUNDLE, NOTHING_TO_MOVE, OVERLOADED = range(4)
 
-BUNDLE_OUTCOMES: Final = (
-    Outcome(
-        "quota_filled", False, ">=", "larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved"
-    ),
-    Outcome("chosen", True, "<", "largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved"),
-    Outcome(
-        "chosen_as_first", True, ">=", "largest of its broker, which gives up one at least; {right:,.0f} B/s planned"
-    ),
-)
+BUNDLE_OUTCOMES: Final = TAKE_OUTCOMES
 
 
 @dataclass(frozen=True)
@@ -79,8 +71,6 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         np.where(~several, ONE_BUNDLE, np.where(has_candidates, OVERLOADED, NOTHING_TO_MOVE)),
     )
     one_bundle = code == ONE_BUNDLE
-    planned = minimum[ranked.source_position()]
-    bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
     decision = SheddingDecision(
         source=source,
         bundle=bundle,
@@ -93,9 +83,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
             left=np.where(one_bundle, brokers.published_bundles, usage)[brokers.order],
             right=np.where(one_bundle, 1.0, threshold)[brokers.order],
         ),
-        bundles=bundle_outcomes(
-            load, ranked, BUNDLE_OUTCOMES, bundle_code.astype(np.uint8), take.taken_before, planned
-        ),
+        bundles=take_outcomes(load, ranked, take, minimum[ranked.source_position()]),
         figures={"threshold_ratio": threshold},
     )
     return decision, memory

@@ -25,7 +25,15 @@ from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.shedding.candidates import RankedBundles, Take, bundle_outcomes, greedy_take, in_result_order, rank
+from pulsar_advisor.shedding.candidates import (
+    TAKE_OUTCOMES,
+    RankedBundles,
+    Take,
+    greedy_take,
+    in_result_order,
+    rank,
+    take_outcomes,
+)
 
 SETTING_KEYS: Final = (
     "loadBalancerBrokerThresholdShedderPercentage",
@@ -62,15 +70,7 @@ BROKER_OUTCOMES: Final = (
 )
 NEAR_MEAN, TOO_LITTLE, ONE_BUNDLE, NOTHING_TO_MOVE, ABOVE_MEAN, NO_LOAD, GIVES_TO_IDLE = range(7)
 
-BUNDLE_OUTCOMES: Final = (
-    Outcome(
-        "quota_filled", False, ">=", "larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved"
-    ),
-    Outcome("chosen", True, "<", "largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved"),
-    Outcome(
-        "chosen_as_first", True, ">=", "largest of its broker, which gives up one at least; {right:,.0f} B/s planned"
-    ),
-)
+BUNDLE_OUTCOMES: Final = TAKE_OUTCOMES
 
 
 @dataclass(frozen=True)
@@ -173,14 +173,11 @@ def _decision(
     ranked, take, planned = selection
     source, bundle = in_result_order(load, ranked, take.taken, settings)
     order = load.brokers.order
-    bundle_code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
     return SheddingDecision(
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
         brokers=Outcomes("broker", BROKER_OUTCOMES, order, code[order].astype(np.uint8), left[order], right[order]),
-        bundles=bundle_outcomes(
-            load, ranked, BUNDLE_OUTCOMES, bundle_code.astype(np.uint8), take.taken_before, planned
-        ),
+        bundles=take_outcomes(load, ranked, take, planned),
         figures={"mean_usage_ratio": mean},
     )
