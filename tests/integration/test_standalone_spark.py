@@ -31,8 +31,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 JOBS = Path(__file__).parents[2] / "jobs"
-ONE_OF_EACH = ("--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate")
-STAGES = {"normalize": (), "validate": (), "recommend": ONE_OF_EACH}
+EVERYTHING = ("--shedder", "all", "--placement", "all", "--splits")
+STAGES = {"normalize": (), "validate": (), "recommend": EVERYTHING}
 START_SECONDS = 60
 
 

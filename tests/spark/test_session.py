@@ -41,3 +41,15 @@ def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_wa
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == str(["127.0.0.1", "false", "3"]), done.stderr
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("raw_bytes", "quick"), [(0, True), (1 << 30, False)])
+def test_only_a_short_job_leaves_out_javas_slow_compiler(raw_bytes: int, quick: bool) -> None:
+    script = (
+        "from pulsar_advisor.tables.session import spark_session\n"
+        f"session = spark_session('local[1]', raw_bytes={raw_bytes})\n"
+        "print('TieredStopAtLevel=1' in session.conf.get('spark.driver.extraJavaOptions'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == str(quick), done.stderr

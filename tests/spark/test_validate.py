@@ -173,6 +173,7 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
     assert not result["success"]
 
 
+@pytest.mark.full
 def test_a_table_that_lacks_a_column_fails_its_own_checks_and_no_others(
     spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
 ) -> None:
