@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from upath import UPath
 
-from pulsar_advisor.quality.checks import checks, suites
+from pulsar_advisor.quality.checks import Check, checks, suites
 from pulsar_advisor.storage import write_file
 
-_FETCHED: Final = re.compile(
-    r"""<script[^>]*\ssrc="[^>]*>\s*</script>|<(?:link|img)\s[^>]*(?:href|src)="[^>]*>|url\('https?://[^']*'\)"""
-    r"""|\shref="\.\./[^"]*\""""
+_ONLINE: Final = re.compile(
+    r"""<script.*?</script>|<footer.*?</footer>|<(?:link|img)\s[^>]*(?:href|src)="[^>]*>|\sonclick="[^"]*\""""
+    r"""|url\('https?://[^']*'\)|\shref="\.\./[^"]*\"""",
+    re.DOTALL,
 )
-"""What a browser would fetch from public servers, styles, scripts and pictures, and links to pages that aren't made."""
+"""Styles, scripts and pictures of public servers, what works with these scripts only, and links to pages that aren't
+made. `data_docs_custom_styles.css` stands in for the styles, under the name Great Expectations looks for.
+"""
 
 
 def write_data_docs(result: Mapping[str, Any], folder: Path) -> None:
@@ -27,16 +31,18 @@ def write_data_docs(result: Mapping[str, Any], folder: Path) -> None:
 
 def data_docs_page(result: Mapping[str, Any], table: str) -> str:
     """The page of one suite as HTML that fetches nothing."""
+    import great_expectations as gx
     from great_expectations.core import ExpectationSuiteValidationResult
     from great_expectations.render.renderer import ValidationResultsPageRenderer
     from great_expectations.render.view import DefaultJinjaPageView
 
     outcomes = {one["check"]: one for one in result["results"]}
-    names = [check.name for check in checks() if check.table == table]
     mine = [
-        _as_great_expectations(expectation, outcomes[name])
-        for name, expectation in zip(names, suites()[table]["expectations"], strict=True)
-        if name in outcomes
+        _as_great_expectations(check, expectation, outcomes[check.name])
+        for check, expectation in zip(
+            (check for check in checks() if check.table == table), suites()[table]["expectations"], strict=True
+        )
+        if check.name in outcomes
     ]
     passed = sum(bool(one.success) for one in mine)
     document = ValidationResultsPageRenderer(run_info_at_end=True).render(
@@ -50,20 +56,27 @@ def data_docs_page(result: Mapping[str, Any], table: str) -> str:
                 "unsuccessful_expectations": len(mine) - passed,
                 "success_percent": 100 * passed / len(mine) if mine else None,
             },
-            meta={"active_batch_definition": {"data_asset_name": f"{result['cluster']} {result['snapshot']} {table}"}},
+            meta={
+                "batch_spec": {"data_asset_name": result["cluster"]},
+                "run_id": result["snapshot"],
+                "great_expectations_version": gx.__version__,
+            },
         )
     )
-    return _FETCHED.sub("", DefaultJinjaPageView().render(document))
+    styles = str(resources.files("pulsar_advisor.quality"))
+    return _ONLINE.sub("", DefaultJinjaPageView(custom_styles_directory=styles).render(document))
 
 
-def _as_great_expectations(expectation: Mapping[str, Any], outcome: Mapping[str, Any]) -> Any:
+def _as_great_expectations(check: Check, expectation: Mapping[str, Any], outcome: Mapping[str, Any]) -> Any:
     from great_expectations.core import ExpectationValidationResult
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
     return ExpectationValidationResult(
         success=outcome["success"],
-        expectation_config=ExpectationConfiguration(type=expectation["type"], kwargs=dict(expectation["kwargs"])),
-        result={"observed_value": f"{outcome['failed_rows']} rows failed"},
+        expectation_config=ExpectationConfiguration(
+            type=expectation["type"], kwargs=dict(expectation["kwargs"]), description=f"{check.title} ({check.name})"
+        ),
+        result={"observed_value": "not evaluated" if outcome["error"] else f"{outcome['failed_rows']} rows failed"},
         exception_info={
             "raised_exception": outcome["error"] is not None,
             "exception_message": outcome["error"] or "",

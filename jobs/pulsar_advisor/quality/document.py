@@ -29,7 +29,7 @@ A bundle without an owner is normal and fails no check. Checks that compare with
 `steady`) pass where there is none. What no check can see: [blind-spots.md](blind-spots.md). One entry at a terminal:
 `pulsar-advisor validate --explain bundles.one_owner`; how it went lately: `--trend bundles.one_owner`, or `--trend all`
 for every check that did not always pass. The whole history is the table `checks` ([tables.md](tables.md)). `--data-docs
-DIR` writes the result as Great Expectations' Data Docs too: plain pages that fetch nothing.
+DIR` writes the result as Great Expectations' Data Docs too: pages that fetch nothing.
 
 ## What each strategy reads
 

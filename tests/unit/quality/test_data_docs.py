@@ -1,4 +1,5 @@
 import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,22 @@ def test_a_page_tells_failed_from_could_not_be_evaluated(pages: dict[str, str]) 
     assert "no such column" not in pages["topics"]
 
 
-def test_a_page_fetches_nothing(pages: dict[str, str]) -> None:
+def test_a_page_says_what_each_check_says(pages: dict[str, str]) -> None:
+    assert all(f"({check.name})" in pages[check.table] for check in checks())
+    assert "Every bundle stands once. (bundles.unique)" in pages["bundles"]
+
+
+def test_a_page_names_its_cluster_and_snapshot(pages: dict[str, str]) -> None:
+    assert all("Data asset: test" in page and "20261121T080000Z" in page for page in pages.values())
+
+
+def test_a_page_names_no_server_and_needs_no_script(pages: dict[str, str]) -> None:
     for page in pages.values():
-        assert re.findall(r"<(?:script|img|link|iframe)[^>]*(?:src|href)=", page) == []
-        assert re.findall(r"url\(", page) == []
-        assert all(
-            link.startswith(("#", "https://greatexpectations.io")) for link in re.findall(r'href="([^"]*)"', page)
-        )
+        assert re.findall(r"https?:|//[a-z]|url\(|@import", page) == []
+        assert re.findall(r"<(?:script|img|link|iframe)\b|\son\w+=", page) == []
+        assert all(link.startswith("#") for link in re.findall(r'href="([^"]*)"', page))
+
+
+def test_a_page_brings_its_own_styles(pages: dict[str, str]) -> None:
+    styles = (resources.files("pulsar_advisor.quality") / "data_docs_custom_styles.css").read_text()
+    assert all(f"<style>{styles.rstrip()}</style>" in page for page in pages.values())
