@@ -11,17 +11,11 @@ import numpy as np
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Floats
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.fitness import fit_part, judged_bundles
+from pulsar_advisor.planning.fitness import fit_part, judged_bundles, split_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 
 _HIGHEST_FIGURE: Final = 1e15
 """Above it a figure is no rate of messages or bytes any machine has; the checks of the figures say the same."""
-
-
-_NO_BROKER_ASKED: Final = (
-    "No broker was asked: figures are those last published in ZooKeeper, predictions start from them, Pulsar's "
-    "defaults stand in for the brokers' settings, and a split is predicted by the number of topics, not by their load."
-)
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,8 @@ class Coverage:
     judged_msg_rate_ratio: float
     """Likewise of its message rate."""
     unmeasured_bundles: int
-    """Owned bundles that could not be judged and whose load is not known: the shares leave them out."""
+    """Owned bundles that could not be judged and whose load is not known, and all bundles where nobody tells of any
+    owner or load: the shares leave them out."""
     excluded_brokers: tuple[str, ...]
     excluded_namespaces: tuple[str, ...]
     excluded_bundles: int
@@ -69,14 +64,16 @@ def coverage(state: ClusterState) -> Coverage:
     judged = judged_bundles(state)
     possible = np.asarray(((bundles.traffic >= 0) & (bundles.traffic <= _HIGHEST_FIGURE)).all(axis=1))
     traffic = np.where(possible[:, None], bundles.traffic, 0.0)
-    silent = (bundles.owner != NOBODY) & (state.brokers.report_updated_at_ms[bundles.owner] == 0)
+    owned, reporting = bundles.owner != NOBODY, state.brokers.report_updated_at_ms > 0
+    nobody_tells = not (owned.any() or reporting.any())
+    silent = owned & ~reporting[bundles.owner]
     unusable = np.bincount(bundles.namespace, weights=~bundles.usable, minlength=len(state.namespaces))
     count = np.bincount(bundles.namespace, minlength=len(state.namespaces))
     whole = (count > 0) & (unusable == count)
     return Coverage(
         judged_ratio=_share(traffic[:, 2] + traffic[:, 3], judged),
         judged_msg_rate_ratio=_share(traffic[:, 0] + traffic[:, 1], judged),
-        unmeasured_bundles=int((~judged & (silent | ~possible)).sum()),
+        unmeasured_bundles=int((nobody_tells | (~judged & (silent | ~possible))).sum()),
         excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
         excluded_namespaces=_names(state.namespaces.names, whole),
         excluded_bundles=int((~bundles.usable).sum()),
@@ -97,18 +94,33 @@ def findings(
 ) -> tuple[Finding, ...]:
     """What matters most, most important first; at least three where the cluster has a broker that is fit."""
     found = [Finding("warning" if advised else "info", advice)]
+    fit = fit_part(state)
     if "topic_traffic" in state.missing:
-        found.append(Finding("warning", _NO_BROKER_ASKED))
-    busiest = _busiest_broker(fit_part(state), settings)
+        found.append(_no_broker_asked(fit))
+    busiest = _busiest_broker(fit, settings)
     if busiest is not None:
         found.append(busiest)
-    found.append(_splits(advised or (plans[0] if plans else None)))
+    refused = split_refusals(fit, settings)
+    found.append(
+        Finding("warning", refused[0].sentence) if refused else _splits(advised or (plans[0] if plans else None))
+    )
     if advised is not None:
         found.append(Finding("info", advised.decision.would_pulsar_act + "."))
     judged = coverage(state)
     if min(judged.judged_ratio, judged.judged_msg_rate_ratio) < 1.0 or judged.unmeasured_bundles:
         found.append(Finding("warning", judged.sentence))
     return tuple(found)
+
+
+def _no_broker_asked(state: ClusterState) -> Finding:
+    if "broker_usage" in state.missing:
+        return Finding("warning", "No broker was asked, and none has published figures that are fit for use.")
+    return Finding(
+        "warning",
+        "No broker was asked: figures are those last published in ZooKeeper, predictions start from them, Pulsar's "
+        "defaults stand in for the brokers' settings, and a split is predicted by the number of topics, not by their "
+        "load.",
+    )
 
 
 def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:

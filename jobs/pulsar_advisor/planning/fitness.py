@@ -57,9 +57,10 @@ def fit_part(state: ClusterState) -> ClusterState:
 
 def _all_unfit(state: ClusterState, available: Booleans, reported: Booleans) -> Mapping[Input, str]:
     missing: dict[Input, str] = {}
-    if not (available & (state.brokers.report_updated_at_ms > 0)).any():
+    nobody_reports = not (available & (state.brokers.report_updated_at_ms > 0)).any()
+    if nobody_reports:
         missing["broker_usage"] = missing["broker_traffic"] = "no active broker has a report that is fit for use"
-    if state.bundles.reported.any() and not reported.any():
+    if (nobody_reports or state.bundles.reported.any()) and not reported.any():
         missing["bundle_traffic"] = missing["bundle_counts"] = "no bundle has figures that are fit for use"
     return missing
 

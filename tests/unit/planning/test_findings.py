@@ -1,8 +1,11 @@
 """The sentences that matter, and how much of the load could be judged."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.findings import coverage, findings
 
@@ -37,6 +40,48 @@ def test_a_figure_that_no_machine_has_is_no_load(state: ClusterState) -> None:
     state.bundles.traffic[0, 2] = np.nan
     judged = coverage(state)
     assert (judged.judged_ratio, judged.judged_msg_rate_ratio, judged.unmeasured_bundles) == (1.0, 1.0, 1)
+
+
+def of_extensible_zookeeper_alone(state: ClusterState) -> ClusterState:
+    """Its brokers publish neither load nor, by default, ownership in ZooKeeper."""
+    nobody = replace(
+        state.bundles,
+        owner=np.full_like(state.bundles.owner, NOBODY),
+        reported=np.zeros_like(state.bundles.reported),
+        traffic=np.zeros_like(state.bundles.traffic),
+    )
+    silent = replace(
+        state.brokers,
+        complete=np.zeros_like(state.brokers.complete),
+        report_updated_at_ms=np.zeros_like(state.brokers.report_updated_at_ms),
+    )
+    missing: dict[Input, str] = {"topic_traffic": "topic_stats: no admin URL"}
+    return replace(state, view="published", load_manager="extensible", brokers=silent, bundles=nobody, missing=missing)
+
+
+def test_where_nobody_tells_of_load_or_owners_none_of_the_load_is_judged(state: ClusterState) -> None:
+    judged = coverage(of_extensible_zookeeper_alone(state))
+    assert judged.unmeasured_bundles == len(state.bundles)
+    assert judged.sentence == "The load of 6 bundles without figures could not be judged."
+
+
+def test_where_only_owners_are_told_the_load_of_owned_bundles_is_not_judged(state: ClusterState) -> None:
+    silent = of_extensible_zookeeper_alone(state)
+    told = replace(silent, bundles=replace(silent.bundles, owner=state.bundles.owner))
+    assert coverage(told).sentence == "The load of 5 bundles without figures could not be judged."
+
+
+def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    found = findings(of_extensible_zookeeper_alone(state), settings.values, "Do nothing.", None, [])
+    assert [finding.sentence for finding in found] == [
+        "Do nothing.",
+        "No broker was asked, and none has published figures that are fit for use.",
+        "DefaultNamespaceBundleSplitStrategyImpl can't be judged: it reads bundle_traffic, which is missing "
+        "(no bundle has figures that are fit for use).",
+        "The load of 6 bundles without figures could not be judged.",
+    ]
 
 
 def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
