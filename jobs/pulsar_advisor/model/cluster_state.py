@@ -191,6 +191,12 @@ class ClusterState:
     """Domain of each broker, None where it is in none."""
     published_load: PublishedLoad | None = None
     """In the published view of an Extensible cluster; without it that manager's figures are derived by its rules."""
+    unlisted_namespaces: frozenset[str] = frozenset()
+    """Those whose topic names are not completely known, though `topic_names` are not missing."""
+
+    def lists_topics(self, namespace: int) -> bool:
+        """Whether the names of all topics of a namespace row are known."""
+        return "topic_names" not in self.missing and self.namespaces.names[namespace] not in self.unlisted_namespaces
 
     def bundle_name(self, bundle: int) -> str:
         """`tenant/namespace/0x..._0x...` of a bundle row."""

@@ -143,7 +143,7 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Find
 def _splits(plan: Plan | None) -> Finding:
     splits = [step for step in plan.steps if step.action == "split"] if plan else []
     if not splits:
-        return Finding("info", "No bundle is over a split limit.")
+        return Finding("info", "No split is planned.")
     first = splits[0]
     more = f" and {len(splits) - 1} more" if len(splits) > 1 else ""
     return Finding("warning", f"{first.namespace}/{first.bundle}{more} should be split: {first.reason}.")

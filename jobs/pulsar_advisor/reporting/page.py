@@ -158,7 +158,7 @@ def build_page(
         hot=hot_brokers(state, rows, advised),
         unloads=unloads,
         splits=splits,
-        topic_listing_complete="topic_names" not in state.missing,
+        topic_listing_complete="topic_names" not in state.missing and not state.unlisted_namespaces,
         refusals=tuple(Refusal(*(row[name] for name in ("strategy", "role", "missing", "reason"))) for row in refusals),
         answers=group_answers(
             outcomes,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.decision import SplitDecision
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.boundaries import can_split
 from pulsar_advisor.splitting.cluster_bundles import automatic_split
@@ -30,8 +30,8 @@ def admin_splits(
 ) -> tuple[SplitDecision, ...]:
     """The splits of the chosen rows, in that order; the answer about a row whose split can't succeed is corrected.
 
-    A split in which the algorithm finds nothing to do has no boundaries. Raises `DataNotFit` when the algorithm needs
-    topics that are not completely known.
+    A split in which the algorithm finds nothing to do has no boundaries. A bundle whose topics the algorithm needs and
+    nobody completely listed is left out.
     """
     splits = []
     near_tie = verdicts.outcomes(figures).near_tie()
@@ -49,6 +49,9 @@ def admin_splits(
             boundaries = split_algorithm(algorithm).split_boundary(option) or ()
         except UsageError:
             verdicts.tell(row, Answer.ALGORITHM_FAILS)
+            continue
+        except DataNotFit:
+            verdicts.tell(row, Answer.TOPICS_UNKNOWN)
             continue
         # A boundary on a bound or given twice makes an empty child, which Pulsar refuses.
         cuts = (lower, *boundaries, upper)

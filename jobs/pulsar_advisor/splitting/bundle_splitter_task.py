@@ -52,10 +52,7 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
 def decide(
     state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
 ) -> tuple[SplittingDecision, SplitMemory]:
-    """What the leader would split in one refresh, in the order in which it walks its selection.
-
-    Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
-    """
+    """What the leader would split in one refresh, in the order in which it walks its selection."""
     figures = figures_of(state, reported_bundles(state), state.bundles.long_term)
     limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
     verdicts = select(figures, limits, bundle_counts(state, settings))

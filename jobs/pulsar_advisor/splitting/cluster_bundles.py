@@ -63,8 +63,8 @@ def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Intege
 
 
 def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
-    """All topics of a bundle by name; None where the listing of topic names is incomplete."""
-    if "topic_names" in state.missing:
+    """All topics of a bundle by name; None where the listing of its namespace is incomplete."""
+    if not state.lists_topics(int(state.bundles.namespace[bundle])):
         return None
     rows: npt.NDArray[np.intp] = np.flatnonzero(state.topics.bundle == bundle)
     return BundleTopics(state.topics.hash[rows], state.topics.loaded[rows], state.topics.traffic[rows])

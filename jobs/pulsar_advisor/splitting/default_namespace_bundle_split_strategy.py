@@ -28,7 +28,7 @@ import numpy as np
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Indices, Integers
 from pulsar_advisor.model.decision import SplitDecision
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.cluster_bundles import (
@@ -184,6 +184,8 @@ def _single_boundary(
         boundaries = surroundings.boundaries(row) or ()
     except UsageError:
         return _Refusal(Answer.ALGORITHM_FAILS)
+    except DataNotFit:
+        return _Refusal(Answer.TOPICS_UNKNOWN)
     return boundaries[0] if len(boundaries) == 1 else _Refusal(Answer.NO_SINGLE_BOUNDARY, len(boundaries), 1)
 
 
@@ -199,8 +201,7 @@ def decide(
 ) -> tuple[SplittingDecision, SplitMemory]:
     """What all brokers would split in one cycle, each for itself, and what they remember for the next one.
 
-    No bundle is taken to be in state Splitting. Raises `DataNotFit` when the default algorithm needs topics that are
-    not completely known.
+    No bundle is taken to be in state Splitting.
     """
     limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
     rules = HitRules.from_settings(settings)

@@ -20,7 +20,7 @@ def largest_bundle(state: ClusterState, namespace: int) -> int:
 
     Raises `DataNotFit` where topic names are missing.
     """
-    if "topic_names" in state.missing:
+    if not state.lists_topics(namespace):
         raise DataNotFit(
             f"LARGEST can't be told for {state.namespaces.names[namespace]}: its topic names are not completely known; "
             "capture the topic lists of the namespace"

@@ -38,10 +38,7 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
 def decide(
     state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
 ) -> tuple[SplittingDecision, SplitMemory]:
-    """What all brokers would split after one report.
-
-    Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
-    """
+    """What all brokers would split after one report."""
     figures = figures_of(state, reported_bundles(state), state.bundles.traffic)
     limits = SplitLimits.from_settings(settings, bandwidth_bits=64)
     verdicts = select(figures, limits, bundle_counts(state, settings))

@@ -26,10 +26,7 @@ class SteadySplits:
 
 
 def steady_splits(state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory) -> SteadySplits:
-    """Feeds the same figures cycle after cycle until something is split, at most `MOST_CYCLES` times.
-
-    Raises `DataNotFit` when the default algorithm needs topics that are not completely known.
-    """
+    """Feeds the same figures cycle after cycle until something is split, at most `MOST_CYCLES` times."""
     decide = split_decider(state.load_manager).decide
     for cycle in range(1, MOST_CYCLES + 1):
         before = memory

@@ -37,7 +37,8 @@ class Answer(IntEnum):
     BOUNDARY_OUTSIDE = 15
     NOT_REACHED = 16
     CYCLE_FAILS = 17
-    SPLIT = 18
+    TOPICS_UNKNOWN = 18
+    SPLIT = 19
     """Plus the limit: chosen because it exceeds this one; 0 is none, where the threshold of hits is below zero."""
 
 
@@ -78,6 +79,7 @@ VOCABULARY: Final = (
         "not_reached", False, ">=", "not looked at: the cycle stopped after {left:.0f} splits, its most is {right:.0f}"
     ),
     Outcome("cycle_fails", False, "", "the broker's cycle ends with an error: a boundary lies outside its bundle"),
+    Outcome("topics_unknown", False, "", "too big, but the names of its topics are not completely known"),
     Outcome("split", True, "", "chosen without a limit exceeded: the threshold of hits is below zero"),
     Outcome("split_topics", True, ">", "{left:.0f} topics exceed the limit of {right:.0f}"),
     Outcome("split_sessions", True, ">", "{left:.0f} sessions exceed the limit of {right:.0f}"),

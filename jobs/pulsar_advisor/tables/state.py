@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -103,6 +104,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
         published_load=_published_load(broker_rows, bundle_rows) if told else None,
+        unlisted_namespaces=_unlisted_namespaces(manifest),
     )
 
 
@@ -265,18 +267,29 @@ def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
     for name, surfaces in _SURFACES.items():
         for surface in surfaces:
             gaps = [
-                *(entry["reason"] for entry in manifest["missing"] if entry["surface"] == surface),
-                *(entry["error"] for entry in manifest["failures"] if entry["surface"] == surface),
+                *(
+                    (entry["reason"], entry.get("namespace"))
+                    for entry in manifest["missing"]
+                    if entry["surface"] == surface
+                ),
+                *((entry["error"], None) for entry in manifest["failures"] if entry["surface"] == surface),
             ]
-            # One broker's settings stand for all, its topics cost it alone; of names and policies a part is not enough.
+            of_all = [reason for reason, namespace in gaps if namespace is None]
+            # One broker's settings stand for all, its topics cost it alone, and so do the names of one namespace; of
+            # policies a part is not enough.
             lacks = {
                 "settings": without_brokers or not read.get(surface),
                 "topic_traffic": without_brokers,
-            }.get(name, surface not in read or bool(gaps))
-            reason = gaps[0] if gaps else "the capture did not ask for it"
+            }.get(name, surface not in read or bool(of_all))
+            reason = next(chain(of_all, (reason for reason, _ in gaps)), "the capture did not ask for it")
             if lacks and not reason.startswith(NOT_AVAILABLE):
                 missing.setdefault(name, f"{surface}: {reason}")
     return missing
+
+
+def _unlisted_namespaces(manifest: dict[str, Any]) -> frozenset[str]:
+    entries = (entry for entry in manifest["missing"] if entry["surface"] in _SURFACES["topic_names"])
+    return frozenset(entry["namespace"] for entry in entries if entry.get("namespace") is not None)
 
 
 def _mapping(rows: pa.Table) -> dict[str, str]:

@@ -31,7 +31,13 @@ EAGER = resolve_settings(
         "loadBalancerNamespaceBundleMaxMsgRate": "900",
     },
 )
-BY_TOPICS = resolve_settings("4.0.8", what_if={"defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide"})
+BY_TOPICS = resolve_settings(
+    "4.0.8",
+    what_if={
+        "defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide",
+        "loadBalancerNamespaceBundleMaxMsgRate": "900",
+    },
+)
 
 every_shedder = pytest.mark.parametrize("shedder", [entry.name for entry in SHEDDERS])
 every_placement = pytest.mark.parametrize("placement", [entry.name for entry in PLACEMENTS])
@@ -117,6 +123,19 @@ def test_without_topic_names_only_the_algorithms_that_read_them_are_refused(stat
     [(_, proposal)] = propose(question, lacking, BY_TOPICS.values)
     assert isinstance(proposal, Proposal)
     assert proposal.splits == () and proposal.moves
+
+
+def test_without_the_topic_names_of_one_namespace_only_its_bundles_are_not_split(state: ClusterState) -> None:
+    def splits(*unlisted: str) -> list[str]:
+        lacking = replace(state, unlisted_namespaces=frozenset(unlisted))
+        assert split_refusals(lacking, BY_TOPICS.values) == ()
+        question = Question("ThresholdShedder", ("LeastLongTermMessageRate",), True, seed=0)
+        [(_, proposal)] = propose(question, lacking, BY_TOPICS.values)
+        assert isinstance(proposal, Proposal)
+        return [state.bundle_name(split.bundle) for split in proposal.splits]
+
+    assert splits("t/idle") == ["t/hot/0x00000000_0x40000000"]
+    assert splits("t/hot") == []
 
 
 def test_where_no_broker_is_fit_unloads_are_refused_by_name(state: ClusterState) -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.splitting.bundle_splitter_task import decide, select
 from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
@@ -123,10 +122,14 @@ def test_an_algorithm_that_finds_nothing_to_do_gives_a_split_without_boundaries(
     assert split.boundaries == ()
 
 
-def test_without_the_complete_listing_an_algorithm_that_looks_at_topics_refuses():
-    state = replace(two_bundles(), missing={"topic_names": "not read"})
-    with pytest.raises(DataNotFit, match="not completely known"):
-        run(state, settings(defaultNamespaceBundleSplitAlgorithm="topic_count_equally_divide"))
+def test_a_bundle_whose_topics_are_not_completely_listed_is_left_out_and_the_others_are_split():
+    whole = ("0x00000000_0xffffffff", "a:8080", HOT, 3)
+    topics = [f"persistent://t/{namespace}/{number}" for namespace in ("n", "other") for number in range(4)]
+    state = cluster_state(TWO_BROKERS, [BundleRow("t/n", *whole), BundleRow("t/other", *whole)], topics=topics)
+    by_topics = settings(defaultNamespaceBundleSplitAlgorithm="topic_count_equally_divide")
+    decision = run(replace(state, unlisted_namespaces=frozenset({"t/n"})), by_topics)
+    assert codes(decision) == {0: "topics_unknown", 1: "split_msg_rate"}
+    assert [split.bundle for split in decision.splits] == [1]
 
 
 def test_without_the_complete_listing_a_range_can_still_be_halved():

@@ -52,3 +52,5 @@ def test_the_topics_of_a_bundle_are_known_only_with_the_complete_listing():
     assert known is not None
     assert sorted(known.hash) == sorted(state.topics.hash)
     assert bundle_topics(replace(state, missing={"topic_names": "not read"}), 0) is None
+    assert bundle_topics(replace(state, unlisted_namespaces=frozenset({"t/n"})), 0) is None
+    assert bundle_topics(replace(state, unlisted_namespaces=frozenset({"t/other"})), 0) is not None

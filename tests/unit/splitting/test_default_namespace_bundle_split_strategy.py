@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -197,6 +199,25 @@ def test_every_broker_has_its_own_most_per_cycle():
         loadBalancerNamespaceBundleSplitConditionHitCountThreshold=0,
     )
     assert sorted(int(hot.bundles.owner[split.bundle]) for split in decision.splits) == [0, 1]
+
+
+def test_a_bundle_whose_topics_are_not_completely_listed_is_left_out_and_the_others_are_split():
+    topics = [f"persistent://t/{namespace}/{number}" for namespace in ("n", "other") for number in range(4)]
+    whole = ("0x00000000_0xffffffff", "a:8080", (20_000.0, 20_000.0, 0.0, 0.0), 3)
+    of = cluster_state(
+        [BrokerRow("a:8080")], [BundleRow(f"t/{name}", *whole) for name in ("n", "other")], topics=topics
+    )
+    decision, _ = run(
+        replace(of, unlisted_namespaces=frozenset({"t/n"})),
+        SplitMemory(),
+        defaultNamespaceBundleSplitAlgorithm="topic_count_equally_divide",
+        loadBalancerNamespaceBundleSplitConditionHitCountThreshold=0,
+    )
+    answers = {
+        int(row): VOCABULARY[code].code for row, code in zip(decision.bundles.index, decision.bundles.code, strict=True)
+    }
+    assert answers == {0: "topics_unknown", 1: "split_msg_rate"}
+    assert [split.bundle for split in decision.splits] == [1]
 
 
 def test_a_cluster_without_bundles_is_left_alone():

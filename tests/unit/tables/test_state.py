@@ -250,6 +250,22 @@ def test_what_was_not_captured_is_missing_with_the_reason(
     assert cluster_state(written(tmp_path, manifest, brokers=brokers), SNAPSHOT).missing == missing
 
 
+def test_a_listing_of_topics_that_lacks_costs_its_namespace_alone(tmp_path: Path) -> None:
+    gaps = [
+        {"surface": surface, "broker": None, "namespace": namespace, "reason": "403"}
+        for surface, namespace in (("topic_names", "t/a"), ("partitioned_topics", "t/b"))
+    ]
+    state = cluster_state(written(tmp_path, {"missing": gaps}, brokers=[broker("a:8080")]), SNAPSHOT)
+    assert (state.missing, state.unlisted_namespaces) == ({}, {"t/a", "t/b"})
+
+
+def test_without_any_listing_of_topics_they_are_missing_with_the_reason(tmp_path: Path) -> None:
+    files = [{"surface": surface, "rows": 1} for surface in CLUSTER_SURFACES if surface != "topic_names"]
+    gaps = [{"surface": "topic_names", "broker": None, "namespace": "t/a", "reason": "403"}]
+    root = written(tmp_path, {"files": files, "missing": gaps}, brokers=[broker("a:8080")])
+    assert cluster_state(root, SNAPSHOT).missing == {"topic_names": "topic_names: 403"}
+
+
 def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: Path) -> None:
     rows = [
         {"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"},
