@@ -16,7 +16,7 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks
-from pulsar_advisor.storage import RESULT, Root, read_json, write_json
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.state import settings_inputs
 
@@ -49,18 +49,19 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Run every check; returns the content of `validation/…/result.json`.
 
     A snapshot that was validated before is left as it is. Raises `UsageError` if it wasn't normalized, `StorageError`
-    if it was validated by other suites. Whether the data may be used is in the result: `success`.
+    if its tables were made from another manifest or it was validated by other suites. Whether the data may be used is
+    in the result: `success`.
     """
-    tables = read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
+    manifest_sha256 = _normalized_manifest_sha256(root, snapshot)
     path = root.folder("validation", snapshot) / RESULT
     if path.exists():
-        return _existing_result(path, tables["manifest_sha256"])
+        return _existing_result(path, manifest_sha256)
     results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
     document = {
         "schema": VALIDATION_RESULT_SCHEMA,
         "cluster": root.cluster,
         "snapshot": snapshot,
-        "manifest_sha256": tables["manifest_sha256"],
+        "manifest_sha256": manifest_sha256,
         "suites_sha256": suites_sha256(),
         "success": all(result["success"] for result in results if result["severity"] == "critical"),
         "results": results,
@@ -68,6 +69,20 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     write_checks(root, document)
     write_json(path, document)
     return document
+
+
+def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
+    """SHA-256 of the manifest, which is the one that the tables were made from."""
+    tables = read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
+    path = root.folder("raw", snapshot) / MANIFEST
+    found = sha256_hex(read_file(path, "capture"))
+    if found != tables["manifest_sha256"]:
+        raise StorageError(
+            f"{path} is not the manifest that was normalized (SHA-256 {found} instead of {tables['manifest_sha256']}): "
+            "a snapshot is never changed; put the captured one back, or remove the snapshot's folders under tables/ "
+            "and normalize again"
+        )
+    return found
 
 
 def _existing_result(path: Any, manifest_sha256: str) -> dict[str, Any]:

@@ -1,0 +1,25 @@
+"""What ends a validation before Spark is asked for anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+
+SNAPSHOT = "20261121T083000Z"
+NO_SPARK = cast(SparkSession, None)
+
+
+def test_a_manifest_that_was_changed_after_normalize_is_not_validated(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "test")
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {"schema": "pulsar-advisor/raw-snapshot/1"})
+    tables = {"schema": "pulsar-advisor/tables-result/1", "manifest_sha256": "0" * 64}
+    write_json(root.folder("tables/result", SNAPSHOT) / RESULT, tables)
+    with pytest.raises(StorageError, match="not the manifest that was normalized .* instead of 0{64}.*normalize again"):
+        validate(NO_SPARK, root, SNAPSHOT)
