@@ -17,7 +17,7 @@ from typing import Final
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select, text, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select, text, update
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -79,19 +79,36 @@ def default_ledger_url(root: Root) -> str:
     return f"sqlite:///{root.path.path}/ledger.sqlite"
 
 
+def ledger_exists(url: str) -> bool:
+    """False only where a SQLite file isn't there; any other ledger is asked when it is opened.
+
+    Raises `UsageError` if the URL is not one.
+    """
+    parsed = _parsed(url)
+    return not _is_file(parsed) or Path(str(parsed.database)).exists()
+
+
+def _is_file(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ArgumentError as error:
+        scheme = url.partition(":")[0]  # the rest may hold a password
+        raise UsageError(f"'{scheme}…' is not a ledger URL; expected sqlite:///FILE or postgresql://…") from error
+
+
 def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> Ledger:
     """Open a ledger by its SQLAlchemy URL (SQLite, PostgreSQL); tables are created or brought up to this release.
 
     Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.
     """
+    parsed = _parsed(url)
     try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        scheme = url.partition(":")[0]  # the rest may hold a password
-        raise UsageError(f"'{scheme}…' is not a ledger URL; expected sqlite:///FILE or postgresql://…") from error
-    try:
-        if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        if _is_file(parsed):
+            Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(parsed)
     except (NoSuchModuleError, ImportError) as error:
         raise UsageError(

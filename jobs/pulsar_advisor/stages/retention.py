@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import create_engine, make_url, select
+from sqlalchemy import create_engine, select
 from sqlalchemy.exc import SQLAlchemyError
 from upath import UPath
 
 from pulsar_advisor.capture.lease import remove_folder
-from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.plan import PLAN_SCHEMA
 from pulsar_advisor.stages.plans import PLANS
-from pulsar_advisor.storage import MANIFEST, Root, snapshot_id
+from pulsar_advisor.storage import MANIFEST, Root, read_json, snapshot_id
 
 SCHEMA: Final = "pulsar-advisor/prune-result/1"
 
@@ -58,7 +58,7 @@ class Pruned:
 
     removed: tuple[str, ...]
     referred_to: tuple[str, ...]
-    """Outdated, but a plan in the ledger refers to them."""
+    """Outdated, but a plan refers to them."""
     remainders: tuple[str, ...]
     """Ids of which an interrupted prune had left some folders."""
     dry_run: bool
@@ -72,7 +72,7 @@ class Pruned:
         verb = "would remove" if self.dry_run else "removed"
         yield from (f"{verb} {snapshot}" for snapshot in self.removed)
         yield from (f"{verb} what an interrupted prune left of {snapshot}" for snapshot in self.remainders)
-        yield from (f"kept {snapshot}: a plan in the ledger refers to it" for snapshot in self.referred_to)
+        yield from (f"kept {snapshot}: a plan refers to it" for snapshot in self.referred_to)
         if not (self.removed or self.remainders or self.referred_to):
             yield "nothing is outdated"
 
@@ -107,22 +107,29 @@ def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetim
 def snapshots_of_plans(root: Root, ledger_url: str | None, *, has_plans: bool) -> frozenset[str]:
     """The snapshots of every plan of this cluster that the ledger knows (proposed, approved or carried out).
 
-    Also those a plan's strategies learnt from. Without a ledger there are none, unless the root `has_plans`: then their
-    ledger is elsewhere, and `UsageError` is raised.
+    Also those of plan files that have something to carry out, since they may be recorded in another ledger, and those
+    a plan's strategies learnt from. Without a ledger there are none, unless the root `has_plans`: then their ledger is
+    elsewhere, and `UsageError` is raised.
     """
     url = ledger_url or default_ledger_url(root)
-    if ledger_url is None and not Path(make_url(url).database or "").exists():
+    if not ledger_exists(url):
+        if ledger_url is not None:
+            raise UsageError(f"there is no ledger at {ledger_url}: nothing was removed")
         if has_plans:
             raise UsageError(
                 f"{root.path} holds plans but no ledger that tells who refers to them: name it, --ledger URL"
             )
         return frozenset()
+    return _snapshots_in_ledger(url, root.cluster).union(*map(_snapshots_of, _plans_to_carry_out(root)))
+
+
+def _snapshots_in_ledger(url: str, cluster: str) -> frozenset[str]:
     with closing(open_ledger(url)):  # explains a wrong URL, and brings an older ledger up to date
         pass
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
-            plans = connection.scalars(select(PlanRecord.document).where(PlanRecord.cluster == root.cluster))
+            plans = connection.scalars(select(PlanRecord.document).where(PlanRecord.cluster == cluster))
             return frozenset(snapshot for plan in plans for snapshot in _snapshots_of(json.loads(plan)))
     except SQLAlchemyError as error:
         raise StorageError(f"ledger {engine.url.render_as_string()} can't be read: {error}") from error
@@ -132,6 +139,14 @@ def snapshots_of_plans(root: Root, ledger_url: str | None, *, has_plans: bool) -
 
 def _snapshots_of(plan: Mapping[str, Any]) -> list[str]:
     return [plan["snapshot"], *plan["memory"].get("snapshots", ())]
+
+
+def _plans_to_carry_out(root: Root) -> Iterator[dict[str, Any]]:
+    for folder in _folders(root.path / PLANS / f"cluster={root.cluster}"):
+        for file in folder.glob("*--*.json"):
+            plan = read_json(file, "recommend", [PLAN_SCHEMA])
+            if any(step["executable"] for step in plan["steps"]):
+                yield plan
 
 
 def _remove_manifest(path: UPath) -> None:

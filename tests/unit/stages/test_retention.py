@@ -12,6 +12,7 @@ from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.stages import retention
+from pulsar_advisor.stages.plans import write_plan
 from pulsar_advisor.stages.retention import Pruned, Retention, prune
 from pulsar_advisor.storage import MANIFEST, Root, write_file
 from unit.execution.actors import ALICE
@@ -95,6 +96,20 @@ def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> Non
     assert pruned(root, count=1).referred_to == (OLD,)
 
 
+def test_a_snapshot_of_a_plan_file_stays_though_this_ledger_does_not_know_it(root: Root) -> None:
+    write_plan(root, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD))
+    write_plan(root, make_plan([unload_step(executable=False)], cluster=root.cluster, snapshot=MIDDLE))
+    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), dry_run=False)
+    assert stages_with(root, OLD) == set(STAGES)
+
+
+def test_a_plan_file_that_can_not_be_read_stops_it(root: Root) -> None:
+    write_file(root.folder("plans", OLD) / "a--b--0.json", b"{")
+    with pytest.raises(StorageError, match=r"a--b--0\.json is not JSON"):
+        pruned(root, count=1)
+    assert root.snapshots() == list(SNAPSHOTS)
+
+
 def test_a_plan_of_another_cluster_keeps_nothing(root: Root) -> None:
     ledger = open_ledger(default_ledger_url(root))
     propose(ledger, make_plan([unload_step()], cluster="other", snapshot=OLD), ALICE)
@@ -107,6 +122,8 @@ def test_where_the_ledger_can_not_be_known_nothing_is_removed(root: Root) -> Non
     with pytest.raises(UsageError, match="holds plans but no ledger"):
         pruned(root, days=30)
     assert root.snapshots() == list(SNAPSHOTS)
+    with pytest.raises(UsageError, match="there is no ledger at sqlite:///typo"):
+        prune(root, Retention(1), "sqlite:///typo", NOW, dry_run=False)
     with pytest.raises(UsageError, match="name one with --ledger URL"):
         prune(Root("memory://prune", "test"), Retention(1), None, NOW, dry_run=False)
 
@@ -138,6 +155,9 @@ def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path)
     assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == Pruned((MIDDLE,), (OLD,), (), False)
     assert store.snapshots() == [OLD, NEW]
     assert stages_with(store, MIDDLE) == set()
+    write_plan(store, make_plan([unload_step()], cluster="test", snapshot=NEW, memory={"snapshots": [OLD]}))
+    open_ledger(f"{url}.other").close()
+    assert prune(store, Retention(keep_count=1), f"{url}.other", NOW, dry_run=False).referred_to == (OLD,)
 
 
 def test_without_plans_no_ledger_is_needed_and_none_is_made(tmp_path: Path) -> None:
@@ -151,6 +171,6 @@ def test_without_plans_no_ledger_is_needed_and_none_is_made(tmp_path: Path) -> N
 def test_what_is_said() -> None:
     assert list(Pruned((OLD,), (MIDDLE,), (), dry_run=True).lines()) == [
         f"would remove {OLD}",
-        f"kept {MIDDLE}: a plan in the ledger refers to it",
+        f"kept {MIDDLE}: a plan refers to it",
     ]
     assert list(Pruned((), (), (), dry_run=False).lines()) == ["nothing is outdated"]
