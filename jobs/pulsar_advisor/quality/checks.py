@@ -28,7 +28,7 @@ class Check:
     title: str
     """What holds when the check passes."""
     reason: str
-    """What goes wrong in advice when it doesn't."""
+    """What goes wrong in advice when it doesn't; the Pulsar issue, pull request or PIP that shows it, if any."""
     action: str
     """What an operator does about it."""
     scope: Scope

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ def test_a_check_tells_an_operator_what_holds_why_it_matters_and_what_to_do(chec
     assert check.severity in ("critical", "warning", "info")
     assert check.scope in ("cluster", "broker", "namespace", "bundle")
     assert all(text.endswith(".") for text in (check.title, check.reason, check.action))
+
+
+def test_reasons_name_pulsars_issues_and_proposals_at_the_end_of_a_sentence() -> None:
+    named = [check.reason for check in checks() if re.search(r"#\d|PIP|pulsar/(pull|issues)", check.reason)]
+    assert named
+    for reason in named:
+        rest = re.sub(r" \((apache/pulsar#[1-9]\d*|PIP-[1-9]\d*)\)\.(?= |$)", ".", reason)
+        assert not re.search(r"#\d|PIP|pulsar/", rest), reason
 
 
 def test_what_can_be_confined_never_stops_the_line() -> None:
