@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Deviates, UsageError
+from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Deviates, Refused, UsageError
 from pulsar_advisor.storage import LATEST, Root
 
 if TYPE_CHECKING:
@@ -84,10 +84,16 @@ class LedgerPlace:
     """Ledger database (SQLAlchemy URL); by default SQLite beside a local root."""
 
     def open(self, root: Root) -> Ledger:
-        """The ledger, made if it isn't there."""
-        from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+    def url(self, root: Root) -> str:
+        """As given, or beside the root."""
+        from pulsar_advisor.execution.ledger import default_ledger_url
 
-        return open_ledger(self.ledger or default_ledger_url(root))
+        return self.ledger or default_ledger_url(root)
+
+        """The ledger, made if it isn't there."""
+        from pulsar_advisor.execution.ledger import open_ledger
+
+        return open_ledger(self.url(root))
 
 
 @Parameter(name="*")
@@ -802,7 +808,11 @@ def import_(file: Path, /, *, place: Place) -> None:
 
 @contextmanager
 def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
-    """What is known of a plan: itself, the root and the ledger of its cluster."""
+    """What is known of a plan: itself, the root and the ledger of its cluster.
+
+    Raises `Refused` for a plan of another cluster, and where there is no ledger: whoever proposed it has one.
+    """
+    from pulsar_advisor.execution.ledger import ledger_exists
     from pulsar_advisor.stages.plans import read_plan
 
     document, root = read_plan(plan), place.open()
@@ -823,6 +833,10 @@ def _spark(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:
     from pulsar_advisor.tables.session import spark_session
 
     return spark_session(master, f"pulsar-advisor {stage}", raw_bytes=raw_bytes(root, snapshot))
+    if document.cluster != place.cluster:
+        raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{place.cluster}'")
+    if not ledger_exists(url := ledger.url(root)):
+        raise Refused(f"there is no ledger at {url}, so nobody is recorded to have proposed the plan: --ledger URL")
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.cli import exit_code
+from pulsar_advisor.model.plan import dump_plan
+from unit.execution.doubles import make_plan, unload_step
 
 NOBODY_LISTENS = "http://127.0.0.1:1"
 
@@ -112,6 +114,23 @@ def test_a_file_that_is_no_plan_is_named(tmp_path: Path, capsys: pytest.CaptureF
         capsys, "apply", str(file), "--root", str(tmp_path), "--cluster", "c", "--admin-url", NOBODY_LISTENS
     )
     assert (code, "this is not a plan" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "words", [["approve", "--digest", "d", "--as", "n"], ["withdraw", "--as", "n"], ["apply"], ["verify"]]
+)
+@pytest.mark.parametrize(
+    ("cluster", "says"),
+    [("other", "is a plan of cluster 'demo', not of 'other'"), ("demo", "there is no ledger at sqlite:///")],
+)
+def test_a_plan_of_another_cluster_or_without_a_ledger_is_refused_and_nothing_is_made(
+    words: list[str], cluster: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump_plan(make_plan([unload_step()])))
+    code, err = ends(capsys, *words, str(file), "--root", str(tmp_path), "--cluster", cluster)
+    assert (code, says in err, err.count("\n")) == (4, True, 1)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
