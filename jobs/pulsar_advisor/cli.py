@@ -83,13 +83,13 @@ class LedgerPlace:
     ledger: str | None = None
     """Ledger database (SQLAlchemy URL); by default SQLite beside a local root."""
 
-    def open(self, root: Root) -> Ledger:
     def url(self, root: Root) -> str:
         """As given, or beside the root."""
         from pulsar_advisor.execution.ledger import default_ledger_url
 
         return self.ledger or default_ledger_url(root)
 
+    def open(self, root: Root) -> Ledger:
         """The ledger, made if it isn't there."""
         from pulsar_advisor.execution.ledger import open_ledger
 
@@ -816,6 +816,10 @@ def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan
     from pulsar_advisor.stages.plans import read_plan
 
     document, root = read_plan(plan), place.open()
+    if document.cluster != place.cluster:
+        raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{place.cluster}'")
+    if not ledger_exists(url := ledger.url(root)):
+        raise Refused(f"there is no ledger at {url}, so nobody is recorded to have proposed the plan: --ledger URL")
     with closing(ledger.open(root)) as book:
         yield document, root, book
 
@@ -833,10 +837,6 @@ def _spark(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:
     from pulsar_advisor.tables.session import spark_session
 
     return spark_session(master, f"pulsar-advisor {stage}", raw_bytes=raw_bytes(root, snapshot))
-    if document.cluster != place.cluster:
-        raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{place.cluster}'")
-    if not ledger_exists(url := ledger.url(root)):
-        raise Refused(f"there is no ledger at {url}, so nobody is recorded to have proposed the plan: --ledger URL")
 
 
 def _say(line: str) -> None:
