@@ -19,16 +19,20 @@ if __name__ == "__main__":
     parser.add_argument("--max-splits", type=int, default=10, help="plan at most so many splits")
     parser.add_argument("--seed", type=int, default=0, help="where Pulsar draws at random, draw by this")
     mine, others = parser.parse_known_args()
-    request = Request(
-        shedder=mine.shedder,
-        placement=mine.placement,
-        splits=mine.splits,
-        what_if=what_if(mine.set),
-        view=mine.view,
-        history=mine.history,
-        limits=Limits(mine.max_unloads, mine.max_splits),
-        seed=mine.seed,
-    )
+
+    def wished() -> Request:
+        """As the arguments say; a wrong one is told as any failure of the stage."""
+        return Request(
+            shedder=mine.shedder,
+            placement=mine.placement,
+            splits=mine.splits,
+            what_if=what_if(mine.set),
+            view=mine.view,
+            history=mine.history,
+            limits=Limits(mine.max_unloads, mine.max_splits),
+            seed=mine.seed,
+        )
+
     raise SystemExit(
-        run_job("recommend", lambda spark, root, snapshot: recommend(spark, root, snapshot, request), others)
+        run_job("recommend", lambda spark, root, snapshot: recommend(spark, root, snapshot, wished()), others)
     )

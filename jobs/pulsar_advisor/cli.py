@@ -415,6 +415,8 @@ def run(
     """
     from pulsar_advisor.capture.archive import import_snapshot
 
+    if from_archive is not None and connection != Connection():
+        raise UsageError("--from-archive takes the snapshot from a file: leave out what leads to a cluster")
     root = place.open()
     request = wishes.request()
     with _timed("capture"):

@@ -189,7 +189,7 @@ def resolve_settings(
         notes += note
         texts[key], origins[key] = value, "dynamic"
     for key, text in (what_if or {}).items():
-        texts[key], origins[key] = _what_if_value(key, text), "what-if"
+        texts[key], origins[key] = what_if_value(key, text), "what-if"
         if key not in known:
             notes.append(f"{key} does not exist in {release}; it is taken from the what-if all the same")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
@@ -319,7 +319,8 @@ def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[
         return previous, [f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {previous}"]
 
 
-def _what_if_value(key: str, text: str) -> Scalar:
+def what_if_value(key: str, text: str) -> Scalar:
+    """What a what-if sets, in any release. Raises `UsageError` if the key is unknown, the text unusable."""
     if key not in _FIELD_OF_KEY:
         nearest = difflib.get_close_matches(key, _FIELD_OF_KEY, n=1, cutoff=0.0)
         raise UsageError(f"'{key}' is not a setting that decides anything here; the nearest is '{nearest[0]}'")

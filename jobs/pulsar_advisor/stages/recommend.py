@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger import Ledger, Person
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.plan import Plan, PlanInputs
-from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings, what_if_value
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -73,9 +73,16 @@ class Request:
     proposer: str | None = None
     """Who asks; in the recommendation, never in a plan."""
 
+    def __post_init__(self) -> None:
+        """Refuse unknown strategies and unusable settings, before anything is captured or computed."""
+        _names(SHEDDERS, self.shedder, "shedder")
+        _names(PLACEMENTS, self.placement, "placement strategy")
+        for key, text in self.what_if.items():
+            what_if_value(key, text)
+
 
 def what_if(pairs: Iterable[str]) -> dict[str, str]:
-    """Settings given as `KEY=VALUE`. Raises `UsageError` for anything else; keys and values are checked later."""
+    """Settings given as `KEY=VALUE`. Raises `UsageError` for anything else; a `Request` checks keys and values."""
     settings = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -86,9 +93,7 @@ def what_if(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def check(root: Root, snapshot: str, request: Request) -> None:
-    """Raise at once what would otherwise be raised after Spark has started: unknown names and settings, unfit data."""
-    _names(SHEDDERS, request.shedder, "shedder")
-    _names(PLACEMENTS, request.placement, "placement strategy")
+    """Raise at once what would otherwise be raised after Spark has started: settings and data that are unfit."""
     _settings(root, snapshot, request.what_if)
     _inputs(root, snapshot)
 
@@ -96,7 +101,7 @@ def check(root: Root, snapshot: str, request: Request) -> None:
 def recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
     """Make and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
 
-    Raises `DataNotFit` without a passed validation of the same manifest, `UsageError` for unknown names and settings.
+    Raises `DataNotFit` without a passed validation of the same manifest.
     """
     from pulsar_advisor.tables.fan_out import fan_out
     from pulsar_advisor.tables.state import cluster_state
