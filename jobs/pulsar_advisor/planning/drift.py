@@ -15,17 +15,20 @@ NAMES_SHOWN: Final = 10
 def drift(
     before: ClusterState,
     now: ClusterState,
-    settings_before: Mapping[str, str],
-    settings_now: Mapping[str, str],
+    settings_before: Mapping[str, str] | None,
+    settings_now: Mapping[str, str] | None,
 ) -> tuple[str, ...]:
     """One sentence a change, brokers first; none where nothing changed.
 
-    The settings are Pulsar's keys with their texts, dynamic values over the leader's runtime ones.
+    The settings are Pulsar's keys with their texts, dynamic values over the leader's runtime ones; None where no
+    broker's were read.
     """
     return (
         *_came_and_went("Broker", _active(before), _active(now), "was added", "was lost"),
         *_brokers_versions(before, now),
         *_leader(before, now),
+        *_unread(before, settings_before),
+        *_unread(now, settings_now),
         *_settings(settings_before, settings_now),
         *_came_and_went("Namespace", _namespaces(before), _namespaces(now), "was created", "was deleted"),
         *_boundaries(before, now),
@@ -66,7 +69,9 @@ def _leader(before: ClusterState, now: ClusterState) -> Iterator[str]:
         yield f"The leader was {old}, it is {new}: what it remembered of usage and unloads is lost."
 
 
-def _settings(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+def _settings(before: Mapping[str, str] | None, now: Mapping[str, str] | None) -> Iterator[str]:
+    if before is None or now is None:
+        return
     yield from _shortened(
         [
             f"{key} went from '{before.get(key, 'not set')}' to '{now.get(key, 'not set')}'."
@@ -74,6 +79,11 @@ def _settings(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str
             if before.get(key) != now.get(key)
         ]
     )
+
+
+def _unread(state: ClusterState, settings: Mapping[str, str] | None) -> Iterator[str]:
+    if settings is None:
+        yield f"Snapshot {state.snapshot} has no broker's settings: changes of them can't be told."
 
 
 def _boundaries(before: ClusterState, now: ClusterState) -> Iterator[str]:

@@ -72,9 +72,9 @@ def drift_since_the_last_good_snapshot(root: Root, snapshot: str) -> tuple[str, 
     )
 
 
-def _effective_settings(root: Root, snapshot: str) -> dict[str, str]:
+def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
     _, runtime, dynamic = settings_inputs(root, snapshot)
-    return {**runtime, **dynamic}
+    return {**runtime, **dynamic} if runtime else None
 
 
 def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:

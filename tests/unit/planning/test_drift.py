@@ -54,6 +54,12 @@ def test_settings_that_changed_appeared_or_went() -> None:
     )
 
 
+def test_settings_that_were_not_read_did_not_change() -> None:
+    settings = {"a": "1", "b": "2"}
+    unread = f"Snapshot {BEFORE.snapshot} has no broker's settings: changes of them can't be told."
+    assert drift(BEFORE, BEFORE, settings, None) == drift(BEFORE, BEFORE, None, settings) == (unread,)
+
+
 def test_namespaces_that_came_and_went_and_a_split() -> None:
     brokers = [BrokerRow("a:8080"), BrokerRow("b:8080")]
     now = cluster(brokers, {"shop/orders": HALVES, "shop/new": WHOLE, "pulsar/b:8080": WHOLE})
