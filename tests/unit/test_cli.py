@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib.metadata
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pulsar_advisor import cli
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.model.plan import dump_plan
+from pulsar_advisor.storage import MANIFEST, Root, write_json
 from unit.execution.doubles import make_plan, unload_step
 
 NOBODY_LISTENS = "http://127.0.0.1:1"
@@ -145,3 +148,36 @@ def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--version"]) == 0
     assert capsys.readouterr().out.strip() == importlib.metadata.version("pulsar-rebalance-advisor")
+
+
+def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, snapshot = Root(str(tmp_path), "c"), "20261121T083000Z"
+    write_json(root.folder("raw", snapshot) / MANIFEST, {})
+    monkeypatch.setattr(cli, "_spark", lambda *_: None)
+    monkeypatch.setattr("pulsar_advisor.quality.validate.validate", lambda *_: _unfit("c", snapshot))
+    assert exit_code(["validate", "--root", str(tmp_path), "--cluster", "c"]) == 3
+    told = capsys.readouterr()
+    assert told.out.splitlines() == [
+        "critical  capture.skew: Read at once. (1 rows)",
+        "critical  bundles: 2 check(s) could not be evaluated: no column `owner`",
+        "1 of 4 checks passed",
+    ]
+    assert "capture.skew, 2 check(s) of bundles could not be evaluated" in told.err
+    assert f"remove tables/*/cluster=c/snapshot={snapshot}" in told.err
+    assert "normalize again" in told.err
+    assert "capture again" not in told.err
+
+
+def _unfit(cluster: str, snapshot: str) -> dict[str, Any]:
+    passed = {"check": "brokers.cpu", "success": True, "severity": "warning", "error": None}
+    failed = {"success": False, "severity": "critical", "failed_rows": 1, "error": None}
+    unknown = {"success": False, "severity": "critical", "failed_rows": 0, "error": "no column `owner`"}
+    results = [
+        passed,
+        failed | {"check": "capture.skew", "title": "Read at once."},
+        unknown | {"check": "bundles.one_owner"},
+        unknown | {"check": "bundles.stayed"},
+    ]
+    return {"cluster": cluster, "snapshot": snapshot, "results": results}
