@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final
 
 import msgspec
 
-from pulsar_advisor.admin.read_client import Document, ReadClient, decode
+from pulsar_advisor.admin.read_client import ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.broker_surfaces import load_manager_kind
 from pulsar_advisor.capture.capture import SCHEMA
-from pulsar_advisor.capture.documents import BROKER_TIME_AVERAGE, LOAD_REPORT, LoadReport, TopicLine, topic_lines
+from pulsar_advisor.capture.documents import (
+    BROKER_TIME_AVERAGE,
+    LOAD_REPORT,
+    LoadReport,
+    TopicLine,
+    broker_metrics,
+    topic_lines,
+)
 from pulsar_advisor.capture.identity import identify
 from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.options import CaptureOptions
@@ -44,14 +51,6 @@ _LINE = msgspec.json.Decoder(dict[str, Any])
 _TOPIC_LINE = msgspec.json.Decoder(TopicLine)
 
 
-class _Metrics(msgspec.Struct):
-    dimensions: dict[str, str] = {}
-    metrics: dict[str, Any] = {}
-
-
-_METRICS = msgspec.json.Decoder(list[_Metrics])
-
-
 def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     """The brokers as a raw snapshot has them. Raises `UsageError` if there is no such snapshot."""
     folder = root.folder("raw", snapshot)
@@ -63,9 +62,10 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
                 yield from read_lines(read_file(folder / file["path"], "capture"))
 
     reports: dict[str, Mapping[str, Any]] = {}
+    published: dict[str, Mapping[str, Any]] = {}
     for line in map(_LINE.decode, content("load_reports")):
-        if line["source"] == "zookeeper" or line["broker"] not in reports:
-            reports[line["broker"]] = line["document"]
+        (published if line["source"] == "zookeeper" else reports)[line["broker"]] = line["document"]
+    reports |= published
     averages = {line["broker"]: line["document"] for line in map(_LINE.decode, content("broker_time_averages"))}
     managers: Mapping[str, LoadManagerKind] = manifest["load_managers"]
     if "extensible" in managers.values():
@@ -79,10 +79,11 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     reasons = {entry["broker"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] is not None}
     ids = manifest["identity"]["broker_ids"]
     known = [broker for broker in ids if broker in reports and broker in managers]
+    loads = tuple(BrokerLoad(broker, managers[broker], reports[broker], averages.get(broker)) for broker in known)
     return ClusterLoad(
-        where=f"cluster {root.cluster}, snapshot {snapshot}, {_origin(manifest['sources']['zookeeper'])}",
+        where=", ".join((f"cluster {root.cluster}", f"snapshot {snapshot}", *_origins(loads, published))),
         read_at_ms=manifest["started_at_ms"],
-        brokers=tuple(BrokerLoad(broker, managers[broker], reports[broker], averages.get(broker)) for broker in known),
+        brokers=loads,
         missing={
             broker: reasons.get(broker, "the snapshot has no report of it") for broker in ids if broker not in known
         },
@@ -106,15 +107,16 @@ def load_now(options: CaptureOptions) -> ClusterLoad:
                     return BrokerLoad(broker, *published[broker], averages.get(broker))
                 # Behind https, a broker's address is known only from its own answer.
                 client.owned_bundles(identity.cluster_name, broker)
-                return _asked(transport, client, broker, averages.get(broker))
+                return _asked(client, broker, averages.get(broker))
             except ClusterUnreachable as error:
                 return error
 
         answers = dict(zip(identity.brokers, pool.map(read, identity.brokers), strict=True))
+        loads = tuple(answer for answer in answers.values() if isinstance(answer, BrokerLoad))
         return ClusterLoad(
-            where=f"cluster {identity.cluster_name}, {_origin(bool(published))}",
+            where=", ".join((f"cluster {identity.cluster_name}", *_origins(loads, published))),
             read_at_ms=now_ms(),
-            brokers=tuple(answer for answer in answers.values() if isinstance(answer, BrokerLoad)),
+            brokers=loads,
             missing={broker: str(answer) for broker, answer in answers.items() if isinstance(answer, Exception)},
         )
 
@@ -137,8 +139,16 @@ def watched(read: Callable[[], ClusterLoad], every_s: int | None, tell: Callable
         yield load
 
 
-def _origin(zookeeper: bool) -> str:
-    return "reports as published in ZooKeeper" if zookeeper else "reports from the brokers themselves"
+def _origins(loads: Iterable[BrokerLoad], published: Container[str]) -> list[str]:
+    """Where the figures come from, in words; some brokers' may come from elsewhere than others'."""
+    return sorted(
+        {
+            "metrics and sums over topics from the brokers themselves"
+            if load.load_manager == "extensible"
+            else f"reports {'as published in ZooKeeper' if load.broker in published else 'from the brokers themselves'}"
+            for load in loads
+        }
+    )
 
 
 def _published_reports(zookeeper: ZooKeeperReader | None) -> dict[str, tuple[LoadManagerKind, Mapping[str, Any]]]:
@@ -157,30 +167,17 @@ def _averages(zookeeper: ZooKeeperReader | None) -> dict[str, Mapping[str, Any]]
     return {broker: msgspec.to_builtins(decode(node.document, BROKER_TIME_AVERAGE)) for broker, node in nodes}
 
 
-def _asked(
-    transport: AdminTransport, client: ReadClient, broker: str, averages: Mapping[str, Any] | None
-) -> BrokerLoad:
+def _asked(client: ReadClient, broker: str, averages: Mapping[str, Any] | None) -> BrokerLoad:
     class_name = client.runtime_configuration(broker).get("loadManagerClassName")
     if load_manager_kind(None, class_name) == "extensible":
         lines = (line for some in topic_lines(broker, client.broker_topics(broker)) for line in some)
-        metrics = _metrics(transport, transport.web_address(broker) or f"https://{broker}")
+        metrics = msgspec.to_builtins(broker_metrics(client.broker_metrics(broker)))
         return BrokerLoad(broker, "extensible", {**_sums_by_broker(lines)[broker], **_usage(metrics)})
     report: LoadReport = decode(client.load_report(broker), LOAD_REPORT)
     kind = load_manager_kind(report.loadReportType or None, class_name)
     if kind is None:
         raise ClusterUnreachable(f"{broker}: load manager {class_name} is none of modular, simple, extensible")
     return BrokerLoad(broker, kind, msgspec.to_builtins(report), averages)
-
-
-def _metrics(transport: AdminTransport, broker_url: str) -> dict[str, Any]:
-    """The load metrics of one broker in one; `max` is the feature of that name of `brk_lb_resource_usage`."""
-    answer = transport.require(transport.get("/admin/v2/broker-stats/metrics", broker_url=broker_url), 200)
-    merged: dict[str, Any] = {}
-    for entry in decode(Document(answer.url, answer.body), _METRICS):
-        merged |= {name: entry.metrics[name] for name in _USAGE_METRICS if name in entry.metrics}
-        if entry.dimensions.get("feature") == "max" and "brk_lb_resource_usage" in entry.metrics:
-            merged["max"] = entry.metrics["brk_lb_resource_usage"]
-    return merged
 
 
 def _usage(metrics: Mapping[str, Any]) -> dict[str, Any]:

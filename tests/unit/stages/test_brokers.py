@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pulsar_advisor.capture.archive import import_snapshot
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
@@ -13,6 +14,7 @@ from pulsar_advisor.reporting.broker_tables import ClusterLoad, as_document, ove
 from pulsar_advisor.stages.brokers import load_in_snapshot, load_now, watched
 from pulsar_advisor.storage import Root
 from unit.capture.fake_cluster import FakeCluster, Silence, load_report
+from unit.stages.conftest import RECORDED
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 EMPTY = ClusterLoad("here", 0, (), {})
@@ -53,6 +55,18 @@ def test_a_recorded_snapshot_shows_what_the_brokers_published(root: Root, record
     ]
 
 
+@pytest.mark.parametrize(
+    ("recording", "origin"),
+    [
+        ("modular", "reports as published in ZooKeeper"),
+        ("extensible", "metrics and sums over topics from the brokers themselves"),
+    ],
+)
+def test_a_snapshot_says_where_its_figures_come_from(recording: str, origin: str, root: Root) -> None:
+    snapshot = import_snapshot(RECORDED.with_name(f"{recording}-4.0.8.tar"), root)
+    assert load_in_snapshot(root, snapshot).where == f"cluster test, snapshot {snapshot}, {origin}"
+
+
 def test_without_zookeeper_the_brokers_themselves_are_asked(cluster: FakeCluster) -> None:
     cluster.first.answers("/broker-stats/load-report", load_report(msgRateIn=3.0, msgRateOut=4.0, numBundles=1))
     load = load_now(cluster.options())
@@ -70,6 +84,7 @@ def test_a_broker_that_does_not_answer_is_named_and_the_others_shown(cluster: Fa
 
 def test_under_extensible_usage_comes_from_metrics_and_rates_from_topics(cluster: FakeCluster) -> None:
     document = as_document(load_now(extensible(cluster)))
+    assert "metrics and sums over topics from the brokers themselves" in document["where"]
     rows = document["brokers"][0]["rows"]
     assert (rows["SYSTEM"]["cpu_percent"], rows["SYSTEM"]["max_percent"]) == (55.5, pytest.approx(55.5))
     assert (rows["COUNT"]["bundles"], rows["LATEST"]["msg_rate_in_per_s"]) == (1, 4.5)
