@@ -191,6 +191,41 @@ def test_a_table_that_lacks_a_column_fails_its_own_checks_and_no_others(
     assert not result["success"]
 
 
+def test_a_table_that_is_gone_or_cut_short_is_named(
+    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+) -> None:
+    root, snapshot, _ = damaged
+    copied = Root(shutil.copytree(root.url, tmp_path / "copied"), "test")
+    shutil.rmtree(str(copied.folder("tables/brokers", snapshot)))
+    with pytest.raises(StorageError, match=r"table brokers .* is missing or damaged: remove .* and normalize again"):
+        validated_again(spark, copied, snapshot)
+
+
+def test_rows_that_can_not_be_read_are_named_by_their_table(
+    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+) -> None:
+    root, snapshot, _ = damaged
+    copied = Root(shutil.copytree(root.url, tmp_path / "copied"), "test")
+    for file in Path(str(copied.folder("tables/bundles", snapshot))).glob("*.parquet"):
+        content = file.read_bytes()
+        footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        file.write_bytes(content[:4] + bytes(footer - 4) + content[footer:])
+        file.with_name(f".{file.name}.crc").unlink()
+    with pytest.raises(StorageError, match=r"table bundles .* is missing or damaged"):
+        validated_again(spark, copied, snapshot)
+
+
+def test_an_earlier_snapshot_whose_tables_are_gone_is_none(
+    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+) -> None:
+    root, snapshot, _ = damaged
+    copied, earlier = Root(shutil.copytree(root.url, tmp_path / "copied"), "test"), "20200101T000000Z"
+    for stage in ("raw", "tables/result"):
+        shutil.copytree(str(copied.folder(stage, snapshot)), str(copied.folder(stage, earlier)))
+    rows = facts(spark, copied, snapshot)["brokers"]()
+    assert {row["figures_moved"] for row in rows.collect()} == {None}
+
+
 def validated_again(spark: SparkSession, root: Root, snapshot: str) -> Result:
     """Judge a snapshot that was judged before, and leave its result as it was."""
     kept = root.folder("validation", snapshot) / RESULT

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster_state import View
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -23,7 +24,7 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage import MANIFEST, Root, read_json
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES, Table
-from pulsar_advisor.tables.state import judged_view, read_table, settings_inputs
+from pulsar_advisor.tables.state import judged_view, read_table, readable_folder, settings_inputs
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
@@ -67,12 +68,14 @@ _SPLIT_ALGORITHMS: Final = (
 def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
     """Table name -> makes its rows, with the columns of the table and the facts its suite speaks of.
 
-    Each table's rows are made on their own, so that one that lacks a column costs only the checks that need it.
+    Each table's rows are made on their own when they are asked for, which raises `AnalysisException` if a column is
+    lacking that a fact is made of, so that it costs the checks of that table only; `StorageError` if a table they are
+    made of can't be read. An earlier snapshot whose tables can't be read is none.
     """
 
     @cache
     def table(name: str, of: str = snapshot) -> DataFrame:
-        return spark.read.parquet(spark_url(root.folder(f"tables/{name}", of)))
+        return spark.read.parquet(spark_url(readable_folder(root, of, name)))
 
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     view = judged_view(manifest)
@@ -80,22 +83,27 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
     def judged(name: str, of: str = snapshot) -> DataFrame:
         return table(name, of).where(sf.col("view") == view)
 
-    before = normalized_before(root, snapshot)
-    brokers, bundles, topics = judged("brokers"), judged("bundles"), table("topics")
-    earlier = None if before is None else (judged("brokers", before), judged("bundles", before))
+    @cache
+    def earlier() -> tuple[DataFrame, DataFrame] | None:
+        before = normalized_before(root, snapshot)
+        try:
+            return None if before is None else (judged("brokers", before), judged("bundles", before))
+        except StorageError:
+            return None
+
     return {
-        "brokers": lambda: _brokers(brokers, bundles, earlier and earlier[0]),
-        "bundles": lambda: _bundles(bundles, brokers, topics, earlier),
+        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier()),
+        "bundles": lambda: _bundles(judged("bundles"), judged("brokers"), table("topics"), earlier()),
         "capture": lambda: _capture(spark, manifest, table),
-        "namespaces": lambda: _namespaces(table("namespaces"), brokers, settings_inputs(root, snapshot)),
+        "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings_inputs(root, snapshot)),
         "policies": lambda: _policies(spark, root, snapshot, view),
         "problems": lambda: _problems(table("problems"), view),
         "settings": lambda: _settings(table("settings")),
-        "topics": lambda: _topics(topics),
+        "topics": lambda: _topics(table("topics")),
     }
 
 
-def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) -> DataFrame:
+def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None) -> DataFrame:
     """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock against most brokers', usage in
     percent, limits against the other brokers', totals against the sums over bundles, whether the totals moved since
     the earlier snapshot.
@@ -172,7 +180,7 @@ def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: DataFrame | None) 
                 **unaccounted,
             }
         )
-        .transform(lambda rows: _with_moved(rows, earlier, "broker", "report_read_at_ms"))
+        .transform(lambda rows: _with_moved(rows, earlier and earlier[0], "broker", "report_read_at_ms"))
     )
 
 

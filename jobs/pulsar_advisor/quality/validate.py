@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,7 +19,7 @@ from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
-from pulsar_advisor.tables.state import settings_inputs
+from pulsar_advisor.tables.state import damaged_table, settings_inputs
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker",),
@@ -40,6 +41,11 @@ _CONFINABLE_ROWS: Final = 100_000
 _NAMED_ROWS: Final = 10_000
 """An information that fails for more rows than this names none of them: it may concern any step."""
 
+_UNREADABLE: Final = re.compile(
+    r"FAILED_READ_FILE.* reading file \S+/tables/(?P<table>\w+)/cluster[^/]+/snapshot(=|%3D)(?P<snapshot>[^/]+)/"
+)
+"""In Spark's words: a file whose footer could be read, but not its rows."""
+
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_INTERVAL_DEFAULT_MINUTES: Final = 15
 _REPORT_SLACK_MINUTES: Final = 1
@@ -49,14 +55,20 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Run every check; returns the content of `validation/…/result.json`.
 
     A snapshot that was validated before is left as it is. Raises `UsageError` if it wasn't normalized, `StorageError`
-    if its tables were made from another manifest or it was validated by other suites. Whether the data may be used is
-    in the result: `success`.
+    if its tables can't be read or were made from another manifest, or if it was validated by other suites. Whether the
+    data may be used is in the result: `success`.
     """
     manifest_sha256 = _normalized_manifest_sha256(root, snapshot)
     path = root.folder("validation", snapshot) / RESULT
     if path.exists():
         return _existing_result(path, manifest_sha256)
-    results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
+    try:
+        results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
+    except Py4JJavaError as error:
+        damaged = _UNREADABLE.search(str(error))
+        if damaged is None:
+            raise
+        raise damaged_table(root, damaged["snapshot"], damaged["table"]) from error
     document = {
         "schema": VALIDATION_RESULT_SCHEMA,
         "cluster": root.cluster,
@@ -132,7 +144,7 @@ def _results_of(table: str, rows: Future[DataFrame], parameters: Mapping[str, An
     try:
         frame = rows.result()
     except AnalysisException as error:
-        message = " ".join(str(error).split())
+        message = str(error).partition(";\n")[0]  # what follows is Spark's plan
         unknown = {"success": False, "exception_info": {"raised_exception": True, "exception_message": message}}
         return [_result(check, unknown, []) for check in checks() if check.table == table]
     try:

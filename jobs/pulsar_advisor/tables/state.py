@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from upath import UPath
 
 from pulsar_advisor.model.cluster_state import (
     AVERAGES_ORIGINS,
@@ -28,7 +29,7 @@ from pulsar_advisor.model.cluster_state import (
     View,
     WantedView,
 )
-from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
 from pulsar_advisor.tables.schemas import (
@@ -111,10 +112,14 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
 def settings_inputs(root: Root, snapshot: str) -> tuple[str, dict[str, str], dict[str, str]]:
     """Pulsar's version, the leader's runtime configuration, and the dynamic values: what settings are resolved from.
 
-    Where the leader's configuration is missing, that of the first broker that has one stands in.
+    Where the leader's configuration is missing, that of the first broker that has one stands in. Raises `StorageError`
+    if the table of settings can't be read.
     """
     manifest = _manifest(root, snapshot)
-    rows = _sorted(read_table(root, snapshot, "settings"), "origin", "broker", "key")
+    table = read_table(root, snapshot, "settings")
+    if not {"origin", "broker", "key", "value"}.issubset(table.column_names):
+        raise damaged_table(root, snapshot, "settings")
+    rows = _sorted(table, "origin", "broker", "key")
     runtime = rows.filter(pc.field("origin") == "runtime")
     holders = runtime["broker"].unique().to_pylist()
     holder = manifest["leader"] if manifest["leader"] in holders else next(iter(holders), None)
@@ -126,11 +131,42 @@ def settings_inputs(root: Root, snapshot: str) -> tuple[str, dict[str, str], dic
 
 
 def read_table(root: Root, snapshot: str, table: str, view: View | None = None) -> pa.Table:
-    """One table of a snapshot, or the rows of one view of it. Raises `UsageError` if it wasn't normalized."""
+    """One table of a snapshot, or the rows of one view of it.
+
+    Raises `UsageError` if it wasn't normalized, `StorageError` if the table is gone or can't be read.
+    """
     read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
     folder = root.folder(f"tables/{table}", snapshot)
-    rows = ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
-    return rows.to_table(filter=None if view is None else pc.field("view") == view)
+    try:
+        rows = _files(folder)
+        return rows.to_table(filter=None if view is None else pc.field("view") == view)
+    except (OSError, pa.ArrowException) as error:
+        raise damaged_table(root, snapshot, table) from error
+
+
+def readable_folder(root: Root, snapshot: str, table: str) -> UPath:
+    """Where a table's files are. Raises `StorageError` if there are none or the footer of one can't be read."""
+    folder = root.folder(f"tables/{table}", snapshot)
+    try:
+        files = _files(folder)
+        files.count_rows()
+    except (OSError, pa.ArrowException) as error:
+        raise damaged_table(root, snapshot, table) from error
+    if not files.files:
+        raise damaged_table(root, snapshot, table)
+    return folder
+
+
+def _files(folder: UPath) -> ds.Dataset:
+    return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
+
+
+def damaged_table(root: Root, snapshot: str, table: str) -> StorageError:
+    """What to say of a table that can't be read."""
+    return StorageError(
+        f"table {table} of snapshot {snapshot} is missing or damaged: remove {root.folder('tables/*', snapshot)} "
+        "and normalize again"
+    )
 
 
 def _why_missing(view: View, manifest: Mapping[str, Any]) -> str:

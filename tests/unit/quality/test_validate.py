@@ -21,5 +21,5 @@ def test_a_manifest_that_was_changed_after_normalize_is_not_validated(tmp_path: 
     write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {"schema": "pulsar-advisor/raw-snapshot/1"})
     tables = {"schema": "pulsar-advisor/tables-result/1", "manifest_sha256": "0" * 64}
     write_json(root.folder("tables/result", SNAPSHOT) / RESULT, tables)
-    with pytest.raises(StorageError, match="not the manifest that was normalized .* instead of 0{64}.*normalize again"):
+    with pytest.raises(StorageError, match=r"not the manifest that was normalized .* instead of 0{64}"):
         validate(NO_SPARK, root, SNAPSHOT)

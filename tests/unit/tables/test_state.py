@@ -1,5 +1,6 @@
 """Tables written without Spark, a row in a few words, and the state made of them."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 
 from pulsar_advisor.model.bundle_range import topic_hash
 from pulsar_advisor.model.cluster_state import NOBODY
-from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
 from pulsar_advisor.tables.schemas import TABLES
-from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from pulsar_advisor.tables.state import cluster_state, read_table, readable_folder, settings_inputs
 
 SNAPSHOT = "20261121T083000Z"
 ARROW_TYPES = {
@@ -282,3 +283,26 @@ def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: 
 def test_another_brokers_settings_stand_in_for_a_silent_leaders(tmp_path: Path) -> None:
     rows = [{"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"}]
     assert settings_inputs(written(tmp_path, settings=rows), SNAPSHOT)[1] == {"statsUpdateFrequencyInSecs": "60"}
+
+
+@pytest.mark.parametrize("table", ["brokers", "topics", "settings"])
+def test_a_table_that_is_gone_or_cut_short_is_named_with_what_to_do(tmp_path: Path, table: str) -> None:
+    root = written(tmp_path, brokers=[broker("a:8080")])
+    file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
+    says = rf"table {table} of snapshot {SNAPSHOT} is missing or damaged: remove .*/tables/\*/.* and normalize again"
+    file.write_bytes(file.read_bytes()[:-8])
+    for read in (read_table, readable_folder):
+        with pytest.raises(StorageError, match=says):
+            read(root, SNAPSHOT, table)
+    shutil.rmtree(file.parent)
+    for read in (read_table, readable_folder):
+        with pytest.raises(StorageError, match=says):
+            read(root, SNAPSHOT, table)
+
+
+def test_settings_without_their_values_are_damaged(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    file = Path(str(root.folder("tables/settings", SNAPSHOT))) / "part-0.parquet"
+    pq.write_table(pq.read_table(file).drop_columns("value"), file)
+    with pytest.raises(StorageError, match=r"table settings .* is missing or damaged"):
+        settings_inputs(root, SNAPSHOT)
