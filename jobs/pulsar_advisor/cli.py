@@ -9,7 +9,8 @@ import json as json_text
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -288,18 +289,34 @@ def validate(
         _print(result)
     else:
         for check in failed:
-            _say(f"{check['severity']:<9} {check['check']}: {check['title']} ({check['failed_rows']} rows)")
+            if check["error"] is None:
+                _say(f"{check['severity']:<9} {check['check']}: {check['title']} ({check['failed_rows']} rows)")
+        for (table, error), number in _not_evaluated(failed).items():
+            _say(f"critical  {table}: {number} check(s) could not be evaluated: {error}")
         _say(f"{len(result['results']) - len(failed)} of {len(result['results'])} checks passed")
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
 
 
+def _not_evaluated(failed: Iterable[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """Table and error -> how many of its checks that error kept from being evaluated."""
+    return Counter((c["check"].partition(".")[0], c["error"]) for c in failed if c["error"] is not None)
+
+
 def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critical",)) -> None:
-    grave = [c["check"] for c in result["results"] if not c["success"] and c["severity"] in severities]
-    if grave:
-        raise DataNotFit(
-            f"snapshot {result['snapshot']} must not be used: {', '.join(grave)}; "
-            "`validate --json` says why and what to do, then capture again"
-        )
+    grave = [c for c in result["results"] if not c["success"] and c["severity"] in severities]
+    if not grave:
+        return
+    unknown = _not_evaluated(grave)
+    found = [c["check"] for c in grave if c["error"] is None]
+    found += [f"{number} check(s) of {table} could not be evaluated" for (table, _), number in unknown.items()]
+    todo = "capture again"
+    if unknown:
+        place = f"cluster={result['cluster']}/snapshot={result['snapshot']}"
+        todo = f"remove tables/*/{place} and validation/{place}, and normalize again"
+    raise DataNotFit(
+        f"snapshot {result['snapshot']} must not be used: {', '.join(found)}; "
+        f"`validate --json` says why and what to do, then {todo}"
+    )
 
 
 @app.command
