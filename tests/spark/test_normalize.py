@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.lease import held
 from pulsar_advisor.model.averages import add_sample
 from pulsar_advisor.model.bundle_range import contains, topic_hash
 from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NOBODY, ClusterState
-from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.model.errors import DataNotFit, Refused, StorageError
 from pulsar_advisor.storage import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.schemas import TABLES
@@ -171,6 +172,25 @@ def test_a_manifest_that_counts_other_lines_than_there_are_is_refused(spark: Spa
     with pytest.raises(DataNotFit, match=r"topic_names.jsonl.zst has \d+ lines, its manifest says"):
         normalize(spark, root, snapshot)
     assert not (root.folder("tables/result", snapshot) / RESULT).exists()
+
+
+@pytest.mark.full
+def test_of_two_at_once_the_second_is_refused_and_the_next_replaces_what_a_killed_one_left(
+    spark: SparkSession, clean: Normalized, tmp_path: Path
+) -> None:
+    root = Root(str(tmp_path), "test")
+    snapshot = skewed_modular_cluster().write(root)
+    result = root.folder("tables/result", snapshot)
+    with held(result, snapshot, "the tables are being made"), pytest.raises(Refused, match="by another process"):
+        normalize(spark, root, snapshot)
+    assert not root.folder("tables/topics", snapshot).exists()
+    half = root.folder("tables/topics", snapshot) / "_temporary" / "0"
+    half.mkdir(parents=True)
+    topics = next(Path(str(clean.root.folder("tables/topics", clean.snapshot))).glob("*.parquet"))
+    (half.parent.parent / "part-of-a-killed-one.parquet").write_bytes(topics.read_bytes())
+    assert normalize(spark, root, snapshot) == clean.result
+    assert not half.exists()
+    assert [path.name for path in result.iterdir()] == [RESULT]
 
 
 MOVED = "shop/orders/0x00000000_0x20000000"

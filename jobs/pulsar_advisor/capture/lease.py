@@ -1,48 +1,20 @@
-"""Who is writing a snapshot: a claim on its folder, and what is left of captures that were interrupted.
+"""A folder of its own for a snapshot that is being written, and what is left of captures that were interrupted.
 
-A folder without a manifest is either being written or a remainder. The lease file in it tells which: it names process
-and host, and its writer renews it. A capture that ends orderly removes it after the manifest is written.
+A folder without a manifest is either being written or a remainder. The lease in it tells which. A capture that ends
+orderly removes it after the manifest is written.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from upath import UPath
 
+from pulsar_advisor.lease import EXPIRES_AFTER, LEASE, Lease, is_held, lease_content
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, snapshot_id, write_file
-
-LEASE: Final = "lease.json"
-RENEW_EVERY: Final = timedelta(minutes=1)
-EXPIRES_AFTER: Final = timedelta(minutes=15)
-"""Longer than the longest single read (`BODY_TIMEOUT_S`), after each of which the writer may renew."""
-
-
-class Lease:
-    """The claim of this process on one snapshot's folder."""
-
-    def __init__(self, snapshot: str, folder: UPath) -> None:
-        self.snapshot = snapshot
-        self.folder = folder
-        self._lock = threading.Lock()
-        self._renewed_at = time.monotonic()
-
-    def renew(self) -> None:
-        """Say that we are still writing; cheap, to be called often."""
-        with self._lock:
-            if time.monotonic() - self._renewed_at < RENEW_EVERY.total_seconds():
-                return
-            self._renewed_at = time.monotonic()
-        write_file(self.folder / LEASE, _content(datetime.now(UTC)))
 
 
 @contextmanager
@@ -108,25 +80,12 @@ def remove_folder(folder: UPath) -> None:
 
 def _is_being_written(folder: UPath, now: datetime) -> bool:
     try:
-        lease = json.loads((folder / LEASE).read_bytes())
-        renewed_at = datetime.fromtimestamp(lease["renewed_at_ms"] / 1000, UTC)
-        writer, host = int(lease["process"]), str(lease["host"])
-    except (OSError, ValueError, KeyError, TypeError):
-        # No readable lease: claimed this moment, or being removed. The folder's name tells how old it is.
-        return folder.name.removeprefix("snapshot=") > snapshot_id(now - EXPIRES_AFTER)
-    if now - renewed_at > EXPIRES_AFTER:
-        return False
-    return host != platform.node() or _is_alive(writer)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        lease = (folder / LEASE).read_bytes()
+    except OSError:
+        lease = b""
+    # No readable lease: claimed this moment, or being removed. The folder's name tells how old it is.
+    is_young = folder.name.removeprefix("snapshot=") > snapshot_id(now - EXPIRES_AFTER)
+    return is_held(lease, now, otherwise=is_young)
 
 
 def _claim(folder: UPath) -> bool:
@@ -140,17 +99,8 @@ def _claim(folder: UPath) -> bool:
         return False
     except OSError as error:
         raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
-    write_file(folder / LEASE, _content(datetime.now(UTC)))
+    write_file(folder / LEASE, lease_content(datetime.now(UTC)))
     return True
-
-
-def _content(moment: datetime) -> bytes:
-    writer = {
-        "process": os.getpid(),
-        "host": platform.node(),
-        "renewed_at_ms": int(moment.timestamp() * 1000),
-    }
-    return json.dumps(writer).encode()
 
 
 def _unlink(path: UPath) -> None:

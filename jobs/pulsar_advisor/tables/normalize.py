@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from upath import UPath
 
+from pulsar_advisor.lease import held
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.planning.history import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage import (
@@ -55,15 +56,23 @@ _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES: Final = 15
 def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
 
-    A snapshot that was normalized before is left as it is. Raises `DataNotFit` when a raw file is not the one that was
-    captured or Spark doesn't read as many lines of it as the manifest counts.
+    A snapshot that was normalized before is left as it is; what a normalize that was killed left is replaced. Raises
+    `DataNotFit` when a raw file is not the one that was captured or Spark doesn't read as many lines of it as the
+    manifest counts, `Refused` while another process makes the tables of this snapshot.
     """
     folder = root.folder("raw", snapshot)
-    manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     manifest_sha256 = sha256_hex(read_file(folder / MANIFEST, "capture"))
-    result_path = root.folder("tables/result", snapshot) / RESULT
-    if result_path.exists():
-        return _existing_result(result_path, manifest_sha256)
+    path = root.folder("tables/result", snapshot) / RESULT
+    if not path.exists():
+        with held(path.parent, snapshot, f"the tables of snapshot {snapshot} are being made"):
+            if not path.exists():  # another process may have made them before we held the lease
+                _make(spark, root, snapshot, manifest_sha256)
+    return _result(path, manifest_sha256)
+
+
+def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> None:
+    folder = root.folder("raw", snapshot)
+    manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     earlier = earlier_snapshot(root, snapshot)
     files = manifest["files"]
     verify_files(folder, files)
@@ -94,8 +103,7 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
         "tables": rows,
         "problems": rows[PROBLEMS.name],
     }
-    write_json(result_path, result)
-    return result
+    write_json(root.folder("tables/result", snapshot) / RESULT, result)
 
 
 def count_rows(folder: UPath) -> int:
@@ -133,7 +141,7 @@ def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFr
     return rows.select("view", "bundle", going_on.alias("earlier"))
 
 
-def _existing_result(path: UPath, manifest_sha256: str) -> dict[str, Any]:
+def _result(path: UPath, manifest_sha256: str) -> dict[str, Any]:
     result = read_json(path, "normalize", [TABLES_RESULT_SCHEMA])
     if result["manifest_sha256"] != manifest_sha256:
         raise StorageError(
