@@ -64,12 +64,6 @@ class ByteBudget:
                 self._changed.wait_for(lambda: next(iter(self._held)) is room or self._fits(more))
                 self._held[room] = room.arrived
 
-    @property
-    def held_bytes(self) -> int:
-        """What the documents in memory count now."""
-        with self._changed:
-            return sum(self._held.values())
-
     def _fits(self, size: int) -> bool:
         return sum(self._held.values()) + size <= self._limit
 

@@ -33,21 +33,6 @@ def add_sample(averages: Floats, samples: Integers, sample: Floats, max_samples:
         return ((weight - 1) * averages + sample) / weight, count
 
 
-def averages_of_unknown_bundles(
-    stored: Floats | None, stored_samples: int, quota: Floats | None, max_samples: int
-) -> tuple[Floats, int]:
-    """Averages (order of FIGURES) and number of samples of a bundle that no broker reports; the first that exists wins.
-
-    `stored` is the bundle's node in the metadata store with its number of samples, `quota` its stored resource quota,
-    which counts as a long history; otherwise Pulsar's defaults stand for no sample at all.
-    """
-    if stored is not None:
-        return stored, stored_samples
-    if quota is not None:
-        return quota, max_samples
-    return np.array(DEFAULT_FIGURES), 0
-
-
 def broker_averages(bundles: Floats, known: np.ndarray[tuple[int], np.dtype[np.bool_]], default: Floats) -> Floats:
     """Sum of a broker's bundles (a row each, order of FIGURES), `default` standing for those without averages."""
     counted = np.where(known[:, np.newaxis], bundles, default)

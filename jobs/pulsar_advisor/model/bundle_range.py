@@ -45,14 +45,6 @@ def parse_range(text: str) -> tuple[int, int]:
     return lower, upper
 
 
-def split_bundle_name(bundle: str) -> tuple[str, int, int]:
-    """`tenant/namespace/0x..._0x...` as (namespace, lower, upper). Raises `UsageError` when it isn't of that form."""
-    namespace, _, text = bundle.rpartition("/")
-    if not namespace:
-        raise UsageError(f"'{bundle}' is not a bundle name; expected <tenant>/<namespace>/0x........_0x........")
-    return (namespace, *parse_range(text))
-
-
 def contains(lower: int, upper: int, position: int) -> bool:
     """Whether a hash lies in the bundle: lower bound inclusive, upper exclusive but for the last bundle of the ring."""
     return lower <= position and (position < upper or position == upper == FULL_UPPER_BOUND)

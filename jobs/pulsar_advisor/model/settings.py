@@ -148,8 +148,6 @@ class ResolvedSettings:
     """Pulsar's key -> `default <release>`, `runtime`, `dynamic` or `what-if`."""
     release: str
     """The listed release whose defaults were taken."""
-    behaviour_release: str
-    """The release whose decisions are modelled; differs from `release` where only the behaviour changed (5.0.1)."""
     notes: tuple[str, ...]
     """What a reader should know: a release that isn't listed, values that Pulsar itself would not understand."""
 
@@ -193,7 +191,7 @@ def resolve_settings(
         if key not in known:
             notes.append(f"{key} does not exist in {release}; it is taken from the what-if all the same")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
-    return ResolvedSettings(values, origins, release, _release_text(behaviour, release), tuple(notes))
+    return ResolvedSettings(values, origins, release, tuple(notes))
 
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")

@@ -10,7 +10,6 @@ import pytest
 from pulsar_advisor.model.averages import (
     DEFAULT_FIGURES,
     add_sample,
-    averages_of_unknown_bundles,
     broker_averages,
     needs_publishing,
     percent_change,
@@ -33,13 +32,6 @@ def test_a_plain_mean_turns_into_an_exponential_one_at_the_maximum() -> None:
         averages, samples = add_sample(averages, samples, np.full((1, 4), value), max_samples=3)
         seen.append(float(averages[0, 0]))
     assert seen == [90.0, 60.0, 60.0, 40.0]
-
-
-def test_an_unknown_bundle_takes_the_first_thing_that_is_stored_of_it() -> None:
-    stored, quota = np.full(4, 1.0), np.full(4, 2.0)
-    assert averages_of_unknown_bundles(stored, 7, quota, 1000) == (pytest.approx(stored), 7)
-    assert averages_of_unknown_bundles(None, 0, quota, 1000) == (pytest.approx(quota), 1000)
-    assert averages_of_unknown_bundles(None, 0, None, 1000) == (pytest.approx(np.array(DEFAULT_FIGURES)), 0)
 
 
 def test_a_brokers_averages_count_defaults_for_bundles_without_any() -> None:

@@ -7,7 +7,6 @@ from pulsar_advisor.model.bundle_range import (
     contains,
     format_range,
     parse_range,
-    split_bundle_name,
     topic_hash,
 )
 from pulsar_advisor.model.errors import UsageError
@@ -28,10 +27,6 @@ def test_forms_that_pulsar_accepts_but_never_writes_are_refused(text: str) -> No
 def test_an_empty_range_is_refused() -> None:
     with pytest.raises(UsageError, match="empty"):
         parse_range("0x10000000_0x10000000")
-
-
-def test_a_bundle_name_is_a_namespace_and_a_range() -> None:
-    assert split_bundle_name("tenant/ns/0x00000000_0xffffffff") == ("tenant/ns", 0, FULL_UPPER_BOUND)
 
 
 def test_the_topic_hash_is_the_crc32_of_the_complete_name() -> None:

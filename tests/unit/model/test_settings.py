@@ -11,19 +11,21 @@ from pulsar_advisor.model.settings import ALLOWED_KEYS, WHAT_IF_KEYS, resolve_se
 @pytest.mark.parametrize(
     ("version", "release", "behaviour"),
     [
-        ("2.11.4", "2.11.0", "2.11.0"),
-        ("3.2.1", "3.0.7", "3.0.7"),
-        ("4.0.3", "4.0.8", "4.0.8"),
-        ("4.1.0", "4.0.8", "4.0.8"),
-        ("4.2.4", "4.2.4", "4.2.4"),
-        ("5.0.0-M1", "5.0.0-M1", "5.0.0-M1"),
-        ("5.0.1", "5.0.0-M1", "5.0.1"),
-        ("6.1.0", "5.0.0-M1", "5.0.1"),
+        ("2.11.4", "2.11.0", (2, 11, 0)),
+        ("3.2.1", "3.0.7", (3, 0, 7)),
+        ("4.0.3", "4.0.8", (4, 0, 8)),
+        ("4.1.0", "4.0.8", (4, 0, 8)),
+        ("4.2.4", "4.2.4", (4, 2, 4)),
+        ("5.0.0-M1", "5.0.0-M1", (5, 0, 0)),
+        ("5.0.1", "5.0.0-M1", (5, 0, 1)),
+        ("6.1.0", "5.0.0-M1", (5, 0, 1)),
     ],
 )
-def test_a_release_takes_the_defaults_of_the_nearest_listed_line(version: str, release: str, behaviour: str) -> None:
+def test_a_release_takes_the_defaults_of_the_nearest_listed_line(
+    version: str, release: str, behaviour: tuple[int, int, int]
+) -> None:
     settings = resolve_settings(version)
-    assert (settings.release, settings.behaviour_release) == (release, behaviour)
+    assert (settings.release, settings.values.behaviour) == (release, behaviour)
 
 
 def test_only_a_release_that_is_not_listed_gets_a_note() -> None:
