@@ -41,6 +41,7 @@ app = App(
     version=lambda: version(DISTRIBUTION),
     default_parameter=Parameter(negative_iterable=(), show_default=True),
     result_action="return_value",
+    suppress_keyboard_interrupt=False,
 )
 snapshots = App(name="snapshots", help="List snapshots, look at one, carry one to another machine, remove old ones.")
 app.command(snapshots)
@@ -745,8 +746,9 @@ def _percent(ratio: float | None) -> str:
 @snapshots.command(name="list")
 def list_snapshots(*, place: Place, json: Json = False) -> None:
     """The snapshots of a cluster, oldest first."""
-    ids = place.open().snapshots()
-    _print(ids) if json else _say("\n".join(ids) or "no snapshots")
+    root = place.open()
+    ids = root.snapshots()
+    _print(ids) if json else _say("\n".join(ids) or f"no snapshots of cluster '{root.cluster}' under {root.path}")
 
 
 @snapshots.command(name="show")

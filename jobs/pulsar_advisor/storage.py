@@ -81,10 +81,12 @@ class Root:
         return filter(self._exists, ids)
 
     def _folders(self) -> list[str]:
-        """Ids of which there is a folder, sorted; a single listing, whatever their number."""
+        """Ids of which there is a folder, sorted; a single listing, whatever their number. A root that is a file is refused."""
         parent = self.path / "raw" / f"cluster={self.cluster}"
         try:
             names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
+            if not names and self.path.is_file():
+                raise UsageError(f"root {self.path} is a file: name a folder")
         except OSError as error:
             raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
         ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))

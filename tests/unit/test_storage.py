@@ -48,6 +48,12 @@ def test_without_a_snapshot_latest_says_what_to_do(tmp_path: Path) -> None:
         Root(str(tmp_path), "c").resolve("latest")
 
 
+def test_a_root_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"root .*/file is a file: name a folder"):
+        Root(str(tmp_path / "file"), "c").snapshots()
+
+
 def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
     take_snapshot(Root(str(tmp_path), "one"), "20261121T083000Z")
     with pytest.raises(UsageError, match="no snapshot 20261121T083000Z of cluster 'two'"):

@@ -7,7 +7,6 @@ user's what-if.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.nearest import nearest
 
 Scalar = bool | int | float | str | list[str] | None
 
@@ -320,8 +320,7 @@ def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[
 def what_if_value(key: str, text: str) -> Scalar:
     """What a what-if sets, in any release. Raises `UsageError` if the key is unknown, the text unusable."""
     if key not in _FIELD_OF_KEY:
-        nearest = difflib.get_close_matches(key, _FIELD_OF_KEY, n=1, cutoff=0.0)
-        raise UsageError(f"'{key}' is not a setting that decides anything here; the nearest is '{nearest[0]}'")
+        raise UsageError(f"'{key}' is not a setting that decides anything here{nearest(key, _FIELD_OF_KEY)}")
     field = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]]
     if field.annotation is bool and text.strip().lower() not in ("true", "false"):
         raise UsageError(f"{key}='{text}' is not usable; expected true or false")

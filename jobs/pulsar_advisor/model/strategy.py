@@ -5,7 +5,6 @@ Standard library only, so that DAG files and command lines can list strategies a
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from types import ModuleType
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.nearest import nearest
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,8 @@ class Strategy:
 
 
 def find(strategies: Sequence[Strategy], name: str, kind: str) -> Strategy:
-    """The entry of this name. Raises `UsageError` with the nearest name; `kind` says what was looked for."""
+    """The entry of this name. Raises `UsageError` with all names; `kind` says what was looked for."""
     by_name = {strategy.name: strategy for strategy in strategies}
     if name in by_name:
         return by_name[name]
-    nearest = difflib.get_close_matches(name, by_name, n=1, cutoff=0.0)[0]
-    raise UsageError(f"there is no {kind} '{name}'; the nearest is '{nearest}', all are: {', '.join(by_name)}")
+    raise UsageError(f"there is no {kind} '{name}'{nearest(name, by_name)}; all are: {', '.join(by_name)}")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
-
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.nearest import nearest
 from pulsar_advisor.quality.checks import Check, checks
 
 
 def named(name: str) -> Check:
     """The check with this name, `<table>.<code>`, or with this code where only one table has it.
 
-    Raises `UsageError` with the nearest name if there is none, and with all of them if there are several.
+    Raises `UsageError` with a name that is close if there is none, and with all of them if there are several.
     """
     found = [check for check in checks() if name in (check.name, check.code)]
     if not found:
-        names = [check.name for check in checks()]
-        nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
-        raise UsageError(f"there is no check '{name}'; the nearest is '{nearest}', docs/checks.md lists all")
+        close = nearest(name, (known for check in checks() for known in (check.name, check.code)))
+        raise UsageError(f"there is no check '{name}'{close}; docs/checks.md lists all")
     if len(found) > 1:
         raise UsageError(f"'{name}' may be any of {', '.join(check.name for check in found)}: give the whole name")
     return found[0]

@@ -26,6 +26,10 @@ def test_a_code_that_one_table_has_is_enough() -> None:
 def test_an_unknown_check_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"no check 'bundles.one_ownr'; the nearest is 'bundles.one_owner'"):
         explain("bundles.one_ownr")
+    with pytest.raises(UsageError, match=r"no check 'one_ownr'; the nearest is 'one_owner'"):
+        explain("one_ownr")
+    with pytest.raises(UsageError, match=r"no check 'nope'; docs/checks.md lists all"):
+        explain("nope")
 
 
 def test_a_code_of_several_tables_needs_the_table() -> None:
