@@ -145,6 +145,16 @@ def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
         exit_code(["report", "--root", str(tmp_path), "--cluster", "c", "--debug"])
 
 
+def test_an_interrupted_call_says_so_and_ends_with_130(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Root) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Root, "snapshots", interrupted)
+    assert ends(capsys, "snapshots", "list", "--root", str(tmp_path), "--cluster", "c") == (130, "interrupted\n")
+
+
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["--version"]) == 0
     assert capsys.readouterr().out.strip() == importlib.metadata.version("pulsar-rebalance-advisor")

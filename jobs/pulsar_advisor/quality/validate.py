@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -159,6 +160,7 @@ def run_suite(
     """Results of a table's expectations in their order; failing rows are fetched in a second pass, where there are."""
     import great_expectations as gx
 
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of each temporary folder
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     batch = (

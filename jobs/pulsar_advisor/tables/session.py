@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from pyspark import SparkContext
@@ -60,4 +64,27 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
         if told(key) is None:
             builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _interrupt)
+    logging.getLogger().addFilter(_is_no_interrupted_call)
+    for context in ("SQL", "DataFrame"):
+        # Spark's Python side logs every refused query as JSON; the exception says the same.
+        logging.getLogger(f"{context}QueryContextLogger").setLevel(logging.CRITICAL)
     return session
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End a process that Ctrl-C was pressed in as Python does, with its Spark jobs.
+
+    PySpark's own handler asks Java to cancel them over the connection that was interrupted in the middle of a call,
+    which fails; another thread has a connection of its own.
+    """
+    context = SparkContext._active_spark_context
+    if context is not None:
+        threading.Thread(target=context.cancelAllJobs, daemon=True).start()
+    signal.default_int_handler(number, frame)
+
+
+def _is_no_interrupted_call(record: logging.LogRecord) -> bool:
+    """Py4J logs an interruption with its stack, and raises it, too."""
+    return record.msg != "KeyboardInterrupt while sending command."
