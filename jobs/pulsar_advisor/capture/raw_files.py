@@ -95,5 +95,8 @@ class SnapshotFiles:
 def read_lines(content: bytes) -> Iterator[bytes]:
     """The lines of one file. Raises `zstandard.ZstdError` if it is cut short or damaged."""
     # The frame doesn't state its size, as it is written while the lines come.
-    data = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=False).read()
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    data = frame.decompress(content)
+    if not frame.eof:
+        raise zstandard.ZstdError("the file is cut short")
     yield from data.splitlines()

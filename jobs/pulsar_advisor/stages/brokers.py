@@ -34,9 +34,9 @@ from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.zookeeper import ZooKeeperReader, connected
 from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, LoadManagerKind
-from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.reporting.broker_tables import BrokerLoad, ClusterLoad
-from pulsar_advisor.storage import MANIFEST, Root, read_file, read_json
+from pulsar_advisor.storage import MANIFEST, Root, read_file, read_json, sha256_hex
 
 _USAGE_METRICS: Final = (
     "brk_lb_cpu_usage",
@@ -52,14 +52,23 @@ _TOPIC_LINE = msgspec.json.Decoder(TopicLine)
 
 
 def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
-    """The brokers as a raw snapshot has them. Raises `UsageError` if there is no such snapshot."""
+    """The brokers as a raw snapshot has them.
+
+    Raises `UsageError` if there is no such snapshot, `DataNotFit` if a file of it is not the one that was captured.
+    """
     folder = root.folder("raw", snapshot)
     manifest = read_json(folder / MANIFEST, "capture", [SCHEMA])
 
     def content(surface: str) -> Iterator[bytes]:
         for file in manifest["files"]:
             if file["surface"] == surface:
-                yield from read_lines(read_file(folder / file["path"], "capture"))
+                packed = read_file(folder / file["path"], "capture")
+                if sha256_hex(packed) != file["sha256"]:
+                    raise DataNotFit(
+                        f"{folder / file['path']} is not the file that was captured; copy the snapshot again, "
+                        "or capture anew"
+                    )
+                yield from read_lines(packed)
 
     reports: dict[str, Mapping[str, Any]] = {}
     published: dict[str, Mapping[str, Any]] = {}

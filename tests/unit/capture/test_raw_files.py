@@ -35,6 +35,15 @@ def test_a_changed_byte_shows() -> None:
         list(read_lines(bytes(content)))
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
+def test_a_file_that_is_cut_short_shows(kept: float) -> None:
+    file = RawFile()
+    file.extend([{"number": number} for number in range(10_000)])
+    content = file.finish().content
+    with pytest.raises(zstandard.ZstdError):
+        list(read_lines(content[: int(kept * len(content))]))
+
+
 def test_a_line_break_inside_a_text_does_not_end_the_line() -> None:
     file = RawFile()
     file.extend([{"text": "a\nb\u2028c"}])

@@ -9,7 +9,7 @@ import pytest
 from pulsar_advisor.capture.archive import import_snapshot
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.options import CaptureOptions
-from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.reporting.broker_tables import ClusterLoad, as_document, overall
 from pulsar_advisor.stages.brokers import load_in_snapshot, load_now, watched
 from pulsar_advisor.storage import Root
@@ -53,6 +53,13 @@ def test_a_recorded_snapshot_shows_what_the_brokers_published(root: Root, record
         (5, 575.19, 541.04, 121.02, 34.02),
         (6, 281.61, 273.78, 57.61, 15.12),
     ]
+
+
+def test_a_file_that_was_cut_short_is_named(root: Root, recorded: str) -> None:
+    reports = root.folder("raw", recorded) / "load_reports.jsonl.zst"
+    reports.write_bytes(reports.read_bytes()[:100])
+    with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst is not the file that was captured; copy"):
+        load_in_snapshot(root, recorded)
 
 
 @pytest.mark.parametrize(
