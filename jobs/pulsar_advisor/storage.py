@@ -81,7 +81,7 @@ class Root:
         return filter(self._exists, ids)
 
     def _folders(self) -> list[str]:
-        """Ids of which there is a folder, sorted; a single listing, whatever their number. A root that is a file is refused."""
+        """Ids of which there is a folder, sorted; a single listing, whatever their number. Refuses a file as root."""
         parent = self.path / "raw" / f"cluster={self.cluster}"
         try:
             names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
