@@ -19,9 +19,9 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.quality.history import normalized_before
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage import MANIFEST, Root, read_json
+from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES, Table
 from pulsar_advisor.tables.state import judged_view, read_table, readable_folder, settings_inputs
@@ -85,7 +85,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
 
     @cache
     def earlier() -> tuple[DataFrame, DataFrame] | None:
-        before = normalized_before(root, snapshot)
+        before = next(comparable_before(root, snapshot), None)
         try:
             return None if before is None else (judged("brokers", before), judged("bundles", before))
         except StorageError:

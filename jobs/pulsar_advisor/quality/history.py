@@ -1,15 +1,17 @@
-"""The snapshots before one: what its figures, and the results of its checks, are compared with."""
+"""The history of quality: how the checks went in a snapshot and in those before it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_advisor.storage import RESULT, Root, read_json, write_file
+from pulsar_advisor.tables.earlier import comparable_before, snapshots_before, validation_result
 from pulsar_advisor.tables.schemas import CHECKS, VALIDATION_RESULT_SCHEMA
 
 RESULTS_COMPARED: Final = 10
@@ -31,20 +33,17 @@ class CheckRow:
     """False where the check could not be evaluated, which is not the same as failed."""
 
 
-def normalized_before(root: Root, snapshot: str) -> str | None:
-    """The newest earlier snapshot that has tables."""
-    return next(_before(root, snapshot, "tables/result"), None)
-
-
 def good_before(root: Root, snapshot: str) -> str | None:
     """The newest earlier snapshot whose validation found it fit for use."""
-    return next((one for one in _before(root, snapshot, "validation") if _result(root, one)["success"]), None)
+    return next((one for one in comparable_before(root, snapshot) if validation_result(root, one) is not None), None)
 
 
 def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
     """Every check of a snapshot and of the last ones validated before it, oldest snapshot first."""
-    validated = [snapshot, *_before(root, snapshot, "validation")][: RESULTS_COMPARED + 1]
-    return tuple(row for one in reversed(validated) for row in _rows(_result(root, one)))
+    own = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+    earlier = (validation_result(root, one) for one in snapshots_before(root, snapshot))
+    results = [own, *islice((result for result in earlier if result is not None), RESULTS_COMPARED)]
+    return tuple(row for result in reversed(results) for row in _rows(result))
 
 
 def write_checks(root: Root, result: Mapping[str, Any]) -> None:
@@ -117,11 +116,3 @@ def _rows(result: Mapping[str, Any]) -> Iterable[CheckRow]:
             failed_rows=int(one["failed_rows"]),
             evaluated=one["error"] is None,
         )
-
-
-def _before(root: Root, snapshot: str, stage: str) -> Iterator[str]:
-    return (one for one in root.newest_first(before=snapshot) if (root.folder(stage, one) / RESULT).exists())
-
-
-def _result(root: Root, snapshot: str) -> dict[str, Any]:
-    return read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])

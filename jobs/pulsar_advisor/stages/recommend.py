@@ -229,13 +229,12 @@ def _refusals(
 
 
 def _earlier(root: Root, state: ClusterState, history: int) -> list[ClusterState]:
-    """The same view of the snapshots before this one that have tables, oldest first, at most as many as asked for."""
+    """The same view of the snapshots that may be compared with this one, oldest first, at most as many as asked for."""
+    from pulsar_advisor.tables.earlier import comparable_before
     from pulsar_advisor.tables.state import cluster_state
 
-    usable = (
-        i for i in root.newest_first(before=state.snapshot) if (root.folder("tables/result", i) / RESULT).exists()
-    )
-    return [cluster_state(root, i, state.view) for i in reversed(list(islice(usable, history)))]
+    recent = list(islice(comparable_before(root, state.snapshot), history))
+    return [cluster_state(root, one, state.view) for one in reversed(recent)]
 
 
 def _setting_keys(shedder: str, placement: str) -> frozenset[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, pairwise
-from statistics import median
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -17,7 +15,6 @@ from upath import UPath
 
 from pulsar_advisor.lease import held
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.planning.history import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage import (
     MANIFEST,
     RESULT,
@@ -29,6 +26,7 @@ from pulsar_advisor.storage import (
     write_json,
 )
 from pulsar_advisor.tables import derive
+from pulsar_advisor.tables.earlier import earlier_snapshot
 from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
 from pulsar_advisor.tables.schemas import (
     BUNDLES,
@@ -44,10 +42,6 @@ from pulsar_advisor.tables.state import judged_view
 
 _WRITTEN_AT_ONCE: Final = 4
 """Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""
-
-_USUAL_GAPS: Final = 10
-"""Gaps between snapshots that tell what is usual."""
-_LONGEST_GAP_S: Final = 24 * 60 * 60
 
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES: Final = 15
@@ -113,19 +107,6 @@ def count_rows(folder: UPath) -> int:
 
 def _written(folder: UPath) -> ds.Dataset:
     return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
-
-
-def earlier_snapshot(root: Root, snapshot: str) -> str | None:
-    """The snapshot before this one, whose averages and unloads this one goes on from.
-
-    None if it has no tables, or if the gap is unusual: longer than a day, or than three usual ones.
-    """
-    recent = [snapshot, *islice(root.newest_first(before=snapshot), _USUAL_GAPS)]
-    moments_s = [snapshot_moment(one).timestamp() for one in recent]
-    gaps_s = [later - earlier for later, earlier in pairwise(moments_s)]
-    if not gaps_s or gaps_s[0] > min(RESTART_AFTER_INTERVALS * median(gaps_s), _LONGEST_GAP_S):
-        return None
-    return recent[1] if (root.folder("tables/result", recent[1]) / RESULT).exists() else None
 
 
 def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:

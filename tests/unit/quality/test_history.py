@@ -7,7 +7,6 @@ import pytest
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.quality.history import (
     good_before,
-    normalized_before,
     quality_history,
     started_failing,
     trend,
@@ -23,8 +22,15 @@ FIRST, SECOND, THIRD = (f"2026112{day}T080000Z" for day in (1, 2, 3))
 def root(tmp_path: Path) -> Root:
     root = Root(str(tmp_path), "test")
     for snapshot in (FIRST, SECOND, THIRD):
-        write_json(root.folder("raw", snapshot) / MANIFEST, {})
+        captured(root, snapshot, "pulsar")
     return root
+
+
+def captured(root: Root, snapshot: str, cluster_name: str) -> None:
+    """The raw snapshot of a cluster by Pulsar's own name."""
+    identity = {"cluster_name": cluster_name, "broker_ids": ["broker-1:8080"]}
+    manifest = {"schema": "pulsar-advisor/raw-snapshot/1", "identity": identity}
+    write_json(root.folder("raw", snapshot) / MANIFEST, manifest)
 
 
 def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | str) -> None:
@@ -45,25 +51,33 @@ def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | s
         "success": success,
     }
     document["results"] = results
+    write_json(root.folder("tables/result", snapshot) / RESULT, {})
     write_checks(root, document)
     write_json(root.folder("validation", snapshot) / RESULT, document)
 
 
 def test_the_first_snapshot_has_none_before(root: Root) -> None:
     judged(root, FIRST, leader=0)
-    assert normalized_before(root, FIRST) is None
     assert good_before(root, FIRST) is None
-
-
-def test_a_snapshot_without_tables_is_passed_over(root: Root) -> None:
-    write_json(root.folder("tables/result", FIRST) / RESULT, {})
-    assert normalized_before(root, THIRD) == FIRST
 
 
 def test_a_snapshot_unfit_for_use_is_passed_over(root: Root) -> None:
     judged(root, FIRST)
     judged(root, SECOND, success=False)
     assert good_before(root, THIRD) == FIRST
+
+
+def test_a_snapshot_that_nobody_validated_is_not_known_to_be_good(root: Root) -> None:
+    judged(root, FIRST)
+    write_json(root.folder("tables/result", SECOND) / RESULT, {})
+    assert good_before(root, THIRD) == FIRST
+
+
+def test_the_history_is_of_one_cluster(root: Root) -> None:
+    for snapshot in (FIRST, SECOND, THIRD):
+        judged(root, snapshot, leader=0)
+    captured(root, SECOND, "another")
+    assert [row.snapshot for row in quality_history(root, THIRD)] == [FIRST, THIRD]
 
 
 def test_a_check_that_starts_to_fail_is_named_with_its_trend(root: Root) -> None:

@@ -1,0 +1,72 @@
+"""The snapshots before one: those of the same cluster, those it may be compared with, the one it goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from statistics import median
+from typing import Any, Final
+
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.planning.history import RESTART_AFTER_INTERVALS
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json, snapshot_moment
+from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+
+_USUAL_GAPS: Final = 10
+"""Gaps between snapshots that tell what is usual."""
+_LONGEST_GAP_S: Final = 24 * 60 * 60
+
+
+def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
+    """The earlier snapshots of the same cluster, newest first.
+
+    One name in paths may stand for several clusters. It is the same one if Pulsar's name of it is equal and at least
+    one broker was there both times.
+    """
+    name, brokers = _identity(root, snapshot)
+    for one in root.newest_first(before=snapshot):
+        try:
+            name_then, brokers_then = _identity(root, one)
+        except AdvisorError:
+            continue  # it can't be read, or is being removed: nobody knows of which cluster it is
+        if name_then == name and not brokers.isdisjoint(brokers_then):
+            yield one
+
+
+def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
+    """Of these, the ones that have tables and weren't found unfit for use, newest first."""
+    for one in snapshots_before(root, snapshot):
+        if (root.folder("tables/result", one) / RESULT).exists():
+            result = validation_result(root, one)
+            if result is None or result["success"]:
+                yield one
+
+
+def earlier_snapshot(root: Root, snapshot: str) -> str | None:
+    """The newest snapshot to compare this one with, if its averages and unloads may go on in this one.
+
+    None if there is none, or if the gap is unusual: longer than a day, or than three usual ones.
+    """
+    earlier = next(comparable_before(root, snapshot), None)
+    if earlier is None:
+        return None
+    recent = [snapshot, *islice(snapshots_before(root, snapshot), _USUAL_GAPS)]
+    usual_gap_s = median(_gap_s(before, after) for after, before in pairwise(recent))
+    longest_gap_s = min(RESTART_AFTER_INTERVALS * usual_gap_s, _LONGEST_GAP_S)
+    return earlier if _gap_s(earlier, snapshot) <= longest_gap_s else None
+
+
+def validation_result(root: Root, snapshot: str) -> dict[str, Any] | None:
+    """What `validate` said of a snapshot; None if it was never validated."""
+    path = root.folder("validation", snapshot) / RESULT
+    return read_json(path, "validate", [VALIDATION_RESULT_SCHEMA]) if path.exists() else None
+
+
+def _identity(root: Root, snapshot: str) -> tuple[str, frozenset[str]]:
+    """Pulsar's name of the cluster, and its brokers when the capture began."""
+    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    return manifest["identity"]["cluster_name"], frozenset(manifest["identity"]["broker_ids"])
+
+
+def _gap_s(before: str, after: str) -> float:
+    return (snapshot_moment(after) - snapshot_moment(before)).total_seconds()

@@ -1,0 +1,124 @@
+"""Which snapshots one may be compared with, and whose averages and unloads it goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, snapshot_id, write_file, write_json
+from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NAME, BROKERS = "pulsar", ["broker-1:8080", "broker-2:8080"]
+
+
+def at(minutes_ago: int) -> str:
+    return snapshot_id(NOW - timedelta(minutes=minutes_ago))
+
+
+def capture(root: Root, minutes_ago: int, *, name: str = NAME, brokers: list[str] = BROKERS) -> None:
+    """A raw snapshot that began so long before now."""
+    manifest = {"schema": "pulsar-advisor/raw-snapshot/1", "identity": {"cluster_name": name, "broker_ids": brokers}}
+    write_json(root.folder("raw", at(minutes_ago)) / MANIFEST, manifest)
+
+
+def normalize(root: Root, minutes_ago: int) -> None:
+    write_json(root.folder("tables/result", at(minutes_ago)) / RESULT, {})
+
+
+def validate(root: Root, minutes_ago: int, *, success: bool) -> None:
+    result = {"schema": "pulsar-advisor/validation-result/1", "success": success}
+    write_json(root.folder("validation", at(minutes_ago)) / RESULT, result)
+
+
+def root_with(folder: Path, *minutes_ago: int) -> Root:
+    """One cluster's snapshots so long before now, with tables, and one of now."""
+    root = Root(str(folder), "c")
+    for minutes in (0, *minutes_ago):
+        capture(root, minutes)
+        normalize(root, minutes)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "found"),
+    [
+        ((15,), 15),
+        ((45, 30, 15), 15),
+        ((75, 60, 45, 40), 40),
+        ((90, 75, 60), None),
+        ((24 * 60 + 1,), None),
+        ((), None),
+    ],
+    ids=["one", "several", "two and a half usual gaps", "four usual gaps", "more than a day", "none"],
+)
+def test_it_goes_on_from_the_one_before_unless_the_gap_is_unusual(
+    tmp_path: Path, minutes_ago: tuple[int, ...], found: int | None
+) -> None:
+    expected = None if found is None else at(found)
+    assert earlier_snapshot(root_with(tmp_path, *minutes_ago), at(0)) == expected
+
+
+def test_a_later_one_does_not_count(tmp_path: Path) -> None:
+    assert earlier_snapshot(root_with(tmp_path, -15), at(0)) is None
+
+
+def without_tables(root: Root) -> None:
+    (root.folder("tables/result", at(15)) / RESULT).unlink()
+
+
+def unfit(root: Root) -> None:
+    validate(root, 15, success=False)
+
+
+def of_a_cluster_with_another_name(root: Root) -> None:
+    capture(root, 15, name="another")
+
+
+def of_a_cluster_of_the_same_name_with_other_brokers(root: Root) -> None:
+    capture(root, 15, brokers=["elsewhere-1:8080"])
+
+
+def with_a_manifest_that_can_not_be_read(root: Root) -> None:
+    write_file(root.folder("raw", at(15)) / MANIFEST, b"{")
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        without_tables,
+        unfit,
+        of_a_cluster_with_another_name,
+        of_a_cluster_of_the_same_name_with_other_brokers,
+        with_a_manifest_that_can_not_be_read,
+    ],
+)
+def test_one_that_is_no_comparison_is_passed_over(tmp_path: Path, spoilt: Callable[[Root], None]) -> None:
+    root = root_with(tmp_path, 45, 30, 15)
+    spoilt(root)
+    assert list(comparable_before(root, at(0))) == [at(30), at(45)]
+    assert earlier_snapshot(root, at(0)) == at(30)
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_one_that_was_never_validated_counts_as_one_that_passed(tmp_path: Path, validated: bool) -> None:
+    root = root_with(tmp_path, 15)
+    if validated:
+        validate(root, 15, success=True)
+    assert earlier_snapshot(root, at(0)) == at(15)
+
+
+def test_a_cluster_that_keeps_one_broker_is_the_same(tmp_path: Path) -> None:
+    root = root_with(tmp_path, 15)
+    capture(root, 15, brokers=[BROKERS[0], "gone:8080"])
+    assert list(snapshots_before(root, at(0))) == [at(15)]
+
+
+def test_what_gap_is_usual_is_told_by_the_same_cluster(tmp_path: Path) -> None:
+    root = root_with(tmp_path, 120, 60)
+    for minutes in range(1, 12):
+        capture(root, minutes, name="another")
+    assert earlier_snapshot(root, at(0)) == at(60)
