@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from pulsar_advisor.quality import validate as validation
 from pulsar_advisor.quality.checks import suites
 from pulsar_advisor.quality.facts import facts
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+from pulsar_advisor.storage import MANIFEST, RESULT, Root, sha256_hex, write_json
 from pulsar_advisor.tables.schemas import (
     RAW_SNAPSHOT_SCHEMA,
     TABLES,
@@ -271,33 +271,40 @@ def write_cluster(root: Root, brokers: int, bundles: int, topics: int) -> None:
 def write_snapshot(
     root: Root, snapshot: str, clock_ms: int, ids: list[str], tables: Mapping[str, list[Columns]]
 ) -> None:
-    """One Parquet file for each set of columns (topics) or one for all (the others), then result and manifest."""
+    """One Parquet file for each set of columns (topics) or one for all (the others), then manifest and result."""
     for table in TABLES:
         parts = [_arrow(table, columns) for columns in tables.get(table.name, [])] or [_schema(table).empty_table()]
         folder = Path(str(root.folder(f"tables/{table.name}", snapshot)))
         folder.mkdir(parents=True)
         for number, part in enumerate(parts if table.name == "topics" else [pa.concat_tables(parts)]):
             pq.write_table(part, folder / f"part-{number}.parquet", compression="zstd")
-    write_json(
-        root.folder("tables/result", snapshot) / RESULT,
-        {"schema": TABLES_RESULT_SCHEMA, "snapshot": snapshot, "manifest_sha256": snapshot},
-    )
     manifest = {
         "schema": RAW_SNAPSHOT_SCHEMA,
         "snapshot": snapshot,
         "identity": {"cluster_name": "bench", "broker_ids": ids},
-        "sources": {"admin_urls": [f"http://{ids[0]}"], "zookeeper": None},
+        "sources": {"admin_urls": [f"http://{ids[0]}"], "zookeeper": False},
         "load_manager": "modular",
+        "load_managers": dict.fromkeys(ids, "modular"),
         "pulsar_version": "4.0.8",
         "leader": ids[0],
         "started_at_ms": clock_ms - 3_000,
         "finished_at_ms": clock_ms,
         "skew_ms": 2_900,
-        "files": [{"surface": s} for s in ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")],
+        "files": [
+            {"path": f"{s}.jsonl.zst", "surface": s, "broker": None, "rows": 0, "bytes": 0, "sha256": ""}
+            for s in ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
+        ],
+        "reads": [],
         "missing": [],
         "failures": [],
+        "incomplete_brokers": [],
+        "moved_bundles": [],
     }
-    write_json(root.folder("raw", snapshot) / MANIFEST, manifest)
+    content = write_json(root.folder("raw", snapshot) / MANIFEST, manifest)
+    write_json(
+        root.folder("tables/result", snapshot) / RESULT,
+        {"schema": TABLES_RESULT_SCHEMA, "snapshot": snapshot, "manifest_sha256": sha256_hex(content)},
+    )
 
 
 def _schema(table: Table) -> pa.Schema:

@@ -229,6 +229,7 @@ def skewed_modular_cluster(
         "finished_at_ms": started_at_ms + 3_000,
         "identity": {"cluster_name": CLUSTER_NAME, "broker_ids": ids},
         "load_manager": "modular",
+        "load_managers": dict.fromkeys(ids, "modular"),
         "pulsar_version": version,
         "pulsar_versions": dict.fromkeys(ids, version),
         "leader": ids[0],

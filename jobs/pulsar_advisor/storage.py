@@ -15,9 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.shapes import SHAPES
 
 LATEST: Final = "latest"
 MANIFEST: Final = "manifest.json"
@@ -144,13 +146,25 @@ def read_file(path: UPath, made_by: str) -> bytes:
 
 
 def read_json(path: UPath, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
-    """A JSON document of one of the given schemas. Raises `UsageError` if absent, `StorageError` if it is another."""
+    """A JSON document of one of the given schemas. Raises `UsageError` if absent, `StorageError` as `parsed` does."""
+    return parsed(read_file(path, made_by), str(path), made_by, schemas)
+
+
+def parsed(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
+    """A document out of its bytes. Raises `StorageError` if it has another schema or lacks what its schema promises."""
     try:
-        document = json.loads(read_file(path, made_by))
+        document = json.loads(content)
     except ValueError as error:
-        raise StorageError(f"{path} is not JSON: {error}") from error
+        raise StorageError(f"{name} is not JSON: {error}") from error
     known = tuple(schemas)
     found = document.get("schema") if isinstance(document, dict) else None
     if found not in known:
-        raise StorageError(f"{path} has schema {found!r}; this release reads {', '.join(known)}")
+        raise StorageError(f"{name} has schema {found!r}; this release reads {', '.join(known)}")
+    try:
+        msgspec.convert(document, SHAPES.get(found, dict))
+    except msgspec.ValidationError as error:
+        raise StorageError(
+            f"{name} is not as `{made_by}` writes it ({error}): put it back as it was, or remove it and run "
+            f"`{made_by}` again"
+        ) from error
     return dict(document)

@@ -35,6 +35,7 @@ os.environ |= {
     ),
 }
 
+import documents  # noqa: E402
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan  # noqa: E402
 from pulsar_advisor.execution.executor import ApplyOptions  # noqa: E402
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
@@ -96,8 +97,8 @@ class Stages:
         getattr(self, f"_{stage}", lambda _snapshot: None)(snapshot)
 
     def _validate(self, snapshot: str) -> None:
-        check = {"check": "bundles.tile", "severity": "critical", "success": self.fit_for_use, "title": "Ranges tile"}
-        document = {"schema": "pulsar-advisor/validation-result/1", "success": self.fit_for_use, "results": [check]}
+        check = documents.check(severity="critical", success=self.fit_for_use, title="Ranges tile")
+        document = documents.validation(check, success=self.fit_for_use)
         write_json(self.root.folder("validation", snapshot) / RESULT, document)
 
     def _recommend(self, snapshot: str) -> None:

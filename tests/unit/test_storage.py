@@ -1,10 +1,14 @@
 """A snapshot exists if and only if its manifest does, and nothing is read as something it isn't."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from upath import UPath
 
+import documents
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage import Root, read_json, snapshot_id, write_json
 
@@ -79,3 +83,31 @@ def test_a_place_that_can_not_be_written_is_one_clear_line(tmp_path: Path) -> No
     blocked.write_text("not a folder")
     with pytest.raises(StorageError, match="can't write"):
         write_json(Root(str(blocked), "c").path / "x" / "result.json", {})
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (lambda manifest: manifest.pop("load_manager"), r"missing required field `load_manager`"),
+        (lambda manifest: manifest.update(load_manager="other"), r"Invalid enum value 'other' - at `\$.load_manager`"),
+        (lambda manifest: manifest.update(skew_ms="soon"), r"Expected `int`, got `str` - at `\$.skew_ms`"),
+        (lambda manifest: manifest.update(moved_bundles="x"), r"Expected `array`, got `str` - at `\$.moved_bundles`"),
+    ],
+    ids=["lacks", "unknown", "text", "one"],
+)
+def test_a_manifest_that_was_changed_by_hand_is_refused(
+    tmp_path: Path, changed: Callable[[dict[str, Any]], Any], says: str
+) -> None:
+    manifest = documents.manifest()
+    changed(manifest)
+    write_json(path := UPath(tmp_path / "manifest.json"), manifest)
+    with pytest.raises(StorageError, match=rf"manifest.json is not as `capture` writes it \(.*{says}\): put it back"):
+        read_json(path, "capture", [manifest["schema"]])
+
+
+def test_a_validation_result_that_was_cut_is_refused(tmp_path: Path) -> None:
+    result = documents.validation(documents.check())
+    del result["results"][0]["severity"]
+    write_json(path := UPath(tmp_path / "result.json"), result)
+    with pytest.raises(StorageError, match=r"missing required field `severity` - at `\$.results\[0\]`"):
+        read_json(path, "validate", [result["schema"]])

@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 import zstandard
 
-from pulsar_advisor.capture.capture import SCHEMA
 from pulsar_advisor.capture.lease import claimed_as, remove_remainders
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.storage import MANIFEST, Root, read_file, sha256_hex, write_file
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA, File, Manifest
+from pulsar_advisor.storage import MANIFEST, Root, parsed, read_file, sha256_hex, write_file
 
 LARGEST_MANIFEST_BYTES: Final = 256 << 20
 LARGEST_FILE_BYTES: Final = 2 << 30
@@ -32,22 +32,6 @@ _CHUNK_BYTES: Final = 1 << 20
 
 _PATH = re.compile(r"[a-z_]+(/[0-9]+)?\.jsonl\.zst")
 _SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
-
-
-class _File(msgspec.Struct):
-    path: str
-    rows: int
-    bytes: int
-    sha256: str
-
-
-class _Manifest(msgspec.Struct):
-    schema: str
-    snapshot: str
-    files: list[_File]
-
-
-_MANIFEST = msgspec.json.Decoder(_Manifest)
 
 
 def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
@@ -122,20 +106,16 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
     return document.snapshot
 
 
-def _checked_manifest(manifest: bytes, source: str) -> _Manifest:
-    try:
-        document = _MANIFEST.decode(manifest)
-    except msgspec.MsgspecError as error:
-        raise StorageError(f"{source}: its {MANIFEST} is none of a snapshot: {error}") from error
-    if document.schema != SCHEMA:
-        raise StorageError(f"{source}: its manifest has schema '{document.schema}'; this release reads {SCHEMA}")
+def _checked_manifest(manifest: bytes, source: str) -> Manifest:
+    name = f"{source}: its {MANIFEST}"
+    document = msgspec.convert(parsed(manifest, name, "capture", [RAW_SNAPSHOT_SCHEMA]), Manifest)
     if not _SNAPSHOT_ID.fullmatch(document.snapshot):
         raise StorageError(f"{source}: '{document.snapshot}' in its manifest is no snapshot id: refused")
     return document
 
 
-def _listed_files(manifest: _Manifest, source: str) -> dict[str, _File]:
-    listed: dict[str, _File] = {}
+def _listed_files(manifest: Manifest, source: str) -> dict[str, File]:
+    listed: dict[str, File] = {}
     for entry in manifest.files:
         if not _PATH.fullmatch(entry.path):
             raise StorageError(f"{source}: its manifest lists '{entry.path}', which is no file of a snapshot: refused")
@@ -157,12 +137,12 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, source: str) -> 
     return stream.read()
 
 
-def _check(content: bytes, entry: _File, source: str) -> None:
+def _check(content: bytes, entry: File, source: str) -> None:
     if sha256_hex(content) != entry.sha256:
         raise StorageError(f"{source}: {entry.path} is not what was captured (its SHA-256 is another): refused")
 
 
-def _check_lines(content: bytes, entry: _File, source: str) -> None:
+def _check_lines(content: bytes, entry: File, source: str) -> None:
     """Refuse a file that would swell beyond all measure, or that isn't the lines its manifest promises."""
     lines, line_bytes, total_bytes = 0, 0, 0
     try:

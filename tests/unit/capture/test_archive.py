@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import zstandard
 
+import documents
 from pulsar_advisor.capture.archive import export_snapshot, import_snapshot
 from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage import MANIFEST, Root, sha256_hex, write_json
 
 SNAPSHOT = "20261121T083000Z"
-SCHEMA = "pulsar-advisor/raw-snapshot/1"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def captured(root: Root) -> Root:
     topics = RawFile()
     topics.extend([{"topic": "t"}])
     files.write("topic_stats/0.jsonl.zst", "topic_stats", "b1:8080", topics.finish())
-    write_json(folder / MANIFEST, {"schema": SCHEMA, "snapshot": SNAPSHOT, "files": files.listing()})
+    write_json(folder / MANIFEST, documents.manifest(snapshot=SNAPSHOT, files=files.listing()))
     return root
 
 
@@ -71,7 +71,7 @@ def test_taking_the_same_snapshot_in_again_changes_nothing(archive: Path, target
 
 
 def test_another_snapshot_of_the_same_second_is_not_overwritten(archive: Path, target: Root) -> None:
-    write_json(target.folder("raw", SNAPSHOT) / MANIFEST, {"schema": SCHEMA, "snapshot": SNAPSHOT, "files": []})
+    write_json(target.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest(snapshot=SNAPSHOT))
     before = content_of(target)
     with pytest.raises(UsageError, match="is there already"):
         import_snapshot(archive, target)
@@ -159,7 +159,7 @@ def escape(manifest: dict[str, Any]) -> None:
         (lambda members: with_manifest(members, escape), "which is no file of a snapshot"),
         (lambda members: with_manifest(members, lambda m: m.update(snapshot="../../x")), "is no snapshot id"),
         (lambda members: with_manifest(members, lambda m: m.update(schema="other/1")), "has schema 'other/1'"),
-        (lambda members: with_manifest(members, lambda m: m.update(files=7)), "is none of a snapshot"),
+        (lambda members: with_manifest(members, lambda m: m.update(files=7)), "is not as `capture` writes it"),
         (
             lambda members: [members[0], named(members[1][0].name, bytes(len(members[1][1]))), *members[2:]],
             "is not what was captured",

@@ -1,9 +1,9 @@
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.quality.history import (
     good_before,
@@ -29,28 +29,21 @@ def root(tmp_path: Path) -> Root:
 def captured(root: Root, snapshot: str, cluster_name: str) -> None:
     """The raw snapshot of a cluster by Pulsar's own name."""
     identity = {"cluster_name": cluster_name, "broker_ids": ["broker-1:8080"]}
-    manifest = {"schema": "pulsar-advisor/raw-snapshot/1", "identity": identity}
-    write_json(root.folder("raw", snapshot) / MANIFEST, manifest)
+    write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest(identity=identity))
 
 
 def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | str) -> None:
     """A validation result: check -> rows that fail, or why it could not be evaluated."""
-    results: list[dict[str, Any]] = [
-        {
-            "check": check,
-            "severity": "warning",
-            "success": answer == 0,
-            "failed_rows": answer if isinstance(answer, int) else 0,
-            "error": answer if isinstance(answer, str) else None,
-        }
+    results = [
+        documents.check(
+            check=check,
+            success=answer == 0,
+            failed_rows=answer if isinstance(answer, int) else 0,
+            error=answer if isinstance(answer, str) else None,
+        )
         for check, answer in checks.items()
     ]
-    document: dict[str, Any] = {
-        "schema": "pulsar-advisor/validation-result/1",
-        "snapshot": snapshot,
-        "success": success,
-    }
-    document["results"] = results
+    document = documents.validation(*results, snapshot=snapshot, success=success)
     write_json(root.folder("tables/result", snapshot) / RESULT, {})
     write_checks(root, document)
     write_json(root.folder("validation", snapshot) / RESULT, document)

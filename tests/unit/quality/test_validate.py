@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+import documents
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
@@ -18,7 +19,7 @@ NO_SPARK = cast(SparkSession, None)
 
 def test_a_manifest_that_was_changed_after_normalize_is_not_validated(tmp_path: Path) -> None:
     root = Root(str(tmp_path), "test")
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {"schema": "pulsar-advisor/raw-snapshot/1"})
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
     tables = {"schema": "pulsar-advisor/tables-result/1", "manifest_sha256": "0" * 64}
     write_json(root.folder("tables/result", SNAPSHOT) / RESULT, tables)
     with pytest.raises(StorageError, match=r"not the manifest that was normalized .* instead of 0{64}"):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import documents
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.stages.snapshot import summary
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
@@ -53,9 +54,8 @@ def test_a_document_that_could_not_be_decoded_is_told(cluster: FakeCluster, root
 def test_every_stage_that_is_done_is_told(root: Root, recorded: str) -> None:
     normalized = {"schema": "pulsar-advisor/tables-result/1", "tables": {"brokers": 3, "topics": 84}, "problems": 0}
     write_json(root.folder("tables/result", recorded) / RESULT, normalized)
-    results = [{"severity": "warning", "success": False}, {"severity": "critical", "success": True}]
-    validated = {"schema": "pulsar-advisor/validation-result/1", "success": True, "results": results}
-    write_json(root.folder("validation", recorded) / RESULT, validated)
+    results = (documents.check(severity="warning", success=False), documents.check(severity="critical"))
+    write_json(root.folder("validation", recorded) / RESULT, documents.validation(*results))
     assert summary(root, recorded).stages == {
         "normalized": "87 rows, 0 problems",
         "validated": "fit for use; failed: 1 warning",

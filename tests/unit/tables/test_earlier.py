@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, snapshot_id, write_file, write_json
 from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before
 
@@ -21,7 +22,7 @@ def at(minutes_ago: int) -> str:
 
 def capture(root: Root, minutes_ago: int, *, name: str = NAME, brokers: list[str] = BROKERS) -> None:
     """A raw snapshot that began so long before now."""
-    manifest = {"schema": "pulsar-advisor/raw-snapshot/1", "identity": {"cluster_name": name, "broker_ids": brokers}}
+    manifest = documents.manifest(identity={"cluster_name": name, "broker_ids": brokers})
     write_json(root.folder("raw", at(minutes_ago)) / MANIFEST, manifest)
 
 
@@ -30,8 +31,7 @@ def normalize(root: Root, minutes_ago: int) -> None:
 
 
 def validate(root: Root, minutes_ago: int, *, success: bool) -> None:
-    result = {"schema": "pulsar-advisor/validation-result/1", "success": success}
-    write_json(root.folder("validation", at(minutes_ago)) / RESULT, result)
+    write_json(root.folder("validation", at(minutes_ago)) / RESULT, documents.validation(success=success))
 
 
 def root_with(folder: Path, *minutes_ago: int) -> Root:

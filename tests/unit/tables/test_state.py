@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import documents
 from pulsar_advisor.model.bundle_range import topic_hash
 from pulsar_advisor.model.cluster_state import NOBODY
 from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
@@ -67,19 +68,8 @@ def written(folder: Path, manifest: Row | None = None, **rows: Sequence[Row]) ->
         lines = [{name: row.get(name) for name in schema.names} for row in rows.get(table.name, ())]
         pq.write_table(pa.Table.from_pylist(lines, schema), path)
     write_json(root.folder("tables/result", SNAPSHOT) / RESULT, {"schema": "pulsar-advisor/tables-result/1"})
-    head = {
-        "schema": "pulsar-advisor/raw-snapshot/1",
-        "identity": {"cluster_name": "pulsar-test", "broker_ids": []},
-        "started_at_ms": 1_795_249_800_000,
-        "pulsar_version": "4.0.8",
-        "load_manager": "modular",
-        "leader": "b:8080",
-        "sources": {"admin_urls": ["http://a:8080"], "zookeeper": True},
-        "files": [{"surface": surface, "rows": 1} for surface in CLUSTER_SURFACES],
-        "missing": [],
-        "failures": [],
-    }
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, head | dict(manifest or {}))
+    whole = documents.manifest(files=[documents.file(surface) for surface in CLUSTER_SURFACES])
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, whole | dict(manifest or {}))
     return root
 
 
@@ -160,15 +150,12 @@ def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:
         bundles=[bundle("t/bad", 0, 8), bundle("t/good", 0, 8), bundle("t/good", 8, 16)],
     )
     results = [
-        {"scope": "broker", "excluded": ["b:8080"]},
-        {"scope": "namespace", "excluded": ["t/bad"]},
-        {"scope": "bundle", "excluded": ["t/good/0x00000008_0x00000010"]},
-        {"scope": "cluster", "excluded": []},
+        documents.check(scope="broker", excluded=["b:8080"]),
+        documents.check(scope="namespace", excluded=["t/bad"]),
+        documents.check(scope="bundle", excluded=["t/good/0x00000008_0x00000010"]),
+        documents.check(scope="cluster", excluded=[]),
     ]
-    write_json(
-        root.folder("validation", SNAPSHOT) / RESULT,
-        {"schema": "pulsar-advisor/validation-result/1", "results": results},
-    )
+    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results))
     state = cluster_state(root, SNAPSHOT)
     assert state.brokers.complete.tolist() == [True, False]
     assert state.bundles.usable.tolist() == [False, True, False]
@@ -215,20 +202,20 @@ NOT_ASKED = [surface for surface in CLUSTER_SURFACES if surface != "isolation_po
             {"topic_names": "partitioned_topics: cut short"},
         ),
         (
-            {"files": [{"surface": surface, "rows": 1} for surface in NOT_ASKED]},
+            {"files": [documents.file(surface) for surface in NOT_ASKED]},
             {"isolation_policies": "isolation_policies: the capture did not ask for it"},
         ),
         ({"missing": [{"surface": "settings", "broker": "a:8080", "reason": "401"}]}, {}),
         (
             {
-                "files": [{"surface": surface, "rows": int(surface != "settings")} for surface in CLUSTER_SURFACES],
+                "files": [documents.file(surface, rows=int(surface != "settings")) for surface in CLUSTER_SURFACES],
                 "missing": [{"surface": "settings", "broker": "a:8080", "reason": "401"}],
             },
             {"settings": "settings: 401"},
         ),
         (
             {
-                "files": [{"surface": surface, "rows": 1} for surface in NOT_ASKED],
+                "files": [documents.file(surface) for surface in NOT_ASKED],
                 "missing": [{"surface": "isolation_policies", "broker": None, "reason": "not available in 1.0"}],
             },
             {},
@@ -261,7 +248,7 @@ def test_a_listing_of_topics_that_lacks_costs_its_namespace_alone(tmp_path: Path
 
 
 def test_without_any_listing_of_topics_they_are_missing_with_the_reason(tmp_path: Path) -> None:
-    files = [{"surface": surface, "rows": 1} for surface in CLUSTER_SURFACES if surface != "topic_names"]
+    files = [documents.file(surface) for surface in CLUSTER_SURFACES if surface != "topic_names"]
     gaps = [{"surface": "topic_names", "broker": None, "namespace": "t/a", "reason": "403"}]
     root = written(tmp_path, {"files": files, "missing": gaps}, brokers=[broker("a:8080")])
     assert cluster_state(root, SNAPSHOT).missing == {"topic_names": "topic_names: 403"}

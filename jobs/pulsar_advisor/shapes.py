@@ -1,0 +1,108 @@
+"""What the documents that many stages read must hold, so that one changed by hand or cut short is refused when read.
+
+Only what readers use is named; documents hold more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from pulsar_advisor.model.cluster_state import LoadManagerKind
+
+RAW_SNAPSHOT_SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
+VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/1"
+
+
+class File(msgspec.Struct):
+    """One raw file, as the manifest lists it."""
+
+    path: str
+    surface: str
+    broker: str | None
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class _Identity(msgspec.Struct):
+    cluster_name: str
+    broker_ids: list[str]
+
+
+class _Sources(msgspec.Struct):
+    admin_urls: list[str]
+    zookeeper: bool
+
+
+class _Read(msgspec.Struct):
+    surface: str
+    target: str
+    started_at_ms: int
+    finished_at_ms: int
+
+
+class _Missing(msgspec.Struct):
+    surface: str
+    broker: str | None
+    reason: str
+    namespace: str | None = None
+
+
+class _Failure(msgspec.Struct):
+    surface: str
+    broker: str | None
+    error: str
+
+
+class Manifest(msgspec.Struct):
+    """A raw snapshot's manifest."""
+
+    snapshot: str
+    started_at_ms: int
+    finished_at_ms: int
+    skew_ms: int
+    identity: _Identity
+    sources: _Sources
+    pulsar_version: str | None
+    load_manager: LoadManagerKind
+    load_managers: dict[str, LoadManagerKind]
+    leader: str | None
+    files: list[File]
+    reads: list[_Read]
+    missing: list[_Missing]
+    failures: list[_Failure]
+    incomplete_brokers: list[str]
+    moved_bundles: list[str]
+
+
+class _Check(msgspec.Struct):
+    check: str
+    severity: str
+    scope: str
+    title: str
+    reason: str
+    action: str
+    success: bool
+    failed_rows: int
+    examples: list[dict[str, Any]]
+    excluded: list[str]
+    error: str | None
+
+
+class _Validation(msgspec.Struct):
+    cluster: str
+    snapshot: str
+    manifest_sha256: str
+    suites_sha256: str
+    success: bool
+    results: list[_Check]
+
+
+SHAPES: Final[Mapping[str, type[msgspec.Struct]]] = {
+    RAW_SNAPSHOT_SCHEMA: Manifest,
+    VALIDATION_RESULT_SCHEMA: _Validation,
+}
+"""Schema -> what a document of it holds at least."""

@@ -1,0 +1,66 @@
+"""Documents that stages read, whole, with nothing in them: tests say what they are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def manifest(**told: Any) -> Document:
+    """A raw snapshot's manifest."""
+    return {
+        "schema": "pulsar-advisor/raw-snapshot/1",
+        "snapshot": "20261121T083000Z",
+        "started_at_ms": 1_795_249_800_000,
+        "finished_at_ms": 1_795_249_803_000,
+        "skew_ms": 2_900,
+        "identity": {"cluster_name": "pulsar-test", "broker_ids": []},
+        "sources": {"admin_urls": ["http://a:8080"], "zookeeper": True},
+        "pulsar_version": "4.0.8",
+        "load_manager": "modular",
+        "load_managers": {},
+        "leader": "b:8080",
+        "files": [],
+        "reads": [],
+        "missing": [],
+        "failures": [],
+        "incomplete_brokers": [],
+        "moved_bundles": [],
+    } | told
+
+
+def file(surface: str, rows: int = 1) -> Document:
+    """A raw file, as the manifest lists it."""
+    path = f"{surface}.jsonl.zst"
+    return {"path": path, "surface": surface, "broker": None, "rows": rows, "bytes": 13, "sha256": "0" * 64}
+
+
+def validation(*results: Document, **told: Any) -> Document:
+    """A validation result."""
+    return {
+        "schema": "pulsar-advisor/validation-result/1",
+        "cluster": "test",
+        "snapshot": "20261121T083000Z",
+        "manifest_sha256": "0" * 64,
+        "suites_sha256": "1" * 64,
+        "success": True,
+        "results": list(results),
+    } | told
+
+
+def check(**told: Any) -> Document:
+    """A check of a validation result, passed."""
+    return {
+        "check": "bundles.tile",
+        "severity": "warning",
+        "scope": "cluster",
+        "title": "Ranges tile.",
+        "reason": "Why it matters.",
+        "action": "What to do.",
+        "success": True,
+        "failed_rows": 0,
+        "examples": [],
+        "excluded": [],
+        "error": None,
+    } | told
