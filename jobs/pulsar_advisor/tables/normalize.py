@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -51,8 +51,8 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
 
     A snapshot that was normalized before is left as it is; what a normalize that was killed left is replaced. Raises
-    `DataNotFit` when a raw file is not the one that was captured or Spark doesn't read as many lines of it as the
-    manifest counts, `Refused` while another process makes the tables of this snapshot.
+    `DataNotFit` when a raw file is not the one that was captured, has other lines than the manifest counts, or the
+    tables don't account for its lines; `Refused` while another process makes the tables of this snapshot.
     """
     folder = root.folder("raw", snapshot)
     manifest_sha256 = sha256_hex(read_file(folder / MANIFEST, "capture"))
@@ -86,7 +86,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     finally:
         reports.unpersist()
         raw.release()
-    _check_topics(root.folder("tables/topics", snapshot), files, counts)
+    check_rows(root, snapshot, files, counts)
     rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
     result = {
         "schema": TABLES_RESULT_SCHEMA,
@@ -142,13 +142,38 @@ def _check_counts(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Map
             )
 
 
-def _check_topics(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Mapping[str, tuple[int, int]]) -> None:
-    """Lines in are rows out and problems: every readable line of topic statistics is one report of one topic."""
-    loaded = [counts.get(file["path"], (0, 0)) for file in files if file["surface"] == "topic_stats"]
-    readable = sum(lines - unreadable for lines, unreadable in loaded)
-    reports = pc.sum(_written(folder).to_table(columns=["reports"])["reports"]).as_py() or 0
-    if reports != readable:
-        raise RuntimeError(f"{folder} has {reports} reports of topics, the capture {readable} readable lines of them")
+def check_rows(
+    root: Root, snapshot: str, files: Sequence[Mapping[str, Any]], counts: Mapping[str, tuple[int, int]]
+) -> None:
+    """Lines in are rows out and problems. Raises `DataNotFit` if the tables that were written lack or repeat some.
+
+    `counts`: path of each raw file -> (lines, unreadable lines among them). Every unreadable line, of whatever surface,
+    is a problem. Readable ones can be counted again where each has its place in one table: those of topic statistics
+    (each is one report of one topic) and isolation policies; the other surfaces are joined by what they speak of.
+    """
+
+    def written(table: str) -> ds.Dataset:
+        return _written(root.folder(f"tables/{table}", snapshot))
+
+    readable: Counter[str] = Counter()
+    unreadable = 0
+    for file in files:
+        read, unusable = counts.get(file["path"], (0, 0))
+        readable[file["surface"]] += read - unusable
+        unreadable += unusable
+    reports = pc.sum(written("topics").to_table(columns=["reports"])["reports"]).as_py() or 0
+    policies = written("policies").count_rows()
+    problems = written("problems").count_rows(filter=pc.field("problem") == "unreadable_line")
+    for table, rows, expected, what in (
+        ("topics", reports, readable["topic_stats"], "readable lines of topic_stats"),
+        ("policies", policies, readable["isolation_policies"], "readable lines of isolation_policies"),
+        ("problems", problems, unreadable, "unreadable lines"),
+    ):
+        if rows != expected:
+            raise DataNotFit(
+                f"the table {table} of snapshot {snapshot} accounts for {rows} of {expected} {what}: it is not what "
+                "was read; run `normalize` again, and capture anew if that doesn't help"
+            )
 
 
 def _frames(
