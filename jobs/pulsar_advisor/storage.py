@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,11 +56,18 @@ class Root:
     cluster: str
 
     def __post_init__(self) -> None:
-        """Refuse a cluster name that can't be part of a path."""
+        """Refuse a cluster name that can't be part of a path, and a URL that nothing installed can open."""
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(
                 f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"
             )
+        try:
+            self.path.fs  # noqa: B018
+        except (ImportError, ValueError) as error:
+            raise UsageError(
+                f"root '{self.url}' can't be opened: {error}; it is a path, or a URL whose package is installed "
+                "(`pip install s3fs` for s3://)"
+            ) from error
 
     @property
     def path(self) -> UPath:
@@ -112,6 +120,19 @@ class Root:
                 "see `pulsar-advisor snapshots list`"
             )
         return snapshot
+
+
+@contextmanager
+def without_empty_folders(folder: UPath) -> Iterator[None]:
+    """Whichever of this folder and those above it is made meanwhile goes again if nothing is in it in the end."""
+    local = folder.protocol in ("", "file")
+    new = [one for one in (folder, *folder.parents) if not one.exists()] if local else []
+    try:
+        yield
+    finally:
+        for one in new:
+            with suppress(OSError):
+                one.rmdir()
 
 
 def write_file(path: UPath, content: bytes) -> None:

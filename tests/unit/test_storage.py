@@ -111,3 +111,9 @@ def test_a_validation_result_that_was_cut_is_refused(tmp_path: Path) -> None:
     write_json(path := UPath(tmp_path / "result.json"), result)
     with pytest.raises(StorageError, match=r"missing required field `severity` - at `\$.results\[0\]`"):
         read_json(path, "validate", [result["schema"]])
+
+
+@pytest.mark.parametrize("url", ["foo://bucket/root", "hf://bucket/root"], ids=["no protocol", "no package"])
+def test_a_url_that_nothing_installed_can_open_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match=rf"root '{url}' can't be opened: .* whose package is installed"):
+        Root(url, "c")

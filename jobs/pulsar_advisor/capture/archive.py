@@ -18,7 +18,7 @@ import zstandard
 from pulsar_advisor.capture.lease import claimed_as, remove_remainders
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA, File, Manifest
-from pulsar_advisor.storage import MANIFEST, Root, parsed, read_file, sha256_hex, write_file
+from pulsar_advisor.storage import MANIFEST, Root, parsed, read_file, sha256_hex, without_empty_folders, write_file
 
 LARGEST_MANIFEST_BYTES: Final = 256 << 20
 LARGEST_FILE_BYTES: Final = 2 << 30
@@ -89,7 +89,7 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
     if present.exists() and read_file(present, "capture") == manifest:
         return document.snapshot  # the same snapshot, byte for byte: the manifest holds the hash of every file
     remove_remainders(root, datetime.now(UTC))
-    with claimed_as(root, document.snapshot) as lease:
+    with without_empty_folders(present.parent.parent), claimed_as(root, document.snapshot) as lease:
         while (member := archive.next()) is not None:
             entry = expected.pop(member.name, None)
             if entry is None:

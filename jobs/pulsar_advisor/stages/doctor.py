@@ -17,7 +17,7 @@ from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.figures import plain
 from pulsar_advisor.shedding.registry import SHEDDERS
-from pulsar_advisor.storage import Root, write_file
+from pulsar_advisor.storage import Root, without_empty_folders, write_file
 
 SCHEMA: Final = "pulsar-advisor/doctor/1"
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
@@ -133,8 +133,9 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
 def _writable(root: Root) -> Row:
     probe = root.path / ".doctor"
     try:
-        write_file(probe, b"")
-        probe.unlink()
+        with without_empty_folders(root.path):
+            write_file(probe, b"")
+            probe.unlink()
     except (StorageError, OSError) as error:
         return Row("root", "problem", str(error), "choose a folder this user may write to")
     return Row("root", "ok", f"{root.path} can be written")

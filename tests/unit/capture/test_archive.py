@@ -196,7 +196,7 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
     with pytest.raises(StorageError, match=message):
         import_snapshot(archive, target)
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
-    assert target.snapshots() == []
+    assert not target.path.exists()
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])

@@ -267,8 +267,9 @@ def test_the_document_says_the_same() -> None:
     assert set(document["rows"][0]) == {"check", "status", "sentence", "what_to_do"}
 
 
-def test_a_root_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
-    diagnosis = diagnose(healthy(), Root(str(tmp_path), "prod"))
+@pytest.mark.parametrize("root", [".", "new/below"])
+def test_a_root_is_tried_and_left_as_it_was(tmp_path: Path, root: str) -> None:
+    diagnosis = diagnose(healthy(), Root(str(tmp_path / root), "prod"))
     assert (diagnosis.fit, diagnosis.rows[-1].check, list(tmp_path.iterdir())) == (True, "root", [])
 
 
