@@ -53,15 +53,17 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[None]:
     while not _create(path):
         try:
             content, began_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            now = datetime.now(UTC)
+            if is_held(content, now, otherwise=now - began_at <= EXPIRES_AFTER):
+                raise Refused(
+                    f"{work} by another process at this moment, {path} says which: wait until it has ended, or until "
+                    f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes after its last sign of life if its machine is gone"
+                )
+            _take_away(path, content)
         except FileNotFoundError:
-            continue  # its writer has ended this moment
-        now = datetime.now(UTC)
-        if is_held(content, now, otherwise=now - began_at <= EXPIRES_AFTER):
-            raise Refused(
-                f"{work} by another process at this moment, {path} says which: wait until it has ended; if its machine "
-                f"is gone, try again {EXPIRES_AFTER // timedelta(minutes=1)} minutes after its last sign of life"
-            )
-        _take_away(path, content)
+            continue  # its writer has ended this moment, or somebody else has taken its place
+        except OSError as error:
+            raise StorageError(f"can't take over {path}: {error.strerror or error}") from error
     lease, ended = Lease(snapshot, folder), threading.Event()
 
     def renew() -> None:
@@ -134,10 +136,7 @@ def _create(path: UPath) -> bool:
 def _take_away(path: UPath, content: bytes) -> None:
     """Remove the lease with this content; one that somebody else put there since goes back."""
     aside = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        path.rename(aside)
-    except FileNotFoundError:
-        return
+    path.rename(aside)
     if aside.read_bytes() == content:
         aside.unlink()
     else:
