@@ -22,8 +22,9 @@ from upath import UPath
 
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
-from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES_RESULT_SCHEMA
+from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
 SIZES = (100_000, 1_000_000)
 SAMPLE = 10

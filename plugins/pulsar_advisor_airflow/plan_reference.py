@@ -44,7 +44,7 @@ def find_plan(root: Root, digest: str) -> PlanReference:
 
 def advised(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
     """The plan that `recommend` advises, or the only one it made; None and the reason where there is nothing to do."""
-    from pulsar_advisor.stages.recommend import RECOMMENDATION, RECOMMENDATION_SCHEMA
+    from pulsar_advisor.stages.plans import RECOMMENDATION, RECOMMENDATION_SCHEMA
 
     path = root.folder(PLANS, snapshot) / RECOMMENDATION
     document = read_json(path, "recommend", [RECOMMENDATION_SCHEMA])

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def require_trusted_snapshot(snapshot: str) -> str:
     """The snapshot's id, if validation passed; with outlets, each gets an event that says where the snapshot lies."""
+    from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
     from pulsar_advisor.storage import RESULT, read_json
-    from pulsar_advisor.tables.schemas import VALIDATION_RESULT_SCHEMA
 
     root = _root()
     with told_to_airflow():

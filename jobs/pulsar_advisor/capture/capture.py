@@ -41,11 +41,11 @@ from pulsar_advisor.capture.zookeeper import ZooKeeperReader, connected
 from pulsar_advisor.capture.zookeeper_only import miss_what_brokers_tell, read_metadata
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.storage import MANIFEST, Root, write_json
 
 _METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 
-SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
 
 DOCUMENTS_BYTES: Final = 256 << 20
 """Topic documents in memory at a time, all together: by far the largest thing a capture holds."""
@@ -88,7 +88,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         stack.callback(session.stopped.set)
         findings = _read(session, zookeeper, identity, options)
         manifest = {
-            "schema": SCHEMA,
+            "schema": RAW_SNAPSHOT_SCHEMA,
             "tool_version": USER_AGENT.partition("/")[2],
             "cluster": root.cluster,
             "snapshot": lease.snapshot,

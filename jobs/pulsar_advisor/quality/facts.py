@@ -19,11 +19,12 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage import MANIFEST, Root, read_json
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.raw import spark_url
-from pulsar_advisor.tables.schemas import RAW_SNAPSHOT_SCHEMA, TABLES, Table
+from pulsar_advisor.tables.schemas import TABLES, Table
 from pulsar_advisor.tables.state import judged_view, read_table, readable_folder, settings_inputs
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")

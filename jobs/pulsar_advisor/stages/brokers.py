@@ -19,7 +19,6 @@ import msgspec
 from pulsar_advisor.admin.read_client import ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.broker_surfaces import load_manager_kind
-from pulsar_advisor.capture.capture import SCHEMA
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,
     LOAD_REPORT,
@@ -36,6 +35,7 @@ from pulsar_advisor.capture.zookeeper import ZooKeeperReader, connected
 from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.reporting.broker_tables import BrokerLoad, ClusterLoad
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.storage import MANIFEST, Root, read_file, read_json, sha256_hex
 
 _USAGE_METRICS: Final = (
@@ -57,7 +57,7 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     Raises `UsageError` if there is no such snapshot, `DataNotFit` if a file of it is not the one that was captured.
     """
     folder = root.folder("raw", snapshot)
-    manifest = read_json(folder / MANIFEST, "capture", [SCHEMA])
+    manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
 
     def content(surface: str) -> Iterator[bytes]:
         for file in manifest["files"]:

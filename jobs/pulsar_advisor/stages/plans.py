@@ -1,4 +1,4 @@
-"""Plan files: written once, read with their digest checked."""
+"""The folder of plans: plan files, written once and read with their digest checked, and `recommend`'s result file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pulsar_advisor.model.plan import Plan, dump_plan, load_plan
 from pulsar_advisor.storage import Root, read_file, write_file
 
 PLANS: Final = "plans"
+RECOMMENDATION: Final = "recommendation.json"
+RECOMMENDATION_SCHEMA: Final = "pulsar-advisor/recommendation/1"
 
 
 def write_plan(root: Root, plan: Plan) -> str:

@@ -25,18 +25,16 @@ from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, u
 from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.planning.propose import Question
 from pulsar_advisor.planning.propose import propose as propose_combinations
+from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.stages.outcomes import write_outcomes
-from pulsar_advisor.stages.plans import PLANS, read_plan, write_plan
+from pulsar_advisor.stages.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RECOMMENDATION: Final = "recommendation.json"
-RECOMMENDATION_SCHEMA: Final = "pulsar-advisor/recommendation/1"
-VALIDATION_SCHEMA: Final = "pulsar-advisor/validation-result/1"
 ALL: Final = "all"
 
 ALWAYS_IN_A_PLAN: Final = frozenset(
@@ -186,7 +184,7 @@ def _inputs(root: Root, snapshot: str) -> PlanInputs:
     manifest = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
     path = root.folder("validation", snapshot) / RESULT
     try:
-        result = read_json(path, "validate", [VALIDATION_SCHEMA])
+        result = read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])
     except UsageError as error:
         raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
     if result["manifest_sha256"] != manifest:
@@ -198,7 +196,7 @@ def _inputs(root: Root, snapshot: str) -> PlanInputs:
 
 def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
     """The checks of the validation as far as steps are concerned; what an earlier release did not write is unknown."""
-    result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_SCHEMA])
+    result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
 
     def of(row: Mapping[str, Any]) -> CheckResult:
         about, failing = row.get("about"), row["excluded"] if row["severity"] == "warning" else row.get("concerned")

@@ -20,9 +20,9 @@ from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.json import report_json
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.stages.outcomes import outcomes_of
-from pulsar_advisor.stages.plans import PLANS, read_plan
-from pulsar_advisor.stages.recommend import RECOMMENDATION, RECOMMENDATION_SCHEMA, VALIDATION_SCHEMA
+from pulsar_advisor.stages.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
 from pulsar_advisor.storage import RESULT, Root, read_json, write_file
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
@@ -35,7 +35,7 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
     """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none."""
     folder = root.folder(PLANS, snapshot)
     recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
-    validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_SCHEMA])
+    validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
     plans = [read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"]]
     shedders = {row["shedder"] for row in recommendation["combinations"]}
     settings: dict[str, PlannedSetting] = planned_settings(

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from pulsar_advisor.capture.capture import SCHEMA as RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.stages.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
-from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
 SCHEMA: Final = "pulsar-advisor/snapshot-summary/1"
 
-_RECOMMENDATION: Final = "recommendation.json"
 _LINES_SHOWN: Final = 10
 
 
@@ -112,9 +112,9 @@ def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
         failed = Counter(check["severity"] for check in result["results"] if not check["success"])
         counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
         yield "validated", f"{'fit' if result['success'] else 'not fit'} for use; failed: {counts}"
-    recommendation = root.folder("plans", snapshot) / _RECOMMENDATION
+    recommendation = root.folder(PLANS, snapshot) / RECOMMENDATION
     if recommendation.exists():
-        result = read_json(recommendation, "recommend", ["pulsar-advisor/recommendation/1"])
+        result = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])
         plans = sum(row["plan"] is not None for row in result["combinations"])
         yield "recommended", f"{plans} plans; advice: {result['advice']['plan'] or 'nothing to do'}"
     reports = root.folder("reports", snapshot)

@@ -15,6 +15,7 @@ from upath import UPath
 
 from pulsar_advisor.lease import held
 from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.storage import (
     MANIFEST,
     RESULT,
@@ -33,7 +34,6 @@ from pulsar_advisor.tables.schemas import (
     DOCUMENTS,
     NOT_AVAILABLE,
     PROBLEMS,
-    RAW_SNAPSHOT_SCHEMA,
     TABLES,
     TABLES_RESULT_SCHEMA,
     Table,

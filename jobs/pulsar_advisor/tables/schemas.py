@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-RAW_SNAPSHOT_SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
 TABLES_RESULT_SCHEMA: Final = "pulsar-advisor/tables-result/1"
-VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/1"
 
 NOT_AVAILABLE: Final = "not available"
 """How a reason in the manifest's `missing` begins where the release or load manager has no such thing."""

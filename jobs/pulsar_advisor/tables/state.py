@@ -31,13 +31,9 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
-from pulsar_advisor.tables.schemas import (
-    NOT_AVAILABLE,
-    RAW_SNAPSHOT_SCHEMA,
-    TABLES_RESULT_SCHEMA,
-    VALIDATION_RESULT_SCHEMA,
-)
+from pulsar_advisor.tables.schemas import NOT_AVAILABLE, TABLES_RESULT_SCHEMA
 
 _RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
 _FIGURES: Final = (
