@@ -56,8 +56,8 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[None]:
             now = datetime.now(UTC)
             if is_held(content, now, otherwise=now - began_at <= EXPIRES_AFTER):
                 raise Refused(
-                    f"{work} by another process at this moment, {path} says which: wait until it has ended, or until "
-                    f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes after its last sign of life if its machine is gone"
+                    f"{work} by another process at this moment, {path} says which: wait until it has ended, or "
+                    f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes from its last sign of life if its host is gone"
                 )
             _take_away(path, content)
         except FileNotFoundError:
