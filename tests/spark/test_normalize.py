@@ -1,6 +1,7 @@
 """Raw snapshots through Spark into tables and cluster states: a clean one, a damaged one, and one of real brokers."""
 
 import json
+import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -454,6 +455,16 @@ def test_the_result_names_the_snapshot_it_goes_on_from(second: SecondOfTwo) -> N
         None,
         second.before.snapshot,
     )
+
+
+def test_an_earlier_snapshot_whose_bundles_are_gone_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    def lose(_: RawSnapshot) -> None:
+        (bundles,) = tmp_path.rglob("tables/bundles/*/*")
+        shutil.rmtree(bundles)
+
+    lost = SecondOfTwo(spark, tmp_path, timedelta(minutes=15), lose)
+    assert lost.result["earlier_snapshot"] is None
+    assert lost.bundle(BUSY)["averages_origin"] == "one_sample"
 
 
 def test_another_owner_than_before_is_a_recent_unload(second: SecondOfTwo) -> None:

@@ -38,7 +38,7 @@ from pulsar_advisor.tables.schemas import (
     TABLES_RESULT_SCHEMA,
     Table,
 )
-from pulsar_advisor.tables.state import judged_view
+from pulsar_advisor.tables.state import judged_view, readable_folder
 
 _WRITTEN_AT_ONCE: Final = 4
 """Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""
@@ -67,7 +67,7 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
 def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> None:
     folder = root.folder("raw", snapshot)
     manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
-    earlier = earlier_snapshot(root, snapshot)
+    earlier = _earlier_snapshot(root, snapshot)
     files = manifest["files"]
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
@@ -107,6 +107,17 @@ def count_rows(folder: UPath) -> int:
 
 def _written(folder: UPath) -> ds.Dataset:
     return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
+
+
+def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
+    """The snapshot that this one goes on from; none if its bundles can't be read."""
+    earlier = earlier_snapshot(root, snapshot)
+    try:
+        if earlier is not None:
+            readable_folder(root, earlier, BUNDLES.name)
+    except StorageError:
+        return None
+    return earlier
 
 
 def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
