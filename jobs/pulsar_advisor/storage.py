@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -140,7 +141,8 @@ def write_file(path: UPath, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.protocol in ("", "file"):
-            temporary = path.with_name(f".{path.name}.partial")
+            # Of its own, as another process may be writing the same file: whoever ends last has written it whole.
+            temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
             temporary.write_bytes(content)
             temporary.replace(path)
         else:
