@@ -344,7 +344,7 @@ class AdminTransport:
         if answer.status == 401 and answer.reason and answer.body.lstrip()[:1] == b"{":
             return f"{answer.url}: 401, our role may not do this{said}: use the credentials of a super-user"
         if answer.status == 401 and self.connection.has_credentials:
-            return f"{answer.url}: 401, our credentials are not accepted: is the token or password valid for this cluster?"
+            return f"{answer.url}: 401, our credentials are not accepted: is the token or password of this cluster?"
         if answer.status == 401:
             return f"{answer.url}: 401, the cluster wants credentials: give a token file of a super-user"
         if answer.status == 403:
