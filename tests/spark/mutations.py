@@ -4,8 +4,8 @@
     def owner_swapped_in_zookeeper(capture: Capture) -> str:
         ...                                   # change the raw lines; return what the check must name
 
-Corruptions of one round are made together in one capture: a victim is handed out once, so that each finding has one
-cause. A corruption that returns "" is one of the cluster as a whole: its checks must fail, whatever they name.
+Corruptions of one round are made together in one capture: a victim is handed out once, or chosen by hand, so that each
+finding has one cause. A corruption that returns "" is one of a table as a whole: its checks must fail and name nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,30 @@ SYNTHETIC: Final = "synthetic"
 CLUSTER: Final = "synthetic, the cluster as a whole"
 NOTHING: Final = "synthetic, with nothing in it"
 TABLES: Final = "synthetic, its tables damaged after they were made"
-ROUNDS: Final = (RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, TABLES)
+SIMPLE: Final = "recorded from Simple brokers"
+EXTENSIBLE: Final = "recorded from Extensible brokers"
+UNSEEN: Final = "recorded from Extensible brokers, what no check sees"
+"""Blind spots: its corruptions are caught by nothing, as `docs/blind-spots.md` says."""
+ROUNDS: Final = (RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, TABLES, SIMPLE, EXTENSIBLE, UNSEEN)
 
-ARCHIVE: Final = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
+_LOAD_MANAGERS: Final = {
+    RECORDED: "modular",
+    FROZEN: "modular",
+    SIMPLE: "simple",
+    EXTENSIBLE: "extensible",
+    UNSEEN: "extensible",
+}
+"""Whose recording, of three real brokers 4.0.8, the corruptions of a round are made in."""
+_RECORDINGS: Final = Path(__file__).parents[1] / "data" / "recorded"
 AN_HOUR_MS: Final = 3_600_000
 STRANGER: Final = "broker-999.pulsar.test:8080"
+RATE_CODES: Final = {
+    "msgRateIn": "msg_rate_in",
+    "msgRateOut": "msg_rate_out",
+    "msgThroughputIn": "msg_throughput_in",
+    "msgThroughputOut": "msg_throughput_out",
+}
+"""Each figure as the checks are called that speak of it."""
 
 
 @dataclass
@@ -95,12 +114,17 @@ class Capture:
 
     def stats(self, bundle: str) -> dict[str, Any]:
         """A bundle's figures in its owner's report."""
-        stats: dict[str, Any] = self.report(self.owner(bundle))["lastStats"][bundle]
+        report = self.report(self.owner(bundle))
+        stats: dict[str, Any] = report["lastStats" if "lastStats" in report else "bundleStats"][bundle]
         return stats
 
     def topics(self, bundle: str) -> list[dict[str, Any]]:
         namespace, _, range_ = bundle.rpartition("/")
         return self.lines("topic_stats", namespace=namespace, range=range_)
+
+    def topic(self, topic: str) -> dict[str, Any]:
+        """The line of a topic's statistics."""
+        return self.lines("topic_stats", topic=topic)[0]
 
     def topic_file(self, broker: str) -> str:
         """The file with the topics of one broker."""
@@ -128,6 +152,8 @@ class Corruption:
     round: str
     caught_by: tuple[str, ...]
     apply: Callable[[Capture], str]
+    also: tuple[str, ...] = ()
+    """Checks that fail with it and name something else."""
 
     @property
     def name(self) -> str:
@@ -137,9 +163,11 @@ class Corruption:
 CORRUPTIONS: Final[list[Corruption]] = []
 
 
-def corruption(round_: str, *caught_by: str) -> Callable[[Callable[[Capture], str]], Callable[[Capture], str]]:
+def corruption(
+    round_: str, *caught_by: str, also: tuple[str, ...] = ()
+) -> Callable[[Callable[[Capture], str]], Callable[[Capture], str]]:
     def register(apply: Callable[[Capture], str]) -> Callable[[Capture], str]:
-        CORRUPTIONS.append(Corruption(round_, caught_by, apply))
+        CORRUPTIONS.append(Corruption(round_, caught_by, apply, also))
         return apply
 
     return register
@@ -147,8 +175,8 @@ def corruption(round_: str, *caught_by: str) -> Callable[[Callable[[Capture], st
 
 def clean_capture(round_: str) -> Capture:
     """The capture that the corruptions of a round are made in."""
-    if round_ in (RECORDED, FROZEN):
-        return Capture(_recorded(later_ms=AN_HOUR_MS if round_ == FROZEN else 0))
+    if round_ in _LOAD_MANAGERS:
+        return Capture(_recorded(_LOAD_MANAGERS[round_], later_ms=AN_HOUR_MS if round_ == FROZEN else 0))
     if round_ in (NOTHING, TABLES):
         small = skewed_modular_cluster()
         small.lines["isolation_policies"].append(_policy("shop", "shop/.*", "broker-1.*"))
@@ -164,8 +192,8 @@ def corrupted(round_: str) -> tuple[Capture, Mapping[str, str]]:
     return capture, {one.name: one.apply(capture) for one in CORRUPTIONS if one.round == round_}
 
 
-def _recorded(later_ms: int) -> RawSnapshot:
-    with tarfile.open(ARCHIVE) as archive:
+def _recorded(load_manager: str, later_ms: int) -> RawSnapshot:
+    with tarfile.open(_RECORDINGS / f"{load_manager}-4.0.8.tar") as archive:
         members = {member.name: archive.extractfile(member) for member in archive.getmembers()}
         content = {name: file.read() for name, file in members.items() if file is not None}
     head = json.loads(content.pop("manifest.json"))
@@ -214,7 +242,7 @@ def negative_rate(capture: Capture) -> str:
     return bundle
 
 
-@corruption(RECORDED, "bundles.topics_add_up")
+@corruption(RECORDED, "bundles.topics_add_up", also=("brokers.msg_throughput_in_adds_up",))
 def throughput_in_kilobytes(capture: Capture) -> str:
     bundle = capture.bundle()
     capture.stats(bundle)["msgThroughputIn"] /= 1000
@@ -229,6 +257,8 @@ def stale_node_of_a_split_bundle(capture: Capture) -> str:
 
 
 @corruption(RECORDED, "bundles.ring_to_above", "bundles.ring_from_below")
+@corruption(SIMPLE, "bundles.ring_to_above", "bundles.ring_from_below")
+@corruption(EXTENSIBLE, "bundles.ring_to_above", "bundles.ring_from_below")
 def one_bit_flipped_in_a_boundary(capture: Capture) -> str:
     for boundaries in capture.boundaries("public/default"):
         boundaries[-1] = "0xfffffffe"
@@ -239,29 +269,35 @@ def one_bit_flipped_in_a_boundary(capture: Capture) -> str:
 @corruption(RECORDED, "problems.clusters_lines")
 def truncated_line_of_the_bundle_averages(capture: Capture) -> str:
     capture.raw.raw_text["bundle_data"] = capture.text("bundle_data")[:-40] + b"\n"
-    return ""
+    return "bundle_data"
 
 
 @corruption(RECORDED, "settings.brokers_agree", "settings.class_is_known")
+@corruption(SIMPLE, "settings.brokers_agree", "settings.class_is_known")
+@corruption(EXTENSIBLE, "settings.brokers_agree", "settings.class_is_known")
 def a_shedder_of_ones_own_at_one_broker(capture: Capture) -> str:
     line = capture.lines("settings", origin="runtime")[0]
     line["values"]["loadBalancerLoadSheddingStrategy"] = "com.example.OurShedder"
-    return ""
+    return "loadBalancerLoadSheddingStrategy"
 
 
 @corruption(RECORDED, "capture.skew")
 def read_over_ten_minutes(capture: Capture) -> str:
     capture.raw.head["skew_ms"] = 600_000
-    return ""
+    return "600.0"
 
 
 @corruption(RECORDED, "policies.expressions", "policies.namespaces", "policies.primaries")
+@corruption(SIMPLE, "policies.expressions", "policies.namespaces", "policies.primaries")
+@corruption(EXTENSIBLE, "policies.expressions", "policies.namespaces", "policies.primaries")
 def isolation_policy_that_does_not_compile(capture: Capture) -> str:
     capture.raw.lines["isolation_policies"].append(_policy("broken", "retail/(", "broker-[0-9"))
     return "broken"
 
 
 @corruption(RECORDED, "brokers.leader")
+@corruption(SIMPLE, "brokers.leader")
+@corruption(EXTENSIBLE, "brokers.leader")
 def leader_missing(capture: Capture) -> str:
     capture.raw.head["leader"] = None
     for line in capture.lines("leader"):
@@ -269,17 +305,328 @@ def leader_missing(capture: Capture) -> str:
     return ""
 
 
-@corruption(FROZEN, "brokers.figures_moved", "bundles.figures_moved")
-def reports_frozen_for_an_hour(capture: Capture) -> str:
-    return ""
+@corruption(FROZEN, "brokers.figures_moved")
+def totals_frozen_for_an_hour(capture: Capture) -> str:
+    return capture.broker()
 
 
-@corruption(FROZEN, "bundles.steady")
+@corruption(FROZEN, "bundles.figures_moved")
+def figures_frozen_for_an_hour(capture: Capture) -> str:
+    return capture.bundle()
+
+
+@corruption(
+    FROZEN,
+    "bundles.steady",
+    "bundles.topics_add_up",
+    also=tuple(f"brokers.{code}_adds_up" for code in RATE_CODES.values()),
+)
 def traffic_a_thousand_times_what_it_was(capture: Capture) -> str:
     bundle = capture.bundle()
     for rate in RATES:
         capture.stats(bundle)[rate] *= 1000
     return bundle
+
+
+# A capture of real Simple brokers -----------------------------------------------------------------------------------
+
+_SIMPLE_BROKERS: Final = ("127.0.0.1:18125", "127.0.0.2:15380", "127.0.0.3:24995")
+
+
+def _simple_resource(capture: Capture, broker: str, resource: str, **sides: Any) -> str:
+    """Changes usage or limit of a resource in both places where a Simple broker's report has it."""
+    report = capture.report(broker)
+    for place in (report, report["systemResourceUsage"]):
+        place[resource].update(sides)
+    return broker
+
+
+@corruption(SIMPLE, "bundles.owners_agree", "bundles.figures_are_the_owners")
+def owner_swapped_in_simples_zookeeper(capture: Capture) -> str:
+    bundle = "retail/payments/0x00000000_0x40000000"
+    for line in capture.lines("owned_bundles", bundle=bundle, source="zookeeper"):
+        line["broker"] = _SIMPLE_BROKERS[0]
+    return bundle
+
+
+@corruption(SIMPLE, "bundles.owners_agree")
+def simples_node_without_a_claim(capture: Capture) -> str:
+    return _claimed_by_none(capture, "retail/orders/0x80000000_0xc0000000")
+
+
+@corruption(SIMPLE, "bundles.one_owner")
+def claimed_by_two_simple_brokers(capture: Capture) -> str:
+    return _claimed_also_by(capture, _SIMPLE_BROKERS[0], "telemetry/alerts/0x00000000_0x80000000")
+
+
+@corruption(SIMPLE, "bundles.is_active")
+def in_the_middle_of_simples_unload(capture: Capture) -> str:
+    bundle = "retail/payments/0xc0000000_0xffffffff"
+    for line in capture.lines("owned_bundles", bundle=bundle):
+        line["isActive"] = False
+    return bundle
+
+
+@corruption(SIMPLE, "bundles.one_report")
+def simples_bundle_in_two_reports(capture: Capture) -> str:
+    bundle = "telemetry/alerts/0x80000000_0xffffffff"
+    capture.report(_SIMPLE_BROKERS[2])["bundleStats"][bundle] = copy.deepcopy(capture.stats(bundle))
+    return bundle
+
+
+@corruption(SIMPLE, "bundles.loaded_is_reported", also=("brokers.msg_rate_in_adds_up", "brokers.msg_rate_out_adds_up"))
+def loaded_bundle_without_simples_figures(capture: Capture) -> str:
+    bundle = "telemetry/devices/0x00000000_0x40000000"
+    del capture.report(capture.owner(bundle))["bundleStats"][bundle]
+    return bundle
+
+
+@corruption(SIMPLE, "bundles.topics_add_up")
+def simples_throughput_in_kilobytes(capture: Capture) -> str:
+    bundle = "retail/payments/0x40000000_0x80000000"
+    capture.stats(bundle)["msgThroughputIn"] /= 1000
+    return bundle
+
+
+@corruption(
+    SIMPLE,
+    "bundles.msg_rate_in",
+    "bundles.short_term_msg_rate_in",
+    "bundles.long_term_msg_rate_in",
+    "bundles.topics_add_up",
+)
+def simples_rate_negative(capture: Capture) -> str:
+    bundle = "retail/orders/0xc0000000_0xffffffff"
+    capture.stats(bundle)["msgRateIn"] *= -1
+    return bundle
+
+
+@corruption(SIMPLE, "brokers.msg_rate_out_adds_up")
+def simples_total_forgets_half(capture: Capture) -> str:
+    capture.report(_SIMPLE_BROKERS[0])["msgRateOut"] /= 2
+    return _SIMPLE_BROKERS[0]
+
+
+@corruption(SIMPLE, "brokers.report_age")
+def simples_report_of_an_hour_ago(capture: Capture) -> str:
+    report = capture.report(_SIMPLE_BROKERS[2])
+    for clock in ("lastUpdate", "timestamp"):
+        report[clock] -= AN_HOUR_MS
+    return _SIMPLE_BROKERS[2]
+
+
+@corruption(SIMPLE, "brokers.cpu_usage", "brokers.cpu_percent")
+def simples_cpu_is_nan_as_text(capture: Capture) -> str:
+    return _simple_resource(capture, _SIMPLE_BROKERS[0], "cpu", usage="NaN")
+
+
+@corruption(SIMPLE, "brokers.memory_limit", "brokers.memory_limit_is_common")
+def simples_heap_without_a_limit(capture: Capture) -> str:
+    return _simple_resource(capture, _SIMPLE_BROKERS[1], "memory", limit=-1.0)
+
+
+@corruption(SIMPLE, "brokers.direct_memory_percent")
+def simples_direct_memory_in_bytes(capture: Capture) -> str:
+    return _simple_resource(capture, _SIMPLE_BROKERS[2], "directMemory", usage=32.0 * 2**20)
+
+
+@corruption(SIMPLE, "brokers.carried_out", "brokers.bandwidth_out_limit_is_common")
+def simples_network_card_too_slow(capture: Capture) -> str:
+    return _simple_resource(capture, _SIMPLE_BROKERS[0], "bandwidthOut", usage=0.0, limit=1_000.0)
+
+
+@corruption(SIMPLE, "brokers.version_agrees")
+def one_simple_broker_already_upgraded(capture: Capture) -> str:
+    capture.lines("brokers", broker=_SIMPLE_BROKERS[1])[0]["version"] = "4.2.4"
+    return _SIMPLE_BROKERS[1]
+
+
+@corruption(SIMPLE, "topics.in_reported_range")
+def simples_topic_in_a_bundle_its_hash_is_not_in(capture: Capture) -> str:
+    return _in_another_range(capture, "persistent://telemetry/devices/__change_events", "0x00000000_0x40000000")
+
+
+# A capture of real Extensible brokers -------------------------------------------------------------------------------
+
+_EXTENSIBLE_BROKERS: Final = ("127.0.0.1:21670", "127.0.0.2:21103", "127.0.0.3:29416")
+
+
+def _metrics(capture: Capture, broker: str, **usages: Any) -> str:
+    """Changes percentages of a broker's metrics."""
+    document = capture.lines("broker_metrics", broker=broker)[0]["document"]
+    document.update({f"brk_lb_{resource}_usage": usage for resource, usage in usages.items()})
+    return broker
+
+
+@corruption(EXTENSIBLE, "bundles.figures_are_the_owners")
+def claimed_by_another_than_serves_it(capture: Capture) -> str:
+    bundle = "telemetry/alerts/0x00000000_0x80000000"
+    for claim in capture.lines("owned_bundles", bundle=bundle):
+        claim["broker"] = _EXTENSIBLE_BROKERS[0]
+    return bundle
+
+
+@corruption(EXTENSIBLE, "bundles.figures_are_the_owners")
+def served_and_claimed_by_none(capture: Capture) -> str:
+    return _claimed_by_none(capture, "retail/payments/0x00000000_0x40000000")
+
+
+@corruption(EXTENSIBLE, "bundles.one_owner")
+def claimed_by_two_extensible_brokers(capture: Capture) -> str:
+    return _claimed_also_by(capture, _EXTENSIBLE_BROKERS[0], "retail/orders/0x80000000_0xc0000000")
+
+
+@corruption(EXTENSIBLE, "bundles.in_boundaries")
+def claim_of_a_split_bundle(capture: Capture) -> str:
+    template = capture.lines("owned_bundles", **{"pass": "end"})[0]
+    capture.raw.lines["owned_bundles"].append({**template, "bundle": "telemetry/alerts/0x00000000_0x40000000"})
+    return "telemetry/alerts"
+
+
+@corruption(EXTENSIBLE, "bundles.stayed")
+def moved_while_reading_extensible_brokers(capture: Capture) -> str:
+    bundle = "retail/orders/0x00000000_0x40000000"
+    capture.raw.head["moved_bundles"].append(bundle)
+    return bundle
+
+
+@corruption(
+    EXTENSIBLE,
+    "topics.msg_rate_in",
+    also=("bundles.msg_rate_in", "bundles.short_term_msg_rate_in", "bundles.long_term_msg_rate_in"),
+)
+def topics_rate_negative(capture: Capture) -> str:
+    line = capture.topic("persistent://retail/payments/settlement-503")
+    line["stats"]["msgRateIn"] *= -1
+    return str(line["topic"])
+
+
+@corruption(EXTENSIBLE, "topics.msg_throughput_out", also=("bundles.figures_complete",))
+def topics_throughput_is_nan_as_text(capture: Capture) -> str:
+    line = capture.topic("persistent://retail/payments/audit-822")
+    line["stats"]["msgThroughputOut"] = "NaN"
+    return str(line["topic"])
+
+
+@corruption(EXTENSIBLE, "bundles.bytes_and_messages")
+def topics_lost_their_bytes(capture: Capture) -> str:
+    bundle = "telemetry/devices/0x00000000_0x40000000"
+    for line in capture.topics(bundle):
+        line["stats"]["msgThroughputIn"] = 0.0
+    return bundle
+
+
+@corruption(EXTENSIBLE, "topics.one_report", also=("bundles.one_report",))
+def topic_of_two_extensible_brokers(capture: Capture) -> str:
+    line = capture.topic("persistent://telemetry/devices/position-121")
+    other = _EXTENSIBLE_BROKERS[0]
+    capture.raw.lines[capture.topic_file(other)].append({**line, "broker": other})
+    return str(line["topic"])
+
+
+@corruption(EXTENSIBLE, "topics.in_reported_range")
+def topic_summed_into_a_bundle_its_hash_is_not_in(capture: Capture) -> str:
+    return _in_another_range(capture, "persistent://retail/orders/refund-883", "0x00000000_0x40000000")
+
+
+@corruption(
+    EXTENSIBLE,
+    "brokers.reported",
+    "brokers.complete",
+    "brokers.cpu_known",
+    "problems.brokers_documents",
+    "bundles.loaded_is_reported",
+)
+def metrics_not_answered(capture: Capture) -> str:
+    broker = _EXTENSIBLE_BROKERS[2]
+    capture.raw.lines["broker_metrics"].remove(capture.lines("broker_metrics", broker=broker)[0])
+    capture.raw.head["incomplete_brokers"].append(broker)
+    capture.raw.head["missing"].append(
+        {"surface": "broker_metrics", "broker": broker, "namespace": None, "reason": "503 from the broker"}
+    )
+    return broker
+
+
+@corruption(EXTENSIBLE, "brokers.cpu_percent")
+def cpu_over_100_percent(capture: Capture) -> str:
+    return _metrics(capture, _EXTENSIBLE_BROKERS[0], cpu=250.0)
+
+
+@corruption(EXTENSIBLE, "brokers.direct_memory_usage", "brokers.direct_memory_percent")
+def direct_memory_percent_is_nan_as_text(capture: Capture) -> str:
+    return _metrics(capture, _EXTENSIBLE_BROKERS[0], directMemory="NaN")
+
+
+@corruption(EXTENSIBLE, "brokers.memory_usage")
+def heap_percent_negative(capture: Capture) -> str:
+    return _metrics(capture, _EXTENSIBLE_BROKERS[1], memory=-50.0)
+
+
+@corruption(EXTENSIBLE, "brokers.bandwidth_in_percent")
+def bandwidth_in_over_100_percent(capture: Capture) -> str:
+    return _metrics(capture, _EXTENSIBLE_BROKERS[1], bandwidth_in=900.0)
+
+
+@corruption(EXTENSIBLE, "brokers.load_manager_agrees")
+def one_broker_not_migrated_yet(capture: Capture) -> str:
+    record = capture.report(_EXTENSIBLE_BROKERS[0], "zookeeper")
+    record["loadManagerClassName"] = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+    return _EXTENSIBLE_BROKERS[0]
+
+
+@corruption(EXTENSIBLE, "brokers.version_agrees")
+def one_extensible_broker_already_upgraded(capture: Capture) -> str:
+    capture.lines("brokers", broker=_EXTENSIBLE_BROKERS[0])[0]["version"] = "4.2.4"
+    return _EXTENSIBLE_BROKERS[0]
+
+
+# What no check sees under the Extensible load manager ---------------------------------------------------------------
+
+
+@corruption(UNSEEN)
+def topic_missing_from_the_only_statistics(capture: Capture) -> str:
+    topic = "persistent://retail/orders/checkout-242"
+    capture.raw.lines[capture.topic_file(_EXTENSIBLE_BROKERS[0])].remove(capture.topic(topic))
+    return topic
+
+
+@corruption(UNSEEN)
+def topics_figures_a_thousand_times_too_much(capture: Capture) -> str:
+    line = capture.topic("persistent://retail/payments/audit-822")
+    line["stats"].update({rate: line["stats"][rate] * 1000 for rate in RATES})
+    return str(line["topic"])
+
+
+@corruption(UNSEEN)
+def topics_exchanged_their_figures(capture: Capture) -> str:
+    one, other = (capture.topic(f"persistent://retail/payments/ledger-{number}")["stats"] for number in (533, 662))
+    for rate in RATES:
+        one[rate], other[rate] = other[rate], one[rate]
+    return "persistent://retail/payments/ledger-533"
+
+
+@corruption(UNSEEN)
+def statistics_empty_before_their_first_pass(capture: Capture) -> str:
+    capture.raw.lines[capture.topic_file(_EXTENSIBLE_BROKERS[2])].clear()
+    return _EXTENSIBLE_BROKERS[2]
+
+
+@corruption(UNSEEN)
+def idle_bundle_claimed_by_a_broker_that_does_not_own_it(capture: Capture) -> str:
+    claim = capture.lines("owned_bundles", broker=_EXTENSIBLE_BROKERS[0], **{"pass": "end"})[0]
+    bundle = "public/default/0x00000000_0x10000000"
+    capture.raw.lines["owned_bundles"].append({**claim, "bundle": bundle})
+    return bundle
+
+
+@corruption(UNSEEN)
+def metrics_of_another_time(capture: Capture) -> str:
+    return _metrics(capture, _EXTENSIBLE_BROKERS[0], cpu=12.0, memory=34.0)
+
+
+@corruption(UNSEEN)
+def percentages_as_fractions(capture: Capture) -> str:
+    return _metrics(capture, _EXTENSIBLE_BROKERS[1], cpu=0.3446479, memory=0.3043049, directMemory=0.125)
 
 
 # 150 brokers: figures of bundles ----------------------------------------------------------------------------------
@@ -298,13 +645,7 @@ def _figure(name: str, check: str, change: Callable[[Any], Any]) -> None:
     CORRUPTIONS.append(Corruption(SYNTHETIC, (check,), apply))
 
 
-_SUITE_NAMES = {
-    "msgRateIn": "msg_rate_in",
-    "msgRateOut": "msg_rate_out",
-    "msgThroughputIn": "msg_throughput_in",
-    "msgThroughputOut": "msg_throughput_out",
-}
-for _rate, _code in _SUITE_NAMES.items():
+for _rate, _code in RATE_CODES.items():
     _figure(f"{_rate}_is_nan_as_text", f"bundles.{_code}", lambda _: "NaN")
     _figure(f"{_rate}_is_negative", f"bundles.{_code}", lambda value: -value)
     _figure(f"{_rate}_is_a_thousand_times_too_much", "bundles.topics_add_up", lambda value: value * 1000)
@@ -350,7 +691,7 @@ def _average(name: str, check: str, term: str, value: Any) -> None:
     CORRUPTIONS.append(Corruption(SYNTHETIC, (check,), apply))
 
 
-for _rate, _code in _SUITE_NAMES.items():
+for _rate, _code in RATE_CODES.items():
     _average(f"negative_short_average_of_{_rate}", f"bundles.short_term_{_code}", "shortTermData", -1.0)
     _average(f"nan_as_text_in_the_long_average_of_{_rate}", f"bundles.long_term_{_code}", "longTermData", "NaN")
 
@@ -380,7 +721,7 @@ def moved_while_reading(capture: Capture) -> str:
     return bundle
 
 
-@corruption(SYNTHETIC, "bundles.owner_is_active")
+@corruption(SYNTHETIC, "bundles.owner_is_active", "bundles.figures_are_the_owners")
 def owned_by_a_broker_that_is_gone(capture: Capture) -> str:
     bundle = capture.bundle()
     for line in capture.lines("owned_bundles", bundle=bundle):
@@ -390,18 +731,13 @@ def owned_by_a_broker_that_is_gone(capture: Capture) -> str:
 
 @corruption(SYNTHETIC, "bundles.one_owner")
 def claimed_by_two_brokers(capture: Capture) -> str:
-    bundle, other = capture.bundle(), capture.broker()
-    claim = capture.lines("owned_bundles", bundle=bundle, source="rest", **{"pass": "end"})[0]
-    capture.raw.lines["owned_bundles"].append({**claim, "broker": other})
-    return bundle
+    bundle = capture.bundle()
+    return _claimed_also_by(capture, capture.broker(), bundle)
 
 
 @corruption(SYNTHETIC, "bundles.owners_agree")
 def node_of_a_bundle_that_its_owner_does_not_list(capture: Capture) -> str:
-    bundle = capture.bundle()
-    for line in capture.lines("owned_bundles", bundle=bundle, source="rest"):
-        capture.raw.lines["owned_bundles"].remove(line)
-    return bundle
+    return _claimed_by_none(capture, capture.bundle())
 
 
 @corruption(SYNTHETIC, "bundles.owners_agree")
@@ -448,7 +784,8 @@ def clock_of_a_broker_behind_all_others(capture: Capture) -> str:
 def clock_of_our_machine_an_hour_behind(capture: Capture) -> str:
     for line in capture.raw.lines["brokers"]:
         line["clockAheadMs"] = AN_HOUR_MS
-    return ""
+        capture.report(line["broker"])["lastUpdate"] += AN_HOUR_MS
+    return "3600.0"
 
 
 @corruption(SYNTHETIC, "brokers.reported", "brokers.complete")
@@ -779,7 +1116,7 @@ def _topic_figure(name: str, rate: str, change: Callable[[float], Any]) -> None:
         return str(line["topic"])
 
     apply.__name__ = name
-    CORRUPTIONS.append(Corruption(SYNTHETIC, (f"topics.{_SUITE_NAMES[rate]}",), apply))
+    CORRUPTIONS.append(Corruption(SYNTHETIC, (f"topics.{RATE_CODES[rate]}",), apply))
 
 
 _topic_figure("topics_rate_in_is_nan_as_text", "msgRateIn", lambda _: "NaN")
@@ -793,23 +1130,25 @@ _topic_figure("topics_throughput_out_beyond_any_machine", "msgThroughputOut", la
 
 @corruption(CLUSTER, "brokers.load_manager_agrees")
 def one_broker_already_migrated(capture: Capture) -> str:
-    capture.report(capture.broker())["loadManagerClassName"] = (
+    broker = capture.broker()
+    capture.report(broker)["loadManagerClassName"] = (
         "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
     )
-    return ""
+    return broker
 
 
 @corruption(CLUSTER, "brokers.version_agrees")
 def one_broker_already_upgraded(capture: Capture) -> str:
-    capture.lines("brokers", broker=capture.broker())[0]["version"] = "4.2.4"
-    return ""
+    broker = capture.broker()
+    capture.lines("brokers", broker=broker)[0]["version"] = "4.2.4"
+    return broker
 
 
 @corruption(CLUSTER, "settings.topic_assignment")
 def topics_assigned_by_a_class_of_ones_own(capture: Capture) -> str:
     for line in capture.lines("settings", origin="runtime"):
         line["values"]["topicBundleAssignmentStrategy"] = "com.example.OurAssigner"
-    return ""
+    return "com.example.OurAssigner"
 
 
 @corruption(CLUSTER, "problems.optional_surfaces")
@@ -818,13 +1157,13 @@ def failure_domains_not_readable(capture: Capture) -> str:
     capture.raw.head["missing"].append(
         {"surface": "failure_domains", "broker": None, "namespace": None, "reason": "401 from the admin API"}
     )
-    return ""
+    return "failure_domains"
 
 
-@corruption(CLUSTER, "capture.required_surfaces")
+@corruption(CLUSTER, "capture.required_surfaces", also=("bundles.figures_are_the_owners",))
 def ownership_never_read(capture: Capture) -> str:
     del capture.raw.lines["owned_bundles"]
-    return ""
+    return "owned_bundles"
 
 
 @corruption(CLUSTER, "problems.required_surfaces")
@@ -832,10 +1171,10 @@ def namespaces_not_readable(capture: Capture) -> str:
     capture.raw.head["missing"].append(
         {"surface": "namespaces", "broker": None, "namespace": None, "reason": "401 from the admin API"}
     )
-    return ""
+    return "namespaces"
 
 
-@corruption(CLUSTER, "namespaces.brokers_have_domains")
+@corruption(CLUSTER, "namespaces.brokers_have_domains", "namespaces.group_has_others")
 def groups_spread_over_domains_that_no_broker_is_in(capture: Capture) -> str:
     capture.lines("settings", origin="dynamic")[0]["values"]["failureDomainsEnabled"] = "true"
     namespace = capture.namespace()
@@ -847,13 +1186,13 @@ def groups_spread_over_domains_that_no_broker_is_in(capture: Capture) -> str:
 def bundle_name_that_is_no_range(capture: Capture) -> str:
     report = capture.report(capture.broker())
     report["lastStats"]["shop/orders/0x0000_0x1"] = dict(next(iter(report["lastStats"].values())))
-    return ""
+    return "shop/orders/0x0000_0x1"
 
 
 @corruption(CLUSTER, "capture.duration")
 def clock_set_back_while_reading(capture: Capture) -> str:
     capture.raw.head["finished_at_ms"] = capture.raw.head["started_at_ms"] - 1
-    return ""
+    return "-0.001"
 
 
 @corruption(CLUSTER, "policies.namespaces", "policies.primaries")
@@ -862,7 +1201,7 @@ def isolation_policy_that_matches_nothing(capture: Capture) -> str:
     return "idle"
 
 
-@corruption(NOTHING, "brokers.some", "bundles.some", "settings.some")
+@corruption(NOTHING, "brokers.some", "brokers.leader", "bundles.some", "settings.some")
 def every_answer_empty(capture: Capture) -> str:
     for lines in capture.raw.lines.values():
         lines.clear()
@@ -872,13 +1211,15 @@ def every_answer_empty(capture: Capture) -> str:
 # Tables that were damaged after they were made ----------------------------------------------------------------------
 
 
-def _table_damage(name: str, table: str, check: str, damage: Callable[[Path], None]) -> None:
+def _table_damage(
+    name: str, table: str, victim: str, damage: Callable[[Path], None], *caught_by: str, also: tuple[str, ...] = ()
+) -> None:
     def apply(capture: Capture) -> str:
         capture.table_damages.append((table, damage))
-        return ""
+        return victim
 
     apply.__name__ = name
-    CORRUPTIONS.append(Corruption(TABLES, (check,), apply))
+    CORRUPTIONS.append(Corruption(TABLES, caught_by, apply, also))
 
 
 def _written_twice(folder: Path) -> None:
@@ -887,8 +1228,18 @@ def _written_twice(folder: Path) -> None:
         file.with_name(f"again-{file.name}").write_bytes(file.read_bytes())
 
 
-for _table in ("brokers", "bundles", "namespaces", "policies", "settings", "topics"):
-    _table_damage(f"rows_of_{_table}_written_twice", _table, f"{_table}.unique", _written_twice)
+_RINGS = ("bundles.ring_from_below", "bundles.ring_to_above")
+for _table, _row, _caught_by, _also in (
+    ("brokers", "broker-1.pulsar.test:8080", (), ("brokers.leader",)),
+    ("bundles", "public/default/0x00000000_0x10000000", _RINGS, ()),
+    ("namespaces", "public/default", (), ()),
+    ("policies", "shop", (), ()),
+    ("settings", "clusterName", (), ()),
+    ("topics", "persistent://shop/orders/__change_events", (), ()),
+):
+    _table_damage(
+        f"rows_of_{_table}_written_twice", _table, _row, _written_twice, f"{_table}.unique", *_caught_by, also=_also
+    )
 
 
 def _sizes_as_text(folder: Path) -> None:
@@ -899,7 +1250,24 @@ def _sizes_as_text(folder: Path) -> None:
         file.with_name(f".{file.name}.crc").unlink()  # Hadoop's own checksum would keep it from being read at all
 
 
-_table_damage("column_of_another_type", "documents", "capture.columns", _sizes_as_text)
+_table_damage("column_of_another_type", "documents", "documents.bytes: string", _sizes_as_text, "capture.columns")
+
+
+def _claimed_by_none(capture: Capture, bundle: str) -> str:
+    for claim in capture.lines("owned_bundles", bundle=bundle, source="rest"):
+        capture.raw.lines["owned_bundles"].remove(claim)
+    return bundle
+
+
+def _claimed_also_by(capture: Capture, broker: str, bundle: str) -> str:
+    claim = capture.lines("owned_bundles", bundle=bundle, source="rest", **{"pass": "end"})[0]
+    capture.raw.lines["owned_bundles"].append({**claim, "broker": broker})
+    return bundle
+
+
+def _in_another_range(capture: Capture, topic: str, range_: str) -> str:
+    capture.topic(topic)["range"] = range_
+    return topic
 
 
 def _join_group(capture: Capture, namespace: str, group: str) -> None:
