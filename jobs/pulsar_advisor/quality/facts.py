@@ -48,8 +48,8 @@ _HIGHEST_FIGURE: Final = 1e15
 _SMALLEST_NORMAL: Final = 2.2250738585072014e-308
 """Numbers nearer to zero have lost digits (IEEE 754 binary64)."""
 
-_STATISTICS_PASSES_MS: Final = 120_000
-"""Two passes of Pulsar's default statistics interval (`statsUpdateFrequencyInSecs`, 60 s)."""
+_STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
+_STATISTICS_INTERVAL_DEFAULT_S: Final = 60
 
 _JUMP_WITHIN_MS: Final = 3_600_000
 _JUMP_RATIO: Final = 100
@@ -92,9 +92,12 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         except StorageError:
             return None
 
+    def passes_ms() -> int:
+        return two_passes_ms(settings_inputs(root, snapshot))
+
     return {
-        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier()),
-        "bundles": lambda: _bundles(judged("bundles"), judged("brokers"), table("topics"), earlier()),
+        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier(), passes_ms()),
+        "bundles": lambda: _bundles(judged("bundles"), judged("brokers"), table("topics"), earlier(), passes_ms()),
         "capture": lambda: _capture(spark, manifest, table),
         "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings_inputs(root, snapshot)),
         "policies": lambda: _policies(spark, root, snapshot, view),
@@ -104,7 +107,16 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
     }
 
 
-def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None) -> DataFrame:
+def two_passes_ms(settings: tuple[str, Mapping[str, str], Mapping[str, str]]) -> int:
+    """So long after a pass of its statistics a broker has made another one."""
+    _, runtime, dynamic = settings
+    text = dynamic.get(_STATISTICS_INTERVAL, runtime.get(_STATISTICS_INTERVAL, ""))
+    return 2000 * (int(text) if text.isdecimal() else _STATISTICS_INTERVAL_DEFAULT_S)
+
+
+def _brokers(
+    brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None, passes_ms: int
+) -> DataFrame:
     """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock against most brokers', usage in
     percent, limits against the other brokers', totals against the sums over bundles, whether the totals moved since
     the earlier snapshot.
@@ -181,11 +193,11 @@ def _brokers(brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, D
                 **unaccounted,
             }
         )
-        .transform(lambda rows: _with_moved(rows, earlier and earlier[0], "broker", "report_read_at_ms"))
+        .transform(lambda rows: _with_moved(rows, earlier and earlier[0], "broker", passes_ms))
     )
 
 
-def _with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, clock: str) -> DataFrame:
+def _with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, passes_ms: int) -> DataFrame:
     """Fact: whether a row's figures differ from the earlier snapshot's; null where they need not.
 
     Two passes of statistics never give the same doubles while messages flow. Figures in whole thousandths were cut by
@@ -194,21 +206,25 @@ def _with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, clock: str
     if earlier is None:
         return rows.withColumn("figures_moved", sf.lit(None).cast("boolean"))
     past = earlier.select(
-        key, sf.col(clock).alias("past_clock"), *(sf.col(figure).alias(f"past_{figure}") for figure in _FIGURES)
+        key,
+        sf.col("report_read_at_ms").alias("past_clock"),
+        *(sf.col(figure).alias(f"past_{figure}") for figure in _FIGURES),
     )
     flows = " + ".join(_FIGURES)
     uncut = " or ".join(f"abs(1000 * {figure} - rint(1000 * {figure})) > 1e-6" for figure in _FIGURES)
     same = " and ".join(f"{figure} = past_{figure}" for figure in _FIGURES)
     return rows.join(past, key, "left").withColumn(
         "figures_moved",
-        sf.expr(
-            f"if({clock} - past_clock > {_STATISTICS_PASSES_MS} and {flows} > 0 and ({uncut}), not ({same}), null)"
-        ),
+        sf.expr(f"if(report_read_at_ms - past_clock > {passes_ms} and {flows} > 0 and ({uncut}), not ({same}), null)"),
     )
 
 
 def _bundles(
-    bundles: DataFrame, brokers: DataFrame, topics: DataFrame, earlier: tuple[DataFrame, DataFrame] | None
+    bundles: DataFrame,
+    brokers: DataFrame,
+    topics: DataFrame,
+    earlier: tuple[DataFrame, DataFrame] | None,
+    passes_ms: int,
 ) -> DataFrame:
     """Facts: distance to the neighbours on the ring, whether owner and figures stand up to a second source."""
     # Each broker's own heartbeat bundles make a list that was read a list with something in it.
@@ -269,7 +285,7 @@ def _bundles(
             "topics_add_up",
             sf.expr("if(agreeing >= 2 and disagreeing <= greatest(1, 0.1 * agreeing), agrees_with_topics, null)"),
         )
-        .transform(lambda rows: _with_moved(rows, earlier and _read_at(earlier), "bundle", "report_read_at_ms"))
+        .transform(lambda rows: _with_moved(rows, earlier and _read_at(earlier), "bundle", passes_ms))
         .withColumn("steady", _steady(known=earlier is not None))
     )
 
