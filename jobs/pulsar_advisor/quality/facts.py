@@ -211,7 +211,11 @@ def _with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, passes_ms:
         *(sf.col(figure).alias(f"past_{figure}") for figure in _FIGURES),
     )
     flows = " + ".join(_FIGURES)
-    uncut = " or ".join(f"abs(1000 * {figure} - rint(1000 * {figure})) > 1e-6" for figure in _FIGURES)
+    # Of large figures a double's own rounding may be all that stands behind the thousandths.
+    uncut = " or ".join(
+        f"abs(1000 * {figure} - rint(1000 * {figure})) > greatest(1e-6, 1e-15 * abs(1000 * {figure}))"
+        for figure in _FIGURES
+    )
     same = " and ".join(f"{figure} = past_{figure}" for figure in _FIGURES)
     return rows.join(past, key, "left").withColumn(
         "figures_moved",
