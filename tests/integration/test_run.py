@@ -74,6 +74,7 @@ def test_each_stage_says_how_long_it_took(first: Ran) -> None:
         assert f"\n{stage}: " in f"\n{first.err}"
 
 
+@pytest.mark.full
 def test_the_same_snapshot_gives_the_same_plans_on_another_root(first: Ran, tmp_path: Path) -> None:
     second = run(tmp_path, "--as", "somebody else")
     assert sorted(path.name for path in second.plans.glob("*--*")) == sorted(
@@ -95,6 +96,7 @@ def test_what_if_settings_change_the_plan_and_say_so(first: Ran) -> None:
     assert plan["settings"]["loadBalancerNamespaceBundleMaxMsgRate"] == {"value": "1000000", "origin": "what-if"}
 
 
+@pytest.mark.full
 def test_without_validation_nothing_is_recommended(tmp_path: Path) -> None:
     place = ("--root", str(tmp_path), "--cluster", "demo")
     assert call("snapshots", "import", str(RECORDED), *place).returncode == 0

@@ -34,7 +34,7 @@ STATISTICS_LIMIT_S = 60
 BUNDLE = re.compile(r"\S+/0x[0-9a-f]{8}_0x[0-9a-f]{8}")
 
 KEYS = {
-    "brokers": {"broker", "webServiceUrl", "version", "leader", "available"},
+    "brokers": {"broker", "webServiceUrl", "version", "leader", "available", "clockAheadMs"},
     "settings": {"origin", "broker", "values"},
     "load_reports": {"source", "broker", "readAt", "document"},
     "topic_stats": {"broker", "namespace", "range", "domain", "topic", "stats"},

@@ -31,6 +31,7 @@ def test_nothing_to_compute_is_no_job(spark: SparkSession) -> None:
     assert fan_out(spark, {}, json.dumps) == {}
 
 
+@pytest.mark.full
 def test_executors_read_the_cluster_state_themselves(spark: SparkSession, tmp_path: Path) -> None:
     root = Root(str(tmp_path), "test")
     snapshot = skewed_modular_cluster().write(root)

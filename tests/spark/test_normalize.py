@@ -357,6 +357,7 @@ def admin_api_only(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return Normalized(spark, tmp_path_factory.mktemp("rest"), raw)
 
 
+@pytest.mark.full
 def test_without_zookeeper_there_is_the_fresh_view_only(admin_api_only: Normalized) -> None:
     state = cluster_state(admin_api_only.root, admin_api_only.snapshot)
     owned = state.bundles.owner != NOBODY
@@ -377,6 +378,7 @@ def real(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     yield cluster_state(root, "20261121T110437Z")
 
 
+@pytest.mark.full
 def test_real_brokers_bundles_are_the_sums_of_their_topics_but_for_cut_decimals(real: ClusterState) -> None:
     sums = np.zeros_like(real.bundles.traffic)
     loaded = real.topics.loaded
@@ -385,6 +387,7 @@ def test_real_brokers_bundles_are_the_sums_of_their_topics_but_for_cut_decimals(
     assert (np.abs(real.bundles.traffic - sums) <= cut + 1e-9)[real.bundles.reported].all()
 
 
+@pytest.mark.full
 def test_real_brokers_totals_are_the_sums_of_their_bundles(real: ClusterState) -> None:
     owned = real.bundles.owner != NOBODY
     sums = np.zeros_like(real.brokers.traffic)
@@ -392,6 +395,7 @@ def test_real_brokers_totals_are_the_sums_of_their_bundles(real: ClusterState) -
     np.testing.assert_allclose(sums, real.brokers.traffic, rtol=1e-9)
 
 
+@pytest.mark.full
 def test_every_real_topic_lies_in_a_bundle(real: ClusterState) -> None:
     assert len(real.topics) > 0
     assert (real.topics.bundle != NOBODY).all()
@@ -439,6 +443,7 @@ def second(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sec
     return SecondOfTwo(spark, tmp_path_factory.mktemp("two"), timedelta(minutes=15), take_over)
 
 
+@pytest.mark.full
 def test_averages_that_nobody_stored_go_on_from_the_snapshot_before(second: SecondOfTwo) -> None:
     before, row = second.before.bundle(BUSY), second.bundle(BUSY)
     assert (before["averages_origin"], row["averages_origin"]) == ("one_sample", "folded")
@@ -450,6 +455,7 @@ def test_averages_that_nobody_stored_go_on_from_the_snapshot_before(second: Seco
         assert row[f"{term}_msg_rate_in_per_s"] == averages[0, 0] == 1.5 * before["msg_rate_in_per_s"]
 
 
+@pytest.mark.full
 def test_the_result_names_the_snapshot_it_goes_on_from(second: SecondOfTwo) -> None:
     assert (second.before.result["earlier_snapshot"], second.result["earlier_snapshot"]) == (
         None,
@@ -457,6 +463,7 @@ def test_the_result_names_the_snapshot_it_goes_on_from(second: SecondOfTwo) -> N
     )
 
 
+@pytest.mark.full
 def test_an_earlier_snapshot_whose_bundles_are_gone_is_none(spark: SparkSession, tmp_path: Path) -> None:
     def lose(_: RawSnapshot) -> None:
         (bundles,) = tmp_path.rglob("tables/bundles/*/*")
@@ -467,6 +474,7 @@ def test_an_earlier_snapshot_whose_bundles_are_gone_is_none(spark: SparkSession,
     assert lost.bundle(BUSY)["averages_origin"] == "one_sample"
 
 
+@pytest.mark.full
 def test_another_owner_than_before_is_a_recent_unload(second: SecondOfTwo) -> None:
     row = second.bundle(TAKEN_OVER)
     assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == (
@@ -475,12 +483,14 @@ def test_another_owner_than_before_is_a_recent_unload(second: SecondOfTwo) -> No
     )
 
 
+@pytest.mark.full
 def test_a_bundle_gained_that_had_an_owner_before_is_a_recent_unload(second: SecondOfTwo) -> None:
     row = second.bundle(CAME_BACK)
     report = second.raw.broker_report(row["owner"])
     assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == ("report_gains", report["lastUpdate"])
 
 
+@pytest.mark.full
 def test_a_bundle_that_stayed_was_not_unloaded(second: SecondOfTwo) -> None:
     assert second.bundle(BUSY)["last_unloaded_at_ms"] is None
 

@@ -48,6 +48,7 @@ def test_a_clean_cluster_raises_nothing(spark: SparkSession, tmp_path: Path) -> 
     assert [one["check"] for one in result["results"]] == [check.name for check in checks()]
 
 
+@pytest.mark.full
 def test_a_capture_of_real_brokers_raises_nothing(spark: SparkSession, tmp_path: Path) -> None:
     root, snapshot = Root(str(tmp_path), "sample"), "20261121T110437Z"
     with tarfile.open(RECORDED / "modular-4.0.8.tar") as archive:
