@@ -82,7 +82,7 @@ bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 bench-capture: setup ## Measure a capture against a made-up cluster: time, processors, memory
 	@$(BIN)/python bench/bench_capture.py
 
-bench-tables: setup ## Measure normalize at a hundred thousand topics and at a million
+bench-tables: setup ## Measure normalize at a million topics and at ten million
 	@$(BIN)/python bench/bench_tables.py
 
 bench-checks: setup ## Time the checks on 100,000 bundles and a million topics

@@ -1,4 +1,4 @@
-"""How long `normalize` takes: `bench_tables.py [TOPICS]... [--root ROOT]`, by default a hundred thousand and a million.
+"""How long `normalize` takes: `bench_tables.py [TOPICS]... [--root ROOT]`, by default a million and ten million.
 
 Each size is a made-up cluster (`large_cluster.py`) with 100 topics a bundle and 100 bundles a broker, captured first;
 with `--root` it is the snapshots that `bench_capture.py --keep ROOT` left. The job runs as from a shell, on a local
@@ -26,7 +26,7 @@ from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
-SIZES = (100_000, 1_000_000)
+SIZES = (1_000_000, 10_000_000)
 SAMPLE = 10
 JOB = Path(__file__).parents[1] / "jobs" / "normalize.py"
 
