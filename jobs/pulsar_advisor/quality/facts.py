@@ -25,7 +25,15 @@ from pulsar_advisor.storage import MANIFEST, Root, read_json
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import TABLES, Table
-from pulsar_advisor.tables.state import judged_view, read_table, readable_folder, settings_inputs
+from pulsar_advisor.tables.state import (
+    SettingsInputs,
+    judged_view,
+    read_table,
+    readable_folder,
+    setting_number,
+    setting_text,
+    settings_inputs,
+)
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
@@ -92,14 +100,17 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         except StorageError:
             return None
 
-    def passes_ms() -> int:
-        return two_passes_ms(settings_inputs(root, snapshot))
+    @cache
+    def settings() -> SettingsInputs:
+        return settings_inputs(root, snapshot)
 
     return {
-        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier(), passes_ms()),
-        "bundles": lambda: _bundles(judged("bundles"), judged("brokers"), table("topics"), earlier(), passes_ms()),
+        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier(), two_passes_ms(settings())),
+        "bundles": lambda: _bundles(
+            judged("bundles"), judged("brokers"), table("topics"), earlier(), two_passes_ms(settings())
+        ),
         "capture": lambda: _capture(spark, manifest, table),
-        "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings_inputs(root, snapshot)),
+        "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings()),
         "policies": lambda: _policies(spark, root, snapshot, view),
         "problems": lambda: _problems(table("problems"), view),
         "settings": lambda: _settings(table("settings")),
@@ -107,11 +118,9 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
     }
 
 
-def two_passes_ms(settings: tuple[str, Mapping[str, str], Mapping[str, str]]) -> int:
+def two_passes_ms(settings: SettingsInputs) -> int:
     """So long after a pass of its statistics a broker has made another one."""
-    _, runtime, dynamic = settings
-    text = dynamic.get(_STATISTICS_INTERVAL, runtime.get(_STATISTICS_INTERVAL, ""))
-    return 2000 * (int(text) if text.isdecimal() else _STATISTICS_INTERVAL_DEFAULT_S)
+    return 2000 * setting_number(settings, _STATISTICS_INTERVAL, _STATISTICS_INTERVAL_DEFAULT_S)
 
 
 def _brokers(
@@ -371,14 +380,11 @@ def _undeclared(table: Table, found: Mapping[str, str]) -> Iterator[str]:
             yield f"{table.name}.{column}: {found.get(column, 'absent')}"
 
 
-def _namespaces(
-    namespaces: DataFrame, brokers: DataFrame, settings: tuple[str, Mapping[str, str], Mapping[str, str]]
-) -> DataFrame:
+def _namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInputs) -> DataFrame:
     """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds; of those in an
     anti-affinity group, its size, whether the failure domains there are count for it, brokers in none where they do.
     """
-    _, runtime, dynamic = settings
-    enabled = dynamic.get(_DOMAINS_ENABLED, runtime.get(_DOMAINS_ENABLED, "")).lower() == "true"
+    enabled = setting_text(settings, _DOMAINS_ENABLED).lower() == "true"
     domains = brokers.selectExpr(
         "count(failure_domain) as brokers_in_domains",
         "count_if(available and failure_domain is null) as brokers_in_none",

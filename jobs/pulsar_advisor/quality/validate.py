@@ -21,7 +21,7 @@ from pulsar_advisor.quality.history import write_checks
 from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
-from pulsar_advisor.tables.state import damaged_table, settings_inputs
+from pulsar_advisor.tables.state import damaged_table, setting_number, settings_inputs
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker",),
@@ -111,9 +111,8 @@ def _existing_result(path: Any, manifest_sha256: str) -> dict[str, Any]:
 
 def parameters_of(root: Root, snapshot: str) -> dict[str, int]:
     """What the suites leave open: how old a load report may be, as brokers write one at least every interval."""
-    _, runtime, dynamic = settings_inputs(root, snapshot)
-    text = dynamic.get(_REPORT_INTERVAL, runtime.get(_REPORT_INTERVAL, ""))
-    interval = int(text) if text.isdecimal() else _REPORT_INTERVAL_DEFAULT_MINUTES
+    settings = settings_inputs(root, snapshot)
+    interval = setting_number(settings, _REPORT_INTERVAL, _REPORT_INTERVAL_DEFAULT_MINUTES)
     return {"oldest_report_minutes": interval + _REPORT_SLACK_MINUTES}
 
 

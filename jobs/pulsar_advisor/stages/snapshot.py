@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from pulsar_advisor.reporting.figures import moment
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.stages.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
+from pulsar_advisor.tables.earlier import validation_result
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
 SCHEMA: Final = "pulsar-advisor/snapshot-summary/1"
@@ -106,12 +107,11 @@ def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
     if tables.exists():
         result = read_json(tables, "normalize", [TABLES_RESULT_SCHEMA])
         yield "normalized", f"{sum(result['tables'].values()):,} rows, {result['problems']} problems"
-    validation = root.folder("validation", snapshot) / RESULT
-    if validation.exists():
-        result = read_json(validation, "validate", [VALIDATION_RESULT_SCHEMA])
-        failed = Counter(check["severity"] for check in result["results"] if not check["success"])
+    validation = validation_result(root, snapshot)
+    if validation is not None:
+        failed = Counter(check["severity"] for check in validation["results"] if not check["success"])
         counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
-        yield "validated", f"{'fit' if result['success'] else 'not fit'} for use; failed: {counts}"
+        yield "validated", f"{'fit' if validation['success'] else 'not fit'} for use; failed: {counts}"
     recommendation = root.folder(PLANS, snapshot) / RECOMMENDATION
     if recommendation.exists():
         result = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])

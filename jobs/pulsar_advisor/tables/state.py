@@ -31,8 +31,9 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
+from pulsar_advisor.tables.earlier import validation_result
 from pulsar_advisor.tables.schemas import NOT_AVAILABLE, TABLES_RESULT_SCHEMA
 
 _RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
@@ -105,7 +106,10 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
     )
 
 
-def settings_inputs(root: Root, snapshot: str) -> tuple[str, dict[str, str], dict[str, str]]:
+SettingsInputs = tuple[str, Mapping[str, str], Mapping[str, str]]
+
+
+def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
     """Pulsar's version, the leader's runtime configuration, and the dynamic values: what settings are resolved from.
 
     Where the leader's configuration is missing, that of the first broker that has one stands in. Raises `StorageError`
@@ -124,6 +128,18 @@ def settings_inputs(root: Root, snapshot: str) -> tuple[str, dict[str, str], dic
         _mapping(runtime.filter(pc.field("broker") == holder)) if holder else {},
         _mapping(rows.filter(pc.field("origin") == "dynamic")),
     )
+
+
+def setting_text(inputs: SettingsInputs, key: str) -> str:
+    """What a setting is on the cluster, the dynamic value before the runtime one; empty where neither was told."""
+    _, runtime, dynamic = inputs
+    return dynamic.get(key, runtime.get(key, ""))
+
+
+def setting_number(inputs: SettingsInputs, key: str, default: int) -> int:
+    """The same as a whole number; `default`, Pulsar's own, where it is none."""
+    text = setting_text(inputs, key)
+    return int(text) if text.isdecimal() else default
 
 
 def read_table(root: Root, snapshot: str, table: str, view: View | None = None) -> pa.Table:
@@ -181,11 +197,9 @@ def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
 
 def _excluded(root: Root, snapshot: str) -> dict[str, list[str]]:
     """Scope -> names that validation takes out of the running."""
-    path = root.folder("validation", snapshot) / RESULT
-    if not path.exists():
-        return {}
+    validation = validation_result(root, snapshot)
     excluded: dict[str, list[str]] = {}
-    for result in read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])["results"]:
+    for result in validation["results"] if validation else ():
         excluded.setdefault(result["scope"], []).extend(result["excluded"])
     return excluded
 
