@@ -15,7 +15,7 @@ from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.nearest import nearest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Strategy:
     """One entry of a registry."""
 
@@ -29,14 +29,16 @@ class Strategy:
     """Load managers it ships with (`modular`, `simple`, `extensible`); it can be asked about any cluster."""
     first_release: str
     """First Pulsar release that has it; empty for a strategy of ours."""
-    reads: frozenset[Input]
-    """What it reads of a snapshot beside ownership, boundaries and settings; without it, it is refused."""
-    names_destinations: bool = False
-    """Whether a shedder says itself where bundles go; else the placement strategy does."""
 
     def load(self) -> ModuleType:
         """The strategy's module."""
         return importlib.import_module(self.module)
+
+    @property
+    def reads(self) -> frozenset[Input]:
+        """What it reads of a snapshot besides ownership, boundaries and settings; imports its module."""
+        inputs: frozenset[Input] = self.load().READS
+        return inputs
 
     @property
     def setting_keys(self) -> tuple[str, ...]:

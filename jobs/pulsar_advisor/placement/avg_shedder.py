@@ -18,11 +18,13 @@ import numpy as np
 from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
 from pulsar_advisor.model.cluster_state import NOBODY, Indices
 from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
+READS: Final[frozenset[Input]] = frozenset({"broker_usage"})
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
 observe: Final = load_data

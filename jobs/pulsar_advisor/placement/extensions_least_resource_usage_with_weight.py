@@ -17,10 +17,12 @@ import numpy as np
 from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, extensible_load
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
+READS: Final[frozenset[Input]] = frozenset({"broker_usage"})
 SETTING_KEYS: Final = (
     "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
     "loadBalancerHistoryResourcePercentage",

@@ -18,11 +18,13 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
 from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
+READS: Final[frozenset[Input]] = frozenset({"broker_usage", "broker_traffic", "broker_counts"})
 SETTING_KEYS: Final = (
     "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
     "loadBalancerHistoryResourcePercentage",

@@ -11,62 +11,61 @@ if TYPE_CHECKING:
 
     from pulsar_advisor.model.cluster_state import ClusterState, Indices
     from pulsar_advisor.model.decision import PlacementDecision
+    from pulsar_advisor.model.inputs import Input
     from pulsar_advisor.model.settings import LoadBalancerSettings
 
 PLACEMENTS: Final = (
     Strategy(
-        "LeastLongTermMessageRate",
-        "pulsar_advisor.placement.least_long_term_message_rate",
-        "The broker with the lowest long-term message rate (default of the Modular manager).",
-        ("modular",),
-        "1.18",
-        frozenset({"broker_usage", "long_term_averages"}),
+        name="LeastLongTermMessageRate",
+        module="pulsar_advisor.placement.least_long_term_message_rate",
+        summary="The broker with the lowest long-term message rate (default of the Modular manager).",
+        load_managers=("modular",),
+        first_release="1.18",
     ),
     Strategy(
-        "LeastResourceUsageWithWeight",
-        "pulsar_advisor.placement.least_resource_usage_with_weight",
-        "A broker whose smoothed usage lies far enough below the candidates' mean.",
-        ("modular",),
-        "2.11",
-        frozenset({"broker_usage", "broker_traffic", "broker_counts"}),
+        name="LeastResourceUsageWithWeight",
+        module="pulsar_advisor.placement.least_resource_usage_with_weight",
+        summary="A broker whose smoothed usage lies far enough below the candidates' mean.",
+        load_managers=("modular",),
+        first_release="2.11",
     ),
     Strategy(
-        "extensions.LeastResourceUsageWithWeight",
-        "pulsar_advisor.placement.extensions_least_resource_usage_with_weight",
-        "The Extensible manager's: a broker whose load lies far enough below the mean of the candidates.",
-        ("extensible",),
-        "3.0",
-        frozenset({"broker_usage"}),
+        name="extensions.LeastResourceUsageWithWeight",
+        module="pulsar_advisor.placement.extensions_least_resource_usage_with_weight",
+        summary="The Extensible manager's: a broker whose load lies far enough below the mean of the candidates.",
+        load_managers=("extensible",),
+        first_release="3.0",
     ),
     Strategy(
-        "RoundRobinBrokerSelector",
-        "pulsar_advisor.placement.round_robin_broker_selector",
-        "One broker after the other.",
-        ("modular", "extensible"),
-        "3.0",
-        frozenset(),
+        name="RoundRobinBrokerSelector",
+        module="pulsar_advisor.placement.round_robin_broker_selector",
+        summary="One broker after the other.",
+        load_managers=("modular", "extensible"),
+        first_release="3.0",
     ),
     Strategy(
-        "AvgShedder",
-        "pulsar_advisor.placement.avg_shedder",
-        "The broker that AvgShedder had in mind when it chose the bundle.",
-        ("modular",),
-        "3.0",
-        frozenset({"broker_usage"}),
+        name="AvgShedder",
+        module="pulsar_advisor.placement.avg_shedder",
+        summary="The broker that AvgShedder had in mind when it chose the bundle.",
+        load_managers=("modular",),
+        first_release="3.0",
     ),
     Strategy(
-        "SimpleLoadManagerImpl",
-        "pulsar_advisor.placement.simple_load_manager_impl",
-        "The Simple manager's: brokers ranked by what their bundles are reckoned to need.",
-        ("simple",),
-        "1.18",
-        frozenset({"broker_usage", "bundle_traffic", "bundle_counts"}),
+        name="SimpleLoadManagerImpl",
+        module="pulsar_advisor.placement.simple_load_manager_impl",
+        summary="The Simple manager's: brokers ranked by what their bundles are reckoned to need.",
+        load_managers=("simple",),
+        first_release="1.18",
     ),
 )
 
 
 class Placement(Protocol):
     """What the module of a placement strategy offers."""
+
+    @property
+    def READS(self) -> frozenset[Input]:  # noqa: N802
+        """What it reads of a snapshot besides ownership, boundaries and settings."""
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802

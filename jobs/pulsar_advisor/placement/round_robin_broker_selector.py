@@ -15,10 +15,12 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
+READS: Final[frozenset[Input]] = frozenset()
 SETTING_KEYS: Final[tuple[str, ...]] = ()
 
 observe: Final = load_data

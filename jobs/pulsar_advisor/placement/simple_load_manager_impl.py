@@ -20,10 +20,12 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, ClusterState, Floats, Indices, Integers
 from pulsar_advisor.model.decision import PlacementDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import DEFAULT_QUOTA, SimpleLoad, simple_load
 
+READS: Final[frozenset[Input]] = frozenset({"broker_usage", "bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = (
     "loadBalancerPlacementStrategy",
     "loadBalancerBrokerUnderloadedThresholdPercentage",

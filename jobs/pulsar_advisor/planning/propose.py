@@ -92,7 +92,7 @@ def _combine(
         seed=question.seed,
     )
     chosen = steady.decision
-    left, wrapper = carry_out(chosen, _surroundings(question, selection, chosen))
+    left, wrapper = carry_out(chosen, _surroundings(selection, chosen))
     moves = _moves(state, chosen, left)
     answers = [
         Answers(question.shedder, "shedder", chosen.brokers),
@@ -130,19 +130,18 @@ def _split_answers(state: ClusterState, splits: SteadySplits | None) -> tuple[An
     return (Answers(decider_of(state.load_manager).name, "splitting", splits.decision.bundles),)
 
 
-def _surroundings(question: Question, selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
+def _surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
     """What the load manager asks about each chosen bundle."""
     candidates = selection.candidates
     state = candidates.state
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
-    names_destinations = find(shedders.SHEDDERS, question.shedder, "shedder").names_destinations
 
     def obstacle(bundle: int, source: int) -> str | None:
         namespace = int(state.bundles.namespace[bundle])
         return unload_obstacle(candidates.facts, candidates.allowed(namespace), namespace, source)
 
     def destination(bundle: int, source: int) -> int:
-        if names_destinations and named[bundle] != NOBODY:
+        if named[bundle] != NOBODY:
             allowed = candidates.allowed(int(state.bundles.namespace[bundle]))
             return named[bundle] if allowed[named[bundle]] else NOBODY
         return selection.select(bundle, source)

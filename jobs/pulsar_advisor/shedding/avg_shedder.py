@@ -24,6 +24,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
 from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_maps import INITIAL_BUCKETS, hash_map_buckets, hash_map_order
 from pulsar_advisor.model.java_numbers import to_int, total_order
 from pulsar_advisor.model.java_sort import java_sort
@@ -33,6 +34,7 @@ from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
 
+READS: Final[frozenset[Input]] = frozenset({"broker_usage", "broker_traffic", "short_term_averages", "recent_unloads"})
 SETTING_KEYS: Final = (
     "loadBalancerAvgShedderLowThreshold",
     "loadBalancerAvgShedderHighThreshold",

@@ -34,6 +34,7 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
@@ -48,6 +49,18 @@ from pulsar_advisor.shedding.fewest_moves import (
     whole_ppm,
 )
 
+READS: Final[frozenset[Input]] = frozenset(
+    {
+        "broker_usage",
+        "broker_traffic",
+        "broker_counts",
+        "bundle_traffic",
+        "bundle_counts",
+        "recent_unloads",
+        "isolation_policies",
+        "anti_affinity",
+    }
+)
 SETTING_KEYS: Final = (
     "loadBalancerSheddingGracePeriodMinutes",
     "loadBalancerSheddingExcludedNamespaces",

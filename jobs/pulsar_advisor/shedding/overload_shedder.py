@@ -17,12 +17,16 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import NOBODY
 from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import TAKE_OUTCOMES, greedy_take, in_result_order, rank, take_outcomes
 
+READS: Final[frozenset[Input]] = frozenset(
+    {"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}
+)
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
 observe: Final = load_data

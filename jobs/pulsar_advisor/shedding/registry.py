@@ -11,93 +11,68 @@ if TYPE_CHECKING:
 
     from pulsar_advisor.model.cluster_state import ClusterState
     from pulsar_advisor.model.decision import SheddingDecision
+    from pulsar_advisor.model.inputs import Input
     from pulsar_advisor.model.settings import LoadBalancerSettings
 
 SHEDDERS: Final = (
     Strategy(
-        "ThresholdShedder",
-        "pulsar_advisor.shedding.threshold_shedder",
-        "Relieves brokers whose smoothed usage stands out above the mean (Pulsar's default).",
-        ("modular",),
-        "2.6",
-        frozenset({"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}),
+        name="ThresholdShedder",
+        module="pulsar_advisor.shedding.threshold_shedder",
+        summary="Relieves brokers whose smoothed usage stands out above the mean (Pulsar's default).",
+        load_managers=("modular",),
+        first_release="2.6",
     ),
     Strategy(
-        "OverloadShedder",
-        "pulsar_advisor.shedding.overload_shedder",
-        "Relieves every broker whose usage reaches a fixed threshold.",
-        ("modular",),
-        "1.18",
-        frozenset({"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}),
+        name="OverloadShedder",
+        module="pulsar_advisor.shedding.overload_shedder",
+        summary="Relieves every broker whose usage reaches a fixed threshold.",
+        load_managers=("modular",),
+        first_release="1.18",
     ),
     Strategy(
-        "UniformLoadShedder",
-        "pulsar_advisor.shedding.uniform_load_shedder",
-        "Narrows the gap between the busiest and the idlest broker, by messages or by bytes.",
-        ("modular",),
-        "2.10",
-        frozenset({"broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}),
+        name="UniformLoadShedder",
+        module="pulsar_advisor.shedding.uniform_load_shedder",
+        summary="Narrows the gap between the busiest and the idlest broker, by messages or by bytes.",
+        load_managers=("modular",),
+        first_release="2.10",
     ),
     Strategy(
-        "AvgShedder",
-        "pulsar_advisor.shedding.avg_shedder",
-        "Pairs the busiest with the idlest brokers and moves part of what lies between them.",
-        ("modular",),
-        "3.0",
-        frozenset({"broker_usage", "broker_traffic", "short_term_averages", "recent_unloads"}),
+        name="AvgShedder",
+        module="pulsar_advisor.shedding.avg_shedder",
+        summary="Pairs the busiest with the idlest brokers and moves part of what lies between them.",
+        load_managers=("modular",),
+        first_release="3.0",
     ),
     Strategy(
-        "TransferShedder",
-        "pulsar_advisor.shedding.transfer_shedder",
-        "Moves bundles from the most to the least loaded broker, swapping where one does not fit.",
-        ("extensible",),
-        "3.0",
-        frozenset(
-            {
-                "broker_usage",
-                "broker_traffic",
-                "bundle_traffic",
-                "bundle_counts",
-                "recent_unloads",
-                "isolation_policies",
-                "anti_affinity",
-            }
-        ),
-        names_destinations=True,
+        name="TransferShedder",
+        module="pulsar_advisor.shedding.transfer_shedder",
+        summary="Moves bundles from the most to the least loaded broker, swapping where one does not fit.",
+        load_managers=("extensible",),
+        first_release="3.0",
     ),
     Strategy(
-        "SimpleLoadManagerImpl",
-        "pulsar_advisor.shedding.simple_load_manager_impl",
-        "The Simple manager's: one bundle off every overloaded broker if another broker is comfortable.",
-        ("simple",),
-        "1.18",
-        frozenset({"broker_usage", "bundle_traffic", "bundle_counts", "recent_unloads"}),
+        name="SimpleLoadManagerImpl",
+        module="pulsar_advisor.shedding.simple_load_manager_impl",
+        summary="The Simple manager's: one bundle off every overloaded broker if another broker is comfortable.",
+        load_managers=("simple",),
+        first_release="1.18",
     ),
     Strategy(
-        "MinimalMoveShedder",
-        "pulsar_advisor.shedding.minimal_move_shedder",
-        "Ours: brings every broker within 1.10 times the mean usage with the fewest moved bundles.",
-        ("modular", "extensible"),
-        "",
-        frozenset(
-            {
-                "broker_usage",
-                "broker_traffic",
-                "broker_counts",
-                "bundle_traffic",
-                "bundle_counts",
-                "recent_unloads",
-                "isolation_policies",
-                "anti_affinity",
-            }
-        ),
-        names_destinations=True,
+        name="MinimalMoveShedder",
+        module="pulsar_advisor.shedding.minimal_move_shedder",
+        summary="Ours: brings every broker within 1.10 times the mean usage with the fewest moved bundles.",
+        load_managers=("modular", "extensible"),
+        first_release="",
     ),
 )
 
 
 class Shedder(Protocol):
     """What the module of a shedder offers."""
+
+    @property
+    def READS(self) -> frozenset[Input]:  # noqa: N802
+        """What it reads of a snapshot besides ownership, boundaries and settings."""
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802

@@ -20,6 +20,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floats, Integers
 from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import percent
@@ -27,6 +28,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import SimpleLoad, simple_load
 from pulsar_advisor.model.top_bundles import greatest
 
+READS: Final[frozenset[Input]] = frozenset({"broker_usage", "bundle_traffic", "bundle_counts", "recent_unloads"})
 SETTING_KEYS: Final = (
     "loadBalancerBrokerOverloadedThresholdPercentage",
     "loadBalancerBrokerComfortLoadLevelPercentage",

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
@@ -35,6 +36,9 @@ from pulsar_advisor.shedding.candidates import (
     take_outcomes,
 )
 
+READS: Final[frozenset[Input]] = frozenset(
+    {"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}
+)
 SETTING_KEYS: Final = (
     "loadBalancerBrokerThresholdShedderPercentage",
     "loadBalancerHistoryResourcePercentage",

@@ -24,11 +24,23 @@ import numpy.typing as npt
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle, extensible_load
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_numbers import total_order
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
+READS: Final[frozenset[Input]] = frozenset(
+    {
+        "broker_usage",
+        "broker_traffic",
+        "bundle_traffic",
+        "bundle_counts",
+        "recent_unloads",
+        "isolation_policies",
+        "anti_affinity",
+    }
+)
 SETTING_KEYS: Final = (
     "loadBalancerBrokerLoadTargetStd",
     "loadBalancerSheddingConditionHitCountThreshold",

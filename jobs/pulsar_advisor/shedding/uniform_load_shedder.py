@@ -21,12 +21,14 @@ import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
 from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_numbers import to_int, wrap_int
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, rank
 
+READS: Final[frozenset[Input]] = frozenset({"broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"})
 SETTING_KEYS: Final = (
     "loadBalancerMsgRateDifferenceShedderThreshold",
     "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",

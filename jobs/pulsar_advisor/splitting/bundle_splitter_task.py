@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import ClusterState, Integers
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.admin_split import admin_splits
@@ -29,6 +30,7 @@ from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
 _MORE_THAN_ONE_BROKER_SINCE = (3, 0, 1)
 
 
+READS: Final[frozenset[Input]] = frozenset({"long_term_averages", "bundle_counts"})
 SETTING_KEYS: Final = LIMIT_KEYS
 
 

@@ -29,6 +29,7 @@ from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Indices, Integers
 from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.cluster_bundles import (
@@ -42,6 +43,7 @@ from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, REASONS, B
 from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
 from pulsar_advisor.splitting.vocabulary import VOCABULARY, Answer, Verdicts, joined
 
+READS: Final[frozenset[Input]] = frozenset({"bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = (
     *LIMIT_KEYS,
     "loadBalancerNamespaceBundleSplitConditionHitCountThreshold",

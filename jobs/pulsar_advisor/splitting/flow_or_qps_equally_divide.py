@@ -15,10 +15,12 @@ from itertools import pairwise
 from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 _MEBIBYTE = 1 << 20
 
+READS: Final[frozenset[Input]] = frozenset({"topic_names", "topic_traffic"})
 SETTING_KEYS: Final[tuple[str, ...]] = (
     "loadBalancerNamespaceBundleMaxMsgRate",
     "loadBalancerNamespaceBundleMaxBandwidthMbytes",

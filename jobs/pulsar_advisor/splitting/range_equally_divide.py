@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
+READS: Final[frozenset[Input]] = frozenset()
 SETTING_KEYS: Final[tuple[str, ...]] = ()
 
 

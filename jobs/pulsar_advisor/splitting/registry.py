@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsar_advisor.model.cluster_state import ClusterState
+    from pulsar_advisor.model.inputs import Input
     from pulsar_advisor.model.settings import LoadBalancerSettings
     from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
     from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
@@ -18,63 +19,56 @@ _EVERY_MANAGER: Final = ("modular", "simple", "extensible")
 
 SPLIT_ALGORITHMS: Final = (
     Strategy(
-        "range_equally_divide",
-        "pulsar_advisor.splitting.range_equally_divide",
-        "In the middle of the bundle's range (Pulsar's default).",
-        _EVERY_MANAGER,
-        "2.6",
-        frozenset(),
+        name="range_equally_divide",
+        module="pulsar_advisor.splitting.range_equally_divide",
+        summary="In the middle of the bundle's range (Pulsar's default).",
+        load_managers=_EVERY_MANAGER,
+        first_release="2.6",
     ),
     Strategy(
-        "topic_count_equally_divide",
-        "pulsar_advisor.splitting.topic_count_equally_divide",
-        "So that half of the topics lie on either side.",
-        _EVERY_MANAGER,
-        "2.6",
-        frozenset({"topic_names"}),
+        name="topic_count_equally_divide",
+        module="pulsar_advisor.splitting.topic_count_equally_divide",
+        summary="So that half of the topics lie on either side.",
+        load_managers=_EVERY_MANAGER,
+        first_release="2.6",
     ),
     Strategy(
-        "specified_positions_divide",
-        "pulsar_advisor.splitting.specified_positions_divide",
-        "At given positions.",
-        _EVERY_MANAGER,
-        "2.11",
-        frozenset({"topic_names"}),
+        name="specified_positions_divide",
+        module="pulsar_advisor.splitting.specified_positions_divide",
+        summary="At given positions.",
+        load_managers=_EVERY_MANAGER,
+        first_release="2.11",
     ),
     Strategy(
-        "flow_or_qps_equally_divide",
-        "pulsar_advisor.splitting.flow_or_qps_equally_divide",
-        "A child per filled quota of message rate or throughput.",
-        _EVERY_MANAGER,
-        "3.0",
-        frozenset({"topic_names", "topic_traffic"}),
+        name="flow_or_qps_equally_divide",
+        module="pulsar_advisor.splitting.flow_or_qps_equally_divide",
+        summary="A child per filled quota of message rate or throughput.",
+        load_managers=_EVERY_MANAGER,
+        first_release="3.0",
     ),
 )
 
 SPLIT_DECIDERS: Final = (
     Strategy(
-        "BundleSplitterTask",
-        "pulsar_advisor.splitting.bundle_splitter_task",
-        "The Modular manager's leader, by long-term averages.",
-        ("modular",),
-        "1.18",
-        frozenset({"long_term_averages", "bundle_counts"}),
+        name="BundleSplitterTask",
+        module="pulsar_advisor.splitting.bundle_splitter_task",
+        summary="The Modular manager's leader, by long-term averages.",
+        load_managers=("modular",),
+        first_release="1.18",
     ),
     Strategy(
-        "SimpleLoadManagerImpl",
-        "pulsar_advisor.splitting.simple_load_manager",
-        "Each broker of the Simple manager, by its last report.",
-        ("simple",),
-        "1.18",
-        frozenset({"bundle_traffic", "bundle_counts"}),
+        name="SimpleLoadManagerImpl",
+        module="pulsar_advisor.splitting.simple_load_manager",
+        summary="Each broker of the Simple manager, by its last report.",
+        load_managers=("simple",),
+        first_release="1.18",
     ),
     Strategy(
-        "DefaultNamespaceBundleSplitStrategyImpl",
-        "pulsar_advisor.splitting.default_namespace_bundle_split_strategy",
-        "Each broker of the Extensible manager, after repeated hits.",
-        ("extensible",),
-        "3.0",
-        frozenset({"bundle_traffic", "bundle_counts"}),
+        name="DefaultNamespaceBundleSplitStrategyImpl",
+        module="pulsar_advisor.splitting.default_namespace_bundle_split_strategy",
+        summary="Each broker of the Extensible manager, after repeated hits.",
+        load_managers=("extensible",),
+        first_release="3.0",
     ),
 )
 
@@ -83,6 +77,10 @@ _FALLBACK: Final = "range_equally_divide"
 
 class SplitAlgorithm(Protocol):
     """What the module of a split algorithm offers."""
+
+    @property
+    def READS(self) -> frozenset[Input]:  # noqa: N802
+        """What it reads of a snapshot besides ownership, boundaries and settings."""
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
@@ -95,6 +93,10 @@ class SplitAlgorithm(Protocol):
 
 class SplitDecider(Protocol):
     """What the module of a decider offers."""
+
+    @property
+    def READS(self) -> frozenset[Input]:  # noqa: N802
+        """What it reads of a snapshot besides ownership, boundaries and settings."""
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_advisor.model.cluster_state import ClusterState, Integers
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
@@ -19,6 +20,7 @@ from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits
 from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
 
+READS: Final[frozenset[Input]] = frozenset({"bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = LIMIT_KEYS
 
 

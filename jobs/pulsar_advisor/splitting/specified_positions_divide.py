@@ -10,8 +10,10 @@ from typing import Final
 
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
+READS: Final[frozenset[Input]] = frozenset({"topic_names"})
 SETTING_KEYS: Final[tuple[str, ...]] = ()
 
 
