@@ -22,12 +22,13 @@ from typing import NamedTuple
 
 from large_cluster import CLUSTER, LargeCluster, served
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
-from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.topic_decoders import topic_file
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, Root, read_json
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 
 SIZES = ((10, 1_000, 100_000), (100, 10_000, 1_000_000))
 SAMPLE = 20

@@ -29,8 +29,9 @@ import pyarrow.parquet as pq
 from pulsar_advisor.quality import validate as validation
 from pulsar_advisor.quality.checks import suites
 from pulsar_advisor.quality.facts import facts
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, sha256_hex, write_json
+from pulsar_advisor.storage.files import sha256_hex, write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.schemas import TABLES, TABLES_RESULT_SCHEMA, Table
 from pulsar_advisor.tables.session import spark_session
 

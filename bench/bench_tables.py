@@ -20,10 +20,11 @@ from bench_capture import CORES, watched, whole_capture
 from large_cluster import CLUSTER, LargeCluster, served
 from upath import UPath
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.transport import AdminConnection
-from pulsar_advisor.capture.options import CaptureOptions
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
 SIZES = (1_000_000, 10_000_000)

@@ -4,7 +4,7 @@ import argparse
 
 from pulsar_advisor.model.cluster_state import WANTED_VIEWS
 from pulsar_advisor.planning.build_plan import Limits
-from pulsar_advisor.stages.recommend import ALL, Request, recommend, what_if
+from pulsar_advisor.stages.recommend import ALL, Request, run, what_if
 from pulsar_advisor.tables.job import run_job
 
 if __name__ == "__main__":
@@ -33,6 +33,4 @@ if __name__ == "__main__":
             seed=mine.seed,
         )
 
-    raise SystemExit(
-        run_job("recommend", lambda spark, root, snapshot: recommend(spark, root, snapshot, wished()), others)
-    )
+    raise SystemExit(run_job("recommend", lambda spark, root, snapshot: run(spark, root, snapshot, wished()), others))

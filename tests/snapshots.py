@@ -25,7 +25,8 @@ from typing import Any
 import zstandard
 
 from pulsar_advisor.model.bundle_range import format_range, topic_hash
-from pulsar_advisor.storage import MANIFEST, Root, sha256_hex, snapshot_id, write_file, write_json
+from pulsar_advisor.storage.files import sha256_hex, write_file, write_json
+from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
 
 Line = dict[str, Any]
 

@@ -14,7 +14,7 @@ UNEXPECTED = AdvisorError.exit_code
 
 
 @contextmanager
-def told_to_airflow() -> Iterator[None]:
+def as_airflow_errors() -> Iterator[None]:
     """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, `AirflowException` for the others."""
     try:
         yield

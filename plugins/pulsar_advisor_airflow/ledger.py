@@ -10,7 +10,7 @@ from pulsar_advisor_airflow.configuration import option
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
-    from pulsar_advisor.storage import Root
+    from pulsar_advisor.storage.root import Root
 
 AUTHENTICATED_BY: Final = "airflow"
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plan import digest_of, load_plan
-from pulsar_advisor.storage import Root, read_file, read_json
+from pulsar_advisor.storage.files import read_file, read_json
+from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
     from pulsar_advisor.model.plan import Plan
@@ -44,7 +45,7 @@ def find_plan(root: Root, digest: str) -> PlanReference:
 
 def advised(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
     """The plan that `recommend` advises, or the only one it made; None and the reason where there is nothing to do."""
-    from pulsar_advisor.stages.plans import RECOMMENDATION, RECOMMENDATION_SCHEMA
+    from pulsar_advisor.storage.plans import RECOMMENDATION, RECOMMENDATION_SCHEMA
 
     path = root.folder(PLANS, snapshot) / RECOMMENDATION
     document = read_json(path, "recommend", [RECOMMENDATION_SCHEMA])

@@ -12,7 +12,8 @@ from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse
 
 from pulsar_advisor.model.errors import AdvisorError, StorageError
-from pulsar_advisor.storage import Root, read_file
+from pulsar_advisor.storage.files import read_file
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.configuration import option
 
 RECOMMENDING_DAG: Final = "pulsar_recommend"

@@ -13,19 +13,20 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import told_to_airflow
+from pulsar_advisor_airflow.failures import as_airflow_errors
 
 if TYPE_CHECKING:
-    from pulsar_advisor.storage import Root
+    from pulsar_advisor.storage.root import Root
 
 
 def require_trusted_snapshot(snapshot: str) -> str:
     """The snapshot's id, if validation passed; with outlets, each gets an event that says where the snapshot lies."""
-    from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
-    from pulsar_advisor.storage import RESULT, read_json
+    from pulsar_advisor.storage.files import read_json
+    from pulsar_advisor.storage.root import RESULT
+    from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 
     root = _root()
-    with told_to_airflow():
+    with as_airflow_errors():
         result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
     if not result["success"]:
         failed = [
@@ -53,7 +54,7 @@ def advised_plan(snapshot: str) -> dict[str, str] | None:
     """The plan that `recommend` made, or the advised one of several; skips what follows if there is nothing to do."""
     from pulsar_advisor_airflow.plan_reference import advised
 
-    with told_to_airflow():
+    with as_airflow_errors():
         chosen, reason = advised(_root(), snapshot)
     if chosen is None:
         raise AirflowSkipException(f"nothing to approve: {reason}")
@@ -64,7 +65,7 @@ def plan_by_digest(digest: str) -> dict[str, str]:
     """The plan of a digest that was given in the form."""
     from pulsar_advisor_airflow.plan_reference import find_plan
 
-    with told_to_airflow():
+    with as_airflow_errors():
         return asdict(find_plan(_root(), digest))
 
 
@@ -80,20 +81,20 @@ def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
     if proposer is None:
         raise AirflowFailException("Airflow doesn't say who triggered this run, so nobody proposed the plan")
     root = _root()
-    with told_to_airflow(), opened_ledger(root) as ledger:
+    with as_airflow_errors(), opened_ledger(root) as ledger:
         approval.propose(ledger, reference.load(root), Person(proposer, AUTHENTICATED_BY))
     return asdict(reference)
 
 
 def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
     """Predicted against actual, from a snapshot that was taken after the plan was carried out."""
-    from pulsar_advisor.stages.execute import verify_with_snapshot
+    from pulsar_advisor.stages.verify import run
     from pulsar_advisor_airflow.ledger import opened_ledger
     from pulsar_advisor_airflow.plan_reference import PlanReference
 
     root = _root()
-    with told_to_airflow(), opened_ledger(root) as ledger:
-        result = verify_with_snapshot(PlanReference(**plan).load(root), ledger, root, snapshot)
+    with as_airflow_errors(), opened_ledger(root) as ledger:
+        result = run(PlanReference(**plan).load(root), ledger, root, snapshot)
     if result.deviations:
         raise AirflowFailException(f"the cluster is not as predicted: {'; '.join(result.deviations)}")
     return result.as_document()
@@ -101,15 +102,15 @@ def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
 
 def report(snapshot: str) -> str:
     """Write the HTML report of a snapshot's recommendation; where it lies."""
-    from pulsar_advisor.stages.report import report_page, write_report
+    from pulsar_advisor.stages.report import run
 
     root = _root()
-    with told_to_airflow():
-        path: str = write_report(report_page(root, snapshot), root, "html", None)
+    with as_airflow_errors():
+        _, path = run(root, snapshot)
     return path
 
 
 def _root() -> Root:
-    from pulsar_advisor.storage import Root
+    from pulsar_advisor.storage.root import Root
 
     return Root(option("root"), option("cluster"))

@@ -40,7 +40,8 @@ from pulsar_advisor.execution.apply import ApplyResult, apply_plan  # noqa: E402
 from pulsar_advisor.execution.executor import ApplyOptions  # noqa: E402
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
 from pulsar_advisor.model.plan import Plan, digest_of  # noqa: E402
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, snapshot_id, write_json  # noqa: E402
+from pulsar_advisor.storage.files import write_json  # noqa: E402
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
 
@@ -77,7 +78,7 @@ class Stages:
     fit_for_use: bool = True
     nothing_to_do: bool = False
 
-    def capture(self, options: Any, root: Root, _progress: Any) -> str:
+    def capture(self, options: Any, root: Root) -> str:
         assert options.admin.authorization() == "Bearer eyJ.a.b"
         self.calls.append("capture")
         return self.snapshot()
@@ -102,7 +103,7 @@ class Stages:
         write_json(self.root.folder("validation", snapshot) / RESULT, document)
 
     def _recommend(self, snapshot: str) -> None:
-        from pulsar_advisor.stages.plans import write_plan
+        from pulsar_advisor.storage.plans import write_plan
 
         self.plan = self.plan.model_copy(update={"snapshot": snapshot})
         file, digest = write_plan(self.root, self.plan), digest_of(self.plan)
@@ -113,9 +114,9 @@ class Stages:
         document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": combinations}
         write_json(self.root.folder("plans", snapshot) / "recommendation.json", document)
 
-    def report(self, _page: Any, root: Root, form: str, _output: None) -> str:
+    def report(self, root: Root, _snapshot: str) -> tuple[None, str]:
         self.calls.append("report")
-        return f"{root.url}/report.{form}"
+        return None, f"{root.url}/report.html"
 
     def apply(self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any) -> ApplyResult:
         return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock)
@@ -140,12 +141,11 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: None) -> S
     fake_time = FakeTime()
     fake_time.ms = time.time_ns() // 1_000_000  # the ledger and the gate have the real time
     stages = Stages(root, FakeCluster(fake_time), plan)
-    monkeypatch.setattr("pulsar_advisor.capture.capture.capture", stages.capture)
-    monkeypatch.setattr("pulsar_advisor.stages.report.report_page", lambda _root, _snapshot: None)
-    monkeypatch.setattr("pulsar_advisor.stages.report.write_report", stages.report)
-    monkeypatch.setattr("pulsar_advisor.stages.execute.apply_to_cluster", stages.apply)
-    monkeypatch.setattr("pulsar_advisor.tables.state.cluster_state", stages.state)
-    monkeypatch.setattr("pulsar_advisor.tables.state.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
+    monkeypatch.setattr("pulsar_advisor.stages.capture.run", stages.capture)
+    monkeypatch.setattr("pulsar_advisor.stages.report.run", stages.report)
+    monkeypatch.setattr("pulsar_advisor.stages.apply.run", stages.apply)
+    monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
+    monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
     hook = "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit"
     monkeypatch.setattr(hook, lambda self, application: stages.submit(self, application))
     return stages

@@ -10,7 +10,7 @@ import pytest
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster_port import Unload
 from pulsar_advisor.model.plan import Doubt, digest_of
-from pulsar_advisor.stages.plans import write_plan
+from pulsar_advisor.storage.plans import write_plan
 from unit.execution.doubles import B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.airflow

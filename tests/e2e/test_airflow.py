@@ -20,7 +20,7 @@ from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
 from harness.skew import wait_for_skew
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow import standalone
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]

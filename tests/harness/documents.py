@@ -21,10 +21,10 @@ from kazoo.client import KazooClient
 
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import LOAD_MANAGERS
+from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.admin.transport import AdminTransport, Answer
 from pulsar_advisor.capture import capture as capturing
-from pulsar_advisor.capture.options import capture_options
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 
 TOPIC = "persistent://shy/data/letters"
 STATISTICS_LIMIT_S = 60

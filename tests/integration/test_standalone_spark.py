@@ -22,7 +22,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.state import read_table
 from snapshots import skewed_modular_cluster

@@ -23,7 +23,7 @@ from pulsar_advisor.execution.ledger import Ledger, Person, open_ledger
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan, load_plan
-from pulsar_advisor.storage import snapshot_id
+from pulsar_advisor.storage.root import snapshot_id
 from unit.execution.doubles import Killed, forecast, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.live

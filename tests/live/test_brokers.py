@@ -16,9 +16,9 @@ from harness.artifacts import class_path
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
-from pulsar_advisor.capture.options import capture_options
-from pulsar_advisor.reporting.broker_tables import as_document
-from pulsar_advisor.stages.brokers import load_now
+from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.monitor.loads import load_now
+from pulsar_advisor.monitor.tables import as_document
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 Document = Mapping[str, Any]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from harness.cluster import ClusterOptions, LiveCluster
-from pulsar_advisor.capture.examination import examine
-from pulsar_advisor.capture.options import CaptureOptions, capture_options
-from pulsar_advisor.stages.doctor import Diagnosis, diagnose
+from pulsar_advisor.admin.options import CaptureOptions, capture_options
+from pulsar_advisor.diagnosis.examination import examine
+from pulsar_advisor.diagnosis.findings import Diagnosis, diagnose
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 

@@ -12,7 +12,7 @@ from harness.cluster import ClusterOptions, LiveBroker, LiveCluster
 from harness.load import running_load
 from harness.shell import Answer, Shell, plain_connection
 from harness.skew import wait_for_figures
-from pulsar_advisor.storage import MANIFEST, RESULT
+from pulsar_advisor.storage.root import MANIFEST, RESULT
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 

@@ -16,7 +16,7 @@ from harness.skew import BACKPRESSURE_RATIO, wait_for_figures
 from harness.workload import Workload
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.storage import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.state import cluster_state
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]

@@ -10,7 +10,7 @@ import pytest
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import LOAD_MANAGER_CLASSES
 from harness.shell import ADVISOR, Shell, call, plain_connection
-from pulsar_advisor.storage import MANIFEST, RESULT
+from pulsar_advisor.storage.root import MANIFEST, RESULT
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 

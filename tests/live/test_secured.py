@@ -17,7 +17,7 @@ from harness.shell import ADVISOR, Answer, Shell, call
 from harness.skew import wait_for_skew
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.capture.system_topics import refusal
-from pulsar_advisor.storage import MANIFEST
+from pulsar_advisor.storage.root import MANIFEST
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 

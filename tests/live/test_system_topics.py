@@ -17,7 +17,7 @@ from harness.shell import Shell, plain_connection
 from harness.skew import wait_for_figures
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.cluster_state import NOBODY
-from pulsar_advisor.storage import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.state import cluster_state
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]

@@ -14,12 +14,12 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from harness.cluster import ClusterOptions, LiveCluster
+from pulsar_advisor.admin.options import CaptureOptions, capture_options
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.capture.examination import examine
-from pulsar_advisor.capture.options import CaptureOptions, capture_options
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.stages.doctor import diagnose
-from pulsar_advisor.storage import MANIFEST, Root
+from pulsar_advisor.diagnosis.examination import examine
+from pulsar_advisor.diagnosis.findings import diagnose
+from pulsar_advisor.storage.root import MANIFEST, Root
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 

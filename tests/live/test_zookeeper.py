@@ -17,7 +17,7 @@ from harness import children
 from harness.artifacts import class_path
 from harness.certificates import Certificates, make_certificates
 from harness.errors import LiveClusterUnavailable
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, connected
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, connected
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 pytestmark = [pytest.mark.live, pytest.mark.full]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.storage import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root
 from snapshots import skewed_modular_cluster
 
 pytestmark = pytest.mark.spark

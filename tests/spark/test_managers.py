@@ -18,7 +18,8 @@ from pulsar_advisor.capture.raw_files import RawFile, read_lines
 from pulsar_advisor.model.cluster_state import FIGURES, NOBODY, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.quality.validate import validate
-from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
+from pulsar_advisor.storage.files import sha256_hex
+from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state, read_table
 

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from pulsar_advisor.lease import held
 from pulsar_advisor.model.averages import add_sample
 from pulsar_advisor.model.bundle_range import contains, topic_hash
 from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NOBODY, ClusterState
 from pulsar_advisor.model.errors import DataNotFit, Refused, StorageError
-from pulsar_advisor.storage import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.state import cluster_state, read_table, settings_inputs

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.reporting.page import ReportPage
-from pulsar_advisor.stages.plans import PLANS, read_plan
-from pulsar_advisor.stages.recommend import Request, recommend
+from pulsar_advisor.stages.recommend import Request, run
 from pulsar_advisor.stages.report import report_page
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.plans import PLANS, read_plan
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import normalize
 from spark.mutations import RECORDED, Capture, clean_capture
 
@@ -33,7 +33,7 @@ def advised(spark: SparkSession, root: Root, capture: Capture, request: Request)
     snapshot = capture.raw.write(root)
     normalize(spark, root, snapshot)
     assert validate(spark, root, snapshot)["success"]
-    document = recommend(spark, root, snapshot, request)
+    document = run(spark, root, snapshot, request)
     names = [row["plan"] for row in document["combinations"] if row["plan"]]
     plans = tuple(read_plan(str(root.folder(PLANS, snapshot) / name)) for name in names)
     return Advised(document, plans, report_page(root, snapshot))

@@ -16,7 +16,7 @@ from pulsar_advisor.quality import validate as validate_module
 from pulsar_advisor.quality.checks import checks
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.validate import validate
-from pulsar_advisor.storage import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state
 from snapshots import RawSnapshot, skewed_modular_cluster

@@ -5,10 +5,10 @@ from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.quality.validate import validate
-from pulsar_advisor.stages.plans import PLANS, read_plan
-from pulsar_advisor.stages.recommend import Request, recommend
+from pulsar_advisor.stages.recommend import Request, run
 from pulsar_advisor.stages.report import report_page
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.plans import PLANS, read_plan
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state, read_table
 from snapshots import RawSnapshot
@@ -57,7 +57,7 @@ def test_unloads_are_planned_from_it_and_splits_by_load_refused(
 ) -> None:
     root, snapshot = validated
     request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", what_if=BY_LOAD)
-    recommendation = recommend(spark, root, snapshot, request)
+    recommendation = run(spark, root, snapshot, request)
     plan = read_plan(str(root.folder(PLANS, snapshot) / recommendation["advice"]["plan"]))
     assert (plan.view, recommendation["view"]) == ("published", "published")
     unloads = [step for step in plan.steps if step.action == "unload" and step.executable]

@@ -12,37 +12,40 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
-from pulsar_advisor.capture.broker_surfaces import (
-    BrokerFacts,
-    oldest_release,
-    prevailing_load_manager,
-    read_brokers,
-    read_load_again,
-    write_load,
-)
-from pulsar_advisor.capture.byte_budget import ByteBudget
-from pulsar_advisor.capture.cluster_surfaces import read_cluster, read_namespaces
-from pulsar_advisor.capture.identity import Identity, identify, identify_in
+from pulsar_advisor.admin.zookeeper import ZooKeeperReader, connected
 from pulsar_advisor.capture.journal import Journal, now_ms
-from pulsar_advisor.capture.lease import claimed, remove_remainders
-from pulsar_advisor.capture.metadata_surfaces import miss_zookeeper, read_service_unit_states, read_zookeeper
-from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.raw_files import SnapshotFiles
-from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.session import Identity, Session, identify, identify_in
+from pulsar_advisor.capture.surfaces import (
+    BrokerFacts,
+    miss_what_brokers_tell,
+    miss_zookeeper,
+    oldest_release,
+    prevailing_load_manager,
+    read_brokers,
+    read_cluster,
+    read_load_again,
+    read_metadata,
+    read_namespaces,
+    read_service_unit_states,
+    read_zookeeper,
+    write_load,
+)
 from pulsar_advisor.capture.system_topics import STATES, listening
 from pulsar_advisor.capture.system_topics import SURFACES as SYSTEM_TOPICS
-from pulsar_advisor.capture.topic_decoders import TopicDecoders
-from pulsar_advisor.capture.zookeeper import ZooKeeperReader, connected
-from pulsar_advisor.capture.zookeeper_only import miss_what_brokers_tell, read_metadata
+from pulsar_advisor.capture.topic_decoders import ByteBudget, TopicDecoders
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, Root, write_json
+from pulsar_advisor.storage.claim import claimed, remove_remainders
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 
 _METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from pulsar_advisor.capture.options import CaptureOptions
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.system_topics import SURFACES, TOPICS
 
 Whom = Literal["any broker", "each broker", "ZooKeeper", "system topic"]

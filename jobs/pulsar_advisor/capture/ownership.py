@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from pulsar_advisor.admin.read_client import ReadClient
+from pulsar_advisor.admin.zookeeper import ZooKeeperReader
 from pulsar_advisor.capture.documents import OWNERSHIP_NODE
 from pulsar_advisor.capture.journal import ZOOKEEPER, now_ms
 from pulsar_advisor.capture.session import Session
-from pulsar_advisor.capture.zookeeper import ZooKeeperReader
 
 Pass = Literal["begin", "end"]
 Source = Literal["rest", "zookeeper"]

@@ -11,7 +11,7 @@ import msgspec
 import zstandard
 from upath import UPath
 
-from pulsar_advisor.storage import sha256_hex, write_file
+from pulsar_advisor.storage.files import sha256_hex, write_file
 
 COMPRESSION_LEVEL: Final = 3
 LINES_AT_ONCE: Final = 10_000

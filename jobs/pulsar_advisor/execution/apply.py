@@ -26,7 +26,7 @@ from pulsar_advisor.execution.preconditions import (
 from pulsar_advisor.execution.undo import undo_plan
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
-from pulsar_advisor.storage import write_file
+from pulsar_advisor.storage.files import write_file
 
 APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/1"
 

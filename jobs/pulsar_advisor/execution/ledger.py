@@ -33,7 +33,7 @@ from pulsar_advisor.execution.ledger_tables import (
 )
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 
 LEASE_MS: Final = 180_000
 """A run whose holder has not been heard of for so long may be taken over by `--resume`. Longer than the longest call:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from upath import UPath
 
 from pulsar_advisor.quality.checks import Check, checks, suites
-from pulsar_advisor.storage import write_file
+from pulsar_advisor.storage.files import write_file
 
 _ONLINE: Final = re.compile(
     r"""<script.*?</script>|<footer.*?</footer>|<(?:link|img)\s[^>]*(?:href|src)="[^>]*>|\sonclick="[^"]*\""""

@@ -19,9 +19,10 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.shedding.registry import SHEDDERS
-from pulsar_advisor.storage import MANIFEST, Root, read_json
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import TABLES, Table

@@ -10,8 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
-from pulsar_advisor.storage import RESULT, Root, read_json, write_file
+from pulsar_advisor.storage.files import read_json, write_file
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.earlier import comparable_before, snapshots_before, validation_result
 from pulsar_advisor.tables.schemas import CHECKS
 

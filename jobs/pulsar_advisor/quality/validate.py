@@ -18,8 +18,9 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks
-from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 from pulsar_advisor.tables.state import damaged_table, setting_number, settings_inputs
 

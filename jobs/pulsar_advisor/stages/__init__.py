@@ -1,1 +1,4 @@
-"""One function a stage, from files to files: what the command line, the Spark jobs and the Airflow operators call."""
+"""The eight stages, one module a verb with one `run`: what the command line, the Spark jobs and Airflow call.
+
+`capture → normalize → validate → recommend → report → approve → apply → verify`
+"""

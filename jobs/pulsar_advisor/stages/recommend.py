@@ -25,12 +25,13 @@ from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, u
 from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.planning.propose import Question
 from pulsar_advisor.planning.propose import propose as propose_combinations
-from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
-from pulsar_advisor.stages.outcomes import write_outcomes
-from pulsar_advisor.stages.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.outcomes import write_outcomes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +97,7 @@ def check(root: Root, snapshot: str, request: Request) -> None:
     _inputs(root, snapshot)
 
 
-def recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
+def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
     """Make and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
 
     Raises `DataNotFit` without a passed validation of the same manifest.

@@ -20,15 +20,22 @@ from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.json import report_json
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page
-from pulsar_advisor.shapes import VALIDATION_RESULT_SCHEMA
-from pulsar_advisor.stages.outcomes import outcomes_of
-from pulsar_advisor.stages.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
-from pulsar_advisor.storage import RESULT, Root, read_json, write_file
+from pulsar_advisor.storage.files import read_json, write_file
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
 Format = Literal["html", "json", "md", "csv"]
 
 DISTRIBUTION: Final = "pulsar-rebalance-advisor"
+
+
+def run(root: Root, snapshot: str, form: Format = "html", output: str | None = None) -> tuple[ReportPage, str]:
+    """Write the report of a snapshot's last recommendation; what is in it, and where it is. Raises as `report_page`."""
+    page = report_page(root, snapshot)
+    return page, write_report(page, root, form, output)
 
 
 def report_page(root: Root, snapshot: str) -> ReportPage:

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.history import RESTART_AFTER_INTERVALS
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json, snapshot_moment
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
 
 _USUAL_GAPS: Final = 10
 """Gaps between snapshots that tell what is usual."""

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.raw import raw_bytes
 from pulsar_advisor.tables.session import spark_session
 

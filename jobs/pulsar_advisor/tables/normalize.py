@@ -13,19 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from upath import UPath
 
-from pulsar_advisor.lease import held
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage import (
-    MANIFEST,
-    RESULT,
-    Root,
-    read_file,
-    read_json,
-    sha256_hex,
-    snapshot_moment,
-    write_json,
-)
+from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables import derive
 from pulsar_advisor.tables.earlier import earlier_snapshot
 from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files

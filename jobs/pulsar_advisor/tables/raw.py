@@ -17,8 +17,9 @@ from pyspark.sql import functions as sf
 from upath import UPath
 
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, Root, read_json
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 
 _RATES = "msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double"
 _USAGE = "struct<usage: double, limit: double>"

@@ -31,8 +31,9 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, read_json
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import validation_result
 from pulsar_advisor.tables.schemas import NOT_AVAILABLE, TABLES_RESULT_SCHEMA
 

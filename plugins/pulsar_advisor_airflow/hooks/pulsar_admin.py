@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
-    from pulsar_advisor.capture.options import CaptureOptions
+    from pulsar_advisor.admin.options import CaptureOptions
 
 _SECRET: Final = "PULSAR_ADVISOR_CONNECTION_SECRET"  # noqa: S105
 
@@ -36,7 +36,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
 
         Raises `UsageError` naming the field of the connection that can't be used.
         """
-        from pulsar_advisor.capture.options import capture_options
+        from pulsar_advisor.admin.options import capture_options
 
         connection = self.get_connection(self.pulsar_conn_id)
         extra = connection.extra_dejson
@@ -63,7 +63,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         """Whether the admin API lets us in, and which cluster answers."""
         from pulsar_advisor.admin.read_client import ReadClient
         from pulsar_advisor.admin.transport import AdminTransport
-        from pulsar_advisor.capture.identity import identify
+        from pulsar_advisor.capture.session import identify
         from pulsar_advisor.model.errors import AdvisorError
 
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from pulsar_advisor_airflow.failures import told_to_airflow
+from pulsar_advisor_airflow.failures import as_airflow_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -63,8 +63,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """The result of the run, `pulsar-advisor/apply-result/1`."""
         from pulsar_advisor.execution.executor import ApplyOptions
-        from pulsar_advisor.stages.execute import apply_to_cluster
-        from pulsar_advisor.storage import Root
+        from pulsar_advisor.stages.apply import run
+        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import opened_ledger
         from pulsar_advisor_airflow.plan_reference import PLANS, PlanReference
@@ -72,7 +72,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         root = Root(self.root, self.cluster)
         reference = PlanReference(**self.plan)
         with (
-            told_to_airflow(),
+            as_airflow_errors(),
             opened_ledger(root) as ledger,
             PulsarAdminHook(self.pulsar_conn_id).options() as connection,
         ):
@@ -84,7 +84,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 resume=unfinished,
                 undo_folder=root.folder(PLANS, reference.snapshot),
             )
-            result = apply_to_cluster(reference.load(root), ledger, connection.required_admin, options, self.log.info)
+            result = run(reference.load(root), ledger, connection.required_admin, options, self.log.info)
         self.log.info(result.sentence)
         if result.exit_code:
             raise AirflowFailException(f"{result.sentence}; clear this task to go on with it")

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from pulsar_advisor_airflow.failures import told_to_airflow
+from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> None:
         """Show the plan and wait for an answer."""
-        from pulsar_advisor.storage import Root
+        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow import approval_request
         from pulsar_advisor_airflow.configuration import report_link
 
-        with told_to_airflow(), opened_ledger(Root(self.root, self.cluster)) as ledger:
+        with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             plan = self._load()
             approver = self._approver_in(context, ledger, plan)
         if approver is not None:
@@ -102,14 +102,14 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, str] | None = None) -> Any:
         """Write the answer into the ledger; the rest of the DAG run is skipped unless it is an approval."""
-        from pulsar_advisor.storage import Root
+        from pulsar_advisor.storage.root import Root
 
         if shown is None:
             raise AirflowFailException("it is not known which plan was shown: clear this task to ask again")
         self.plan = shown
         responder = (event.get("responded_by_user") or {}).get("name")
         approved = event.get("chosen_options") == [self.APPROVE]
-        with told_to_airflow(), opened_ledger(Root(self.root, self.cluster)) as ledger:
+        with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             if not approved:
                 answer = f"rejected by {responder}" if responder else "nobody answered in time, which is no approval"
                 ledger.record_refusal(shown["digest"], f"{answer} (airflow, {context['run_id']})")
@@ -168,7 +168,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         context["ti"].xcom_push(key="answer", value=f"approved by {responder}")
 
     def _load(self) -> Plan:
-        from pulsar_advisor.storage import Root
+        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.plan_reference import PlanReference
 
         return PlanReference(**self.plan).load(Root(self.root, self.cluster))

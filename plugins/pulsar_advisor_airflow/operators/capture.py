@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
-from pulsar_advisor_airflow.failures import told_to_airflow
+from pulsar_advisor_airflow.failures import as_airflow_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -31,14 +31,9 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> str:  # noqa: ARG002
         """The id of the new snapshot."""
-        from pulsar_advisor.capture.capture import capture
-        from pulsar_advisor.capture.progress import shown_progress
-        from pulsar_advisor.storage import Root
+        from pulsar_advisor.stages.capture import run
+        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
-        with (
-            told_to_airflow(),
-            PulsarAdminHook(self.pulsar_conn_id).options() as options,
-            shown_progress() as progress,
-        ):
-            return capture(options, Root(self.root, self.cluster), progress)
+        with as_airflow_errors(), PulsarAdminHook(self.pulsar_conn_id).options() as options:
+            return run(options, Root(self.root, self.cluster))

@@ -10,9 +10,9 @@ from typing import Any
 import zstandard
 from pytest_httpserver import HTTPServer
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.transport import AdminConnection
-from pulsar_advisor.capture.options import CaptureOptions
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 
 ADMIN = "/admin/v2"
 SECRET = "hunter2-do-not-keep"

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
-from pulsar_advisor.storage import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import SECRET, Silence
-from unit.capture.fake_zookeeper import FakeKazoo
 from unit.capture.recorded_cluster import Planting, recorded_cluster
 
 NAMESPACE = "shy/data"

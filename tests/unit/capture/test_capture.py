@@ -19,13 +19,15 @@ import msgspec
 import pytest
 from werkzeug import Request, Response
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.capture.options import CaptureOptions
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
-from pulsar_advisor.storage import MANIFEST, Root, sha256_hex
+from pulsar_advisor.storage.files import sha256_hex
+from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import (
     LOWER,
     MODULAR,
@@ -38,7 +40,6 @@ from unit.capture.fake_cluster import (
     everything_in,
     load_report,
 )
-from unit.capture.fake_zookeeper import FakeKazoo
 
 
 def manifest_of(root: Root, snapshot: str) -> dict[str, Any]:
@@ -422,8 +423,8 @@ class StopBrokersAt(Silence):
 CAPTURE_IN_A_PROCESS = """
 import sys
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.capture.options import capture_options
-from pulsar_advisor.storage import Root
+from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import Silence
 capture(capture_options(admin={"admin_urls": (sys.argv[1],)}), Root(sys.argv[2], "test"), Silence())
 """
@@ -468,9 +469,9 @@ CAPTURE_TO_A_FULL_DISK = """
 import sys
 from pathlib import Path
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.capture.options import capture_options
+from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import Silence
 root = Root(sys.argv[2], "test")
 try:

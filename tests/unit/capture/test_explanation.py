@@ -8,15 +8,15 @@ from contextlib import contextmanager
 
 import pytest
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.explanation import explained
-from pulsar_advisor.capture.options import CaptureOptions
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
+from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import Silence
-from unit.capture.fake_zookeeper import FakeKazoo
 from unit.capture.recorded_cluster import Planting, recorded_cluster
 from unit.capture.recorded_store import RecordedStore
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from werkzeug import Response
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.capture.options import CaptureOptions
-from pulsar_advisor.capture.zookeeper import ZooKeeperConnection, ZooKeeperReader
-from pulsar_advisor.storage import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import FakeCluster, Silence, everything_in
-from unit.capture.fake_zookeeper import FakeKazoo
 from unit.capture.recorded_cluster import Planting, RecordedCluster, recorded_cluster
 
 SECRET = "planted-secret-7f3a"

@@ -11,10 +11,10 @@ from typing import Any
 import pulsar  # noqa: TID253 (its errors and its client are stood in for)
 import pytest
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture import system_topics
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.capture.options import CaptureOptions
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import LOWER, SECRET, UPPER, FakeCluster, Silence, everything_in
 from unit.capture.test_capture import lines_of, manifest_of, with_zookeeper
 

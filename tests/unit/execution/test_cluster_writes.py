@@ -90,7 +90,7 @@ def test_only_apply_opens_a_connection_for_writing() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and "writes" in {keyword.arg for keyword in node.keywords}
     }
-    assert found == {"stages/execute.py"}
+    assert found == {"stages/apply.py"}
 
 
 def test_it_is_the_port_that_the_executor_needs(cluster: AdminCluster) -> None:

@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger_tables import Base
 from pulsar_advisor.execution.undo import undo_plan
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, digest_of, load_plan
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 from unit.execution.actors import ALICE, approved
 from unit.execution.doubles import B1, LOWER, NAMESPACE, FakeTime, make_plan, unload_step
 

@@ -12,7 +12,8 @@ from pulsar_advisor.quality.history import (
     trend,
     write_checks,
 )
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import CHECKS
 
 FIRST, SECOND, THIRD = (f"2026112{day}T080000Z" for day in (1, 2, 3))

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 import documents
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.quality.validate import validate
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
 SNAPSHOT = "20261121T083000Z"
 NO_SPARK = cast(SparkSession, None)

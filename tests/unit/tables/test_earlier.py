@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import documents
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, snapshot_id, write_file, write_json
+from pulsar_advisor.storage.files import write_file, write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
 from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

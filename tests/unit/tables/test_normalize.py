@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.storage import Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import check_rows
 
 SNAPSHOT = "20261121T083000Z"

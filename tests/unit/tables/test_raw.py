@@ -5,7 +5,7 @@ import pytest
 from upath import UPath
 
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.storage import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.raw import spark_url, verify_files
 from snapshots import skewed_modular_cluster
 

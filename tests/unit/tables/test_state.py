@@ -14,7 +14,8 @@ import documents
 from pulsar_advisor.model.bundle_range import topic_hash
 from pulsar_advisor.model.cluster_state import NOBODY
 from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
-from pulsar_advisor.storage import MANIFEST, RESULT, Root, write_json
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.state import cluster_state, read_table, readable_folder, settings_inputs
 

@@ -1,0 +1,152 @@
+"""Where a cluster is and how it is captured: from flags, or from a profile in a config file, or both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
+from pulsar_advisor.model.errors import UsageError
+
+_NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or --profile NAME from a config file"
+_SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")
+
+DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
+
+
+class CaptureOptions(BaseModel):
+    """What a capture needs to know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    admin: AdminConnection | None = None
+    """Without it there is no view `fresh`: no settings, and of load only what brokers published in ZooKeeper."""
+    zookeeper: ZooKeeperConnection | None = None
+    """Without it there are no node versions, no averages of the leader, and no transaction-internal topics."""
+    service_url: str | None = None
+    """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers tell their leader of ownership and load."""
+    concurrency: int = Field(default=16, ge=1, le=256)
+    """Reads at a time over all brokers; a single broker is never asked more than one thing at a time."""
+    max_requests: int | None = Field(default=None, ge=1)
+    """Requests in all, those to ZooKeeper, redirects and repetitions among them; then nothing more is asked."""
+    second_pass: bool = False
+    """Whether brokers between which bundles moved are read once more, after their next pass of statistics."""
+
+    @model_validator(mode="after")
+    def _has_a_way_in(self) -> Self:
+        if self.admin is None and (self.zookeeper is None or self.service_url is not None):
+            raise ValueError(_NO_ADMIN_URL)
+        return self
+
+    @property
+    def required_admin(self) -> AdminConnection:
+        """The admin API, for what can't do without. Raises `UsageError`."""
+        if self.admin is None:
+            raise UsageError(_NO_ADMIN_URL)
+        return self.admin
+
+    @field_validator("service_url")
+    @classmethod
+    def _plain_service_url(cls, url: str | None) -> str | None:
+        if url is not None and not _SERVICE_URL.fullmatch(url):
+            raise ValueError(f"'{url}' is not a service URL; expected the form pulsar://broker:6650")
+        return url
+
+
+class _ConfigFile(BaseSettings):
+    """`[profiles.<name>]`, with the fields of `CaptureOptions`, read from TOML and from nowhere else."""
+
+    model_config = SettingsConfigDict(extra="forbid")
+
+    profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        *_sources: PydanticBaseSettingsSource,
+        **_more: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (TomlConfigSettingsSource(settings_cls),)
+
+
+def capture_options(
+    *,
+    profile: str | None = None,
+    config: Path | None = None,
+    admin: Mapping[str, Any] | None = None,
+    zookeeper: str | None = None,
+    service_url: str | None = None,
+    max_requests: int | None = None,
+    second_pass: bool | None = None,
+) -> CaptureOptions:
+    """Options from a profile, overridden by what was given beside it.
+
+    `admin` holds fields of `AdminConnection`; None and empty values count as not given. A way to authenticate replaces
+    the profile's. Raises `UsageError` naming the field that can't be used.
+    """
+    fields = dict(_profile(profile, config or DEFAULT_CONFIG)) if profile is not None else {}
+    given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
+    inherited = dict(fields.get("admin", {}))
+    if given.keys() & _CREDENTIALS:
+        inherited = {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
+    fields["admin"] = inherited | given
+    if zookeeper is not None:
+        fields["zookeeper"] = {**fields.get("zookeeper", {}), "hosts": zookeeper}
+    fields |= {
+        name: value
+        for name, value in (
+            ("service_url", service_url),
+            ("max_requests", max_requests),
+            ("second_pass", second_pass),
+        )
+        if value is not None
+    }
+    if not fields["admin"]:
+        del fields["admin"]
+    elif not fields["admin"].get("admin_urls"):
+        raise UsageError(_NO_ADMIN_URL)
+    try:
+        return CaptureOptions.model_validate(fields)
+    except ValidationError as error:
+        where = f"profile '{profile}': " if profile else ""
+        raise UsageError(where + _first_problem(error)) from error
+
+
+_CREDENTIALS: Final = frozenset(
+    {"token_file", "token_env", "basic_user", "basic_password_file", "basic_password_env", "oauth2"}
+)
+
+
+def _profile(name: str, config: Path) -> Mapping[str, Any]:
+    file = config.expanduser()
+    if not file.is_file():
+        raise UsageError(f"profile '{name}' was asked for, but there is no config file {file}")
+
+    class File(_ConfigFile):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    try:
+        profiles = File().profiles
+    except ValidationError as error:
+        raise UsageError(f"{file}: {_first_problem(error)}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} can't be read as TOML: {error}") from error
+    if name not in profiles:
+        known = ", ".join(sorted(profiles)) or "none"
+        raise UsageError(f"{file} has no profile '{name}'; it has: {known}")
+    return profiles[name]
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Field and reason; never the value, which may be a secret put in the wrong place."""
+    problem = error.errors(include_input=False, include_url=False)[0]
+    field = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{field}: {message}" if field else message

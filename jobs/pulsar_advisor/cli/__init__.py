@@ -1,0 +1,86 @@
+"""`pulsar-advisor`: one verb a stage; results on stdout, progress and logs on stderr, exit codes by kind of ending.
+
+0 done · 1 unexpected failure · 2 usage · 3 data not fit for use · 4 refused · 5 applied in part, or deviates.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pulsar_advisor.cli import clusters, plans, snapshots, stages
+from pulsar_advisor.cli.output import Ended, log
+from pulsar_advisor.model.errors import AdvisorError, UsageError
+
+# Stages import Spark, Great Expectations, kazoo, SQLAlchemy: each verb imports only what it needs, when it runs.
+
+DISTRIBUTION: Final = "pulsar-rebalance-advisor"
+INTERRUPTED: Final = 130
+
+app = App(
+    name="pulsar-advisor",
+    help="Previews, explains and carries out load balancing of Apache Pulsar clusters.",
+    version=lambda: version(DISTRIBUTION),
+    default_parameter=Parameter(negative_iterable=(), show_default=True),
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+for verb in (
+    stages.capture,
+    stages.normalize,
+    stages.validate,
+    stages.recommend,
+    stages.report,
+    stages.run,
+    plans.approve,
+    plans.withdraw,
+    plans.apply,
+    plans.verify,
+    clusters.doctor,
+    clusters.brokers,
+):
+    app.command(verb)
+
+of_snapshots = App(name="snapshots", help="List snapshots, look at one, carry one to another machine, remove old ones.")
+of_snapshots.command(snapshots.list_snapshots, name="list")
+of_snapshots.command(snapshots.show_snapshot, name="show")
+of_snapshots.command(snapshots.prune_snapshots, name="prune")
+of_snapshots.command(snapshots.export, name="export")
+of_snapshots.command(snapshots.import_, name="import")
+app.command(of_snapshots)
+
+
+def exit_code(arguments: Sequence[str]) -> int:
+    """Run one call and say how it ended. With `--debug` anywhere, a failure shows its stack trace."""
+    debug = "--debug" in arguments
+    words = [argument for argument in arguments if argument != "--debug"]
+    try:
+        app(words, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        log(f"error: {error}\nSee `pulsar-advisor {' '.join(words[:1])} --help`.")
+        return UsageError.exit_code
+    except AdvisorError as error:
+        if debug:
+            raise
+        log(f"error: {error}")
+        return error.exit_code
+    except Ended as ended:
+        return ended.exit_code
+    except KeyboardInterrupt:
+        log("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            raise
+        log(f"error: unexpected failure: {type(error).__name__}: {error}. Run again with --debug and report it.")
+        return AdvisorError.exit_code
+    return 0
+
+
+def main() -> None:
+    """Entry point of `pulsar-advisor`."""
+    sys.exit(exit_code(sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""The verbs that look at a cluster without keeping a snapshot: doctor, brokers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from pulsar_advisor.cli.options import Connection, Json, Place
+from pulsar_advisor.cli.output import Ended, log, print_json
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.storage.root import LATEST
+
+if TYPE_CHECKING:
+    pass
+
+
+def doctor(*, place: Place | None = None, connection: Connection = Connection(), json: Json = False) -> None:
+    """Say whether a capture would be fit: what can be reached and read, with which role, and what can't be computed."""
+    from rich.console import Console
+
+    from pulsar_advisor.diagnosis.examination import examine
+    from pulsar_advisor.diagnosis.findings import diagnose, print_diagnosis
+
+    root = None if place is None else place.open()
+    diagnosis = diagnose(examine(connection.options()), root)
+    print_json(diagnosis.document()) if json else print_diagnosis(diagnosis, Console())
+    if diagnosis.exit_code:
+        raise Ended(diagnosis.exit_code)
+
+
+def brokers(
+    *,
+    place: Place | None = None,
+    snapshot: str = LATEST,
+    connection: Connection = Connection(),
+    watch: Annotated[tuple[int, ...] | None, Parameter(consume_multiple=(0, 1))] = None,
+    json: Json = False,
+) -> None:
+    """The tables of `pulsar-perf monitor-brokers`, from a snapshot, or live with a connection.
+
+    Parameters
+    ----------
+    watch
+        Live: show them again every so many seconds (60 without a number), until interrupted.
+    """
+    from rich.console import Console
+
+    from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, watched
+    from pulsar_advisor.monitor.tables import as_document, print_tables
+
+    if connection == Connection():
+        if place is None:
+            raise UsageError("whose brokers? Give --root and --cluster for a snapshot, or --admin-url for a cluster")
+        if watch is not None:
+            raise UsageError("a snapshot does not change: --watch needs a live cluster (--admin-url or --profile)")
+        root = place.open()
+        loads = iter([load_in_snapshot(root, root.resolve(snapshot))])
+    else:
+        options = connection.options()
+        loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), log)
+    console = Console()
+    for load in loads:
+        if watch is not None and not json:
+            console.clear()  # does nothing where there is no terminal
+        print_json(as_document(load)) if json else print_tables(load, console)
+        sys.stdout.flush()  # whoever reads a watch through a pipe reads each document when it is made

@@ -1,0 +1,44 @@
+"""What every verb says: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
+
+
+class Ended(Exception):
+    """A call that said all there is to say, and ends with this exit code."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+def say(line: str) -> None:
+    """Write a line of the result."""
+    sys.stdout.write(line + "\n")
+
+
+def log(line: str) -> None:
+    """Write a line of progress or an error."""
+    sys.stderr.write(line + "\n")
+
+
+def print_json(document: Any) -> None:
+    """Write a result as JSON."""
+    say(json_text.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
+
+
+@contextmanager
+def timed(stage: str) -> Iterator[None]:
+    """Report how long the block took."""
+    started = time.monotonic()
+    yield
+    log(f"{stage}: {time.monotonic() - started:.1f} s")

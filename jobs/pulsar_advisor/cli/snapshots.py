@@ -1,0 +1,92 @@
+"""The verbs that keep house among snapshots: list, show, prune, export, import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
+from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.storage.root import LATEST
+
+if TYPE_CHECKING:
+    pass
+
+
+def list_snapshots(*, place: Place, json: Json = False) -> None:
+    """The snapshots of a cluster, oldest first."""
+    root = place.open()
+    ids = root.snapshots()
+    print_json(ids) if json else say("\n".join(ids) or f"no snapshots of cluster '{root.cluster}' under {root.path}")
+
+
+def show_snapshot(snapshot: str = LATEST, /, *, place: Place, json: Json = False) -> None:
+    """What a snapshot holds, what it lacks, and which stages have worked on it.
+
+    Parameters
+    ----------
+    snapshot
+        Its id, or 'latest'.
+    """
+    from pulsar_advisor.snapshots.summary import summary
+
+    root = place.open()
+    found = summary(root, root.resolve(snapshot))
+    print_json(found.document()) if json else say("\n".join(found.lines()))
+
+
+def prune_snapshots(
+    *,
+    place: Place,
+    keep_days: int | None = None,
+    keep_count: int | None = None,
+    dry_run: Annotated[bool, Flag] = False,
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Remove old snapshots and all that was made of them; the newest stays, and every one a plan refers to.
+
+    Parameters
+    ----------
+    keep_days
+        Keep what is younger than so many days.
+    keep_count
+        Keep the newest so many.
+    dry_run
+        Say what would be removed; remove nothing.
+    """
+    from datetime import UTC, datetime
+
+    from pulsar_advisor.snapshots.retention import Retention, prune
+
+    retention = Retention(keep_days, keep_count)
+    pruned = prune(place.open(), retention, ledger.ledger, datetime.now(UTC), dry_run=dry_run)
+    print_json(pruned.document()) if json else say("\n".join(pruned.lines()))
+
+
+def export(file: Path, /, *, place: Place, snapshot: str = LATEST) -> None:
+    """Write a raw snapshot into one archive.
+
+    Parameters
+    ----------
+    file
+        Archive to write.
+    """
+    from pulsar_advisor.snapshots.archive import export_snapshot
+
+    root = place.open()
+    export_snapshot(root, root.resolve(snapshot), file)
+    say(str(file))
+
+
+def import_(file: Path, /, *, place: Place) -> None:
+    """Take a raw snapshot out of an archive; prints its id.
+
+    Parameters
+    ----------
+    file
+        Archive written by `snapshots export`.
+    """
+    from pulsar_advisor.snapshots.archive import import_snapshot
+
+    say(import_snapshot(file, place.open()))

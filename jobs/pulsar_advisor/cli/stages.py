@@ -1,0 +1,298 @@
+"""The verbs from a cluster to a report: capture, normalize, validate, recommend, report, and all of them as `run`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, Wishes
+from pulsar_advisor.cli.output import log, print_json, say, timed
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.storage.root import LATEST, Root
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.reporting.page import ReportPage
+    from pulsar_advisor.stages.recommend import Request
+
+
+def capture(
+    *,
+    place: Place | None = None,
+    connection: Connection = Connection(),
+    max_requests: int | None = None,
+    second_pass: Annotated[bool | None, Flag] = None,
+    explain: Annotated[bool, Flag] = False,
+    json: Json = False,
+) -> None:
+    """Read a cluster into a raw snapshot, without changing anything on it; prints the snapshot's id.
+
+    Parameters
+    ----------
+    max_requests
+        Send at most so many requests; the manifest names what was not asked.
+    second_pass
+        Read brokers between which bundles moved once more, after their next pass of statistics.
+    explain
+        Say which calls would be made, and make none.
+    """
+    manners = {"max_requests": max_requests, "second_pass": second_pass}
+    if explain:
+        from pulsar_advisor.capture.explanation import explained
+
+        calls = [asdict(call) for call in explained(connection.options(**manners))]
+        lines = (f"{call['whom']:<12} {call['call']}  ({call['times']})" for call in calls)
+        print_json(calls) if json else say("\n".join(lines))
+        return
+    if place is None:
+        raise UsageError("say where the snapshot goes: --root and --cluster; or only list the calls: --explain")
+    snapshot = capture_into(place.open(), connection.options(**manners))
+    print_json({"cluster": place.cluster, "snapshot": snapshot}) if json else say(snapshot)
+
+
+def capture_into(root: Root, options: CaptureOptions) -> str:
+    """Take a snapshot now; its id."""
+    from pulsar_advisor.stages.capture import run as take_snapshot
+
+    return take_snapshot(options, root)
+
+
+def normalize(*, place: Place, snapshot: str = LATEST, master: Master = "local[*]", json: Json = False) -> None:
+    """Make tables of a raw snapshot."""
+    from pulsar_advisor.stages.normalize import run as make_tables
+
+    root = place.open()
+    snapshot = root.resolve(snapshot)
+    result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
+    if json:
+        print_json(result)
+        return
+    for table, rows in sorted(result["tables"].items()):
+        say(f"{table:<12} {rows:>10,} rows")
+
+
+def validate(
+    *,
+    place: Place | None = None,
+    snapshot: str = LATEST,
+    master: Master = "local[*]",
+    fail_on: Literal["critical", "warning"] = "critical",
+    explain: str | None = None,
+    trend: str | None = None,
+    data_docs: Path | None = None,
+    json: Json = False,
+) -> None:
+    """Decide whether a snapshot can be trusted; ends with exit code 3 when it must not be used.
+
+    Parameters
+    ----------
+    fail_on
+        The least severity that ends with exit code 3.
+    explain
+        A check by its name: say what it holds, why and what to do, and judge nothing.
+    trend
+        A check by its name, or `all`: say how it went in the last validated snapshots, and judge nothing.
+    data_docs
+        A folder for the result as Great Expectations' Data Docs, a page each suite; they fetch nothing.
+    """
+    from pulsar_advisor.quality.explain import explain as explained
+    from pulsar_advisor.quality.explain import named
+
+    if explain is not None:
+        say(explained(explain))
+        return
+    if place is None:
+        raise UsageError("say which cluster to judge: --root and --cluster; or which check to explain: --explain CHECK")
+    root = place.open()
+    snapshot = root.resolve(snapshot)
+    if trend is not None:
+        from pulsar_advisor.quality.history import trend as lines
+
+        for line in lines(root, snapshot, None if trend == "all" else named(trend).name):
+            say(line)
+        return
+    from pulsar_advisor.stages.validate import run as judge
+
+    result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
+    if data_docs is not None:
+        from pulsar_advisor.quality.data_docs import write_data_docs
+
+        write_data_docs(result, data_docs)
+    failed = [check for check in result["results"] if not check["success"]]
+    if json:
+        print_json(result)
+    else:
+        for check in failed:
+            if check["error"] is None:
+                say(f"{check['severity']:<9} {check['check']}: {check['title']} ({check['failed_rows']} rows)")
+        for (table, error), number in _not_evaluated(failed).items():
+            say(f"critical  {table}: {number} check(s) could not be evaluated: {error}")
+        say(f"{len(result['results']) - len(failed)} of {len(result['results'])} checks passed")
+    _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
+
+
+def _not_evaluated(failed: Iterable[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """Table and error -> how many of its checks that error kept from being evaluated."""
+    return Counter((c["check"].partition(".")[0], c["error"]) for c in failed if c["error"] is not None)
+
+
+def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critical",)) -> None:
+    grave = [c for c in result["results"] if not c["success"] and c["severity"] in severities]
+    if not grave:
+        return
+    unknown = _not_evaluated(grave)
+    found = [c["check"] for c in grave if c["error"] is None]
+    found += [f"{number} check(s) of {table} could not be evaluated" for (table, _), number in unknown.items()]
+    todo = "capture again"
+    if unknown:
+        place = f"cluster={result['cluster']}/snapshot={result['snapshot']}"
+        todo = f"remove tables/*/{place} and validation/{place}, and normalize again"
+    raise DataNotFit(
+        f"snapshot {result['snapshot']} must not be used: {', '.join(found)}; "
+        f"`validate --json` says why and what to do, then {todo}"
+    )
+
+
+def recommend(
+    *,
+    place: Place,
+    snapshot: str = LATEST,
+    wishes: Wishes = Wishes(),
+    ledger: LedgerPlace = LedgerPlace(),
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Compute what Pulsar's strategies would do, and write a plan for each combination."""
+    root = place.open()
+    request = wishes.request()
+    snapshot = root.resolve(snapshot)
+    document = _recommend(lambda: spark_for(master, "recommend", root, snapshot), root, snapshot, request, ledger)
+    print_json(document) if json else _show_recommendation(document)
+
+
+def _recommend(
+    spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request, ledger: LedgerPlace
+) -> dict[str, Any]:
+    from pulsar_advisor.execution.approval import person_on_command_line
+    from pulsar_advisor.stages.recommend import check, propose_plans
+    from pulsar_advisor.stages.recommend import run as compute
+
+    check(root, snapshot, request)
+    document = compute(spark(), root, snapshot, request)
+    if ledger.ledger is None and root.path.protocol not in ("", "file"):
+        log("no ledger beside an object store: nobody is recorded as proposer, no plan can be approved (--ledger URL)")
+        return document
+    with closing(ledger.open(root)) as book:
+        propose_plans(root, document, book, person_on_command_line(document["proposer"]))
+    return document
+
+
+def _show_recommendation(document: dict[str, Any]) -> None:
+    for finding in document["findings"][:3]:
+        say(f"- {finding['sentence']}")
+    for refusal in document["refusals"]:
+        say(f"- {refusal['sentence']}")
+    if document["advice"]["digest"]:
+        say(f"plan:   {document['advice']['plan']}")
+        say(f"digest: {document['advice']['digest']}")
+
+
+def report(
+    *,
+    place: Place,
+    snapshot: str = LATEST,
+    output: str | None = None,
+    format: Literal["html", "json", "md", "csv"] = "html",
+    json: Json = False,
+) -> None:
+    """Write the report of a snapshot's last recommendation, and show its verdict.
+
+    Parameters
+    ----------
+    output
+        File to write; by default beside the other reports.
+    format
+        Form of the report.
+    """
+    from pulsar_advisor.stages.report import run as make_report
+
+    root = place.open()
+    snapshot = root.resolve(snapshot)
+    page, path = make_report(root, snapshot, format, output)
+    if json:
+        print_json({"cluster": place.cluster, "snapshot": snapshot, "report": path})
+        return
+    _show_verdict(page)
+    say(f"report: {path}")
+
+
+def _show_verdict(page: ReportPage) -> None:
+    from rich.console import Console
+
+    from pulsar_advisor.reporting.terminal import render_terminal
+
+    render_terminal(page, Console())
+
+
+def run(
+    *,
+    place: Place,
+    from_archive: Path | None = None,
+    connection: Connection = Connection(),
+    wishes: Wishes = Wishes(),
+    ledger: LedgerPlace = LedgerPlace(),
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Capture to report in one go, in one Spark session; says how long each stage took.
+
+    Parameters
+    ----------
+    from_archive
+        Take the snapshot from an exported archive instead of a cluster.
+    """
+    from pulsar_advisor.snapshots.archive import import_snapshot
+
+    if from_archive is not None and connection != Connection():
+        raise UsageError("--from-archive takes the snapshot from a file: leave out what leads to a cluster")
+    root = place.open()
+    request = wishes.request()
+    with timed("capture"):
+        snapshot = (
+            capture_into(root, connection.options()) if from_archive is None else import_snapshot(from_archive, root)
+        )
+    with timed("start of Spark"):
+        spark = spark_for(master, "run", root, snapshot)
+    with timed("normalize"):
+        from pulsar_advisor.stages.normalize import run as make_tables
+
+        make_tables(spark, root, snapshot)
+    with timed("validate"):
+        from pulsar_advisor.stages.validate import run as judge
+
+        _stop_if_unfit(judge(spark, root, snapshot))
+    with timed("recommend"):
+        document = _recommend(lambda: spark, root, snapshot, request, ledger)
+    with timed("report"):
+        from pulsar_advisor.stages.report import run as make_report
+
+        page, path = make_report(root, snapshot)
+    if json:
+        print_json({"cluster": place.cluster, "snapshot": snapshot, "report": path, "advice": document["advice"]})
+        return
+    _show_verdict(page)
+    say(f"report: {path}")
+
+
+def spark_for(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:
+    """A Spark session sized for this snapshot."""
+    from pulsar_advisor.tables.raw import raw_bytes
+    from pulsar_advisor.tables.session import spark_session
+
+    return spark_session(master, f"pulsar-advisor {stage}", raw_bytes=raw_bytes(root, snapshot))

@@ -1,0 +1,280 @@
+"""Asks a cluster once, and lightly, for everything that a capture asks for, and keeps what came of it.
+
+Every broker is asked for its owned bundles, settings, release, load report (or, under Extensible, metrics) and time;
+statistics of topics, by far the largest documents, are read at one broker, and namespaces' documents of one namespace.
+Nothing is written anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, ParamSpec, TypeVar
+
+import msgspec
+
+from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.admin.oauth2 import NoToken
+from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.admin.read_client import Document, ReadClient, decode
+from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader, connected
+from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
+from pulsar_advisor.capture.session import identify_in
+from pulsar_advisor.capture.surfaces import load_manager_kind
+from pulsar_advisor.capture.system_topics import refusal
+from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.model.settings import ALLOWED_KEYS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TENANTS_TRIED: Final = 20
+"""How many tenants are looked through for a namespace to try."""
+
+_METRICS = "/admin/v2/broker-stats/metrics"
+_VERSION = "/admin/v2/brokers/version"
+_RELEASE = re.compile(r"\d+\.\d+\S*")
+_NAMES = msgspec.json.Decoder(list[str])
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something that was asked for and not to be had. `status` is the HTTP status, None where nobody answered."""
+
+    status: int | None
+    reason: str
+
+
+@dataclass
+class BrokerAnswers:
+    """What came of asking one broker. A surface is in `lacks` if it was asked for in vain."""
+
+    lacks: dict[str, Lack] = field(default_factory=dict)
+    release: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    """Keys of the allow-list."""
+    load_manager: LoadManagerKind | None = None
+    clock: ClockDifference | None = None
+
+    @property
+    def silence(self) -> Lack | None:
+        """Why nobody answered at the broker's address; None if somebody did."""
+        return next((lack for lack in self.lacks.values() if lack.status is None), None)
+
+
+@dataclass(frozen=True)
+class ZooKeeperAnswers:
+    """What came of asking ZooKeeper."""
+
+    lack: str | None
+    """Why it can't be used."""
+    brokers: tuple[str, ...] = ()
+    has_bundle_data: bool = False
+
+
+@dataclass(frozen=True)
+class SystemTopicsAnswer:
+    """What came of asking for the Extensible manager's system topics."""
+
+    lack: str | None
+    """Why they can't be read."""
+
+
+@dataclass
+class Examination:
+    """What came of asking a cluster."""
+
+    admin_urls: dict[str, str | Lack]
+    """Each admin URL with the release that answers there; none: ZooKeeper alone was asked."""
+    cluster_name: str = ""
+    brokers: tuple[str, ...] = ()
+    leader: str | None = None
+    dynamic: dict[str, str] = field(default_factory=dict)
+    """Dynamic settings: keys of the allow-list."""
+    lacks: dict[str, Lack] = field(default_factory=dict)
+    """By surface, of those that any broker answers."""
+    asked: set[str] = field(default_factory=set)
+    """Those surfaces, had or not."""
+    answers: dict[str, BrokerAnswers] = field(default_factory=dict)
+    """By broker id."""
+    topics_asked_of: str | None = None
+    """The broker whose statistics of topics were read."""
+    zookeeper: ZooKeeperAnswers | None = None
+    """None: no ZooKeeper was given."""
+    system_topics: SystemTopicsAnswer | None = None
+    """None: no service URL was given, or no broker runs the Extensible manager."""
+
+    @property
+    def releases(self) -> dict[str, str]:
+        """By broker, as far as known."""
+        return {broker: answers.release for broker, answers in self.answers.items() if answers.release is not None}
+
+    @property
+    def load_managers(self) -> dict[str, LoadManagerKind]:
+        """By broker, as far as known."""
+        known = {broker: answers.load_manager for broker, answers in self.answers.items()}
+        return {broker: kind for broker, kind in known.items() if kind is not None}
+
+    @property
+    def leading_settings(self) -> Mapping[str, str]:
+        """The leader's settings; those of any broker where the leader's aren't known."""
+        leading = [self.leader] if self.leader is not None else []
+        known = (self.answers[broker].settings for broker in [*leading, *self.brokers] if broker in self.answers)
+        return next(filter(None, known), {})
+
+
+def examine(options: CaptureOptions) -> Examination:
+    """Ask. What isn't to be had is noted.
+
+    Raises `UsageError` if a secret or TLS file can't be read, `NoToken` if the OAuth2 issuer gives none.
+    """
+    if options.admin is None:
+        assert options.zookeeper is not None
+        return _examine_zookeeper(options.zookeeper)
+    with AdminTransport(options.admin) as transport:
+        found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
+        if not any(isinstance(release, str) for release in found.admin_urls.values()):
+            return found
+        _ask_cluster(found, transport)
+        with ThreadPoolExecutor(options.concurrency, thread_name_prefix="doctor") as pool:
+            answers = pool.map(lambda broker: _ask_broker(transport, found.cluster_name, broker), found.brokers)
+            found.answers = dict(zip(found.brokers, answers, strict=True))
+        _ask_for_topics(found, transport)
+        if options.zookeeper is not None:
+            found.zookeeper = _ask_zookeeper(options.zookeeper)
+        if options.service_url is not None and "extensible" in found.load_managers.values():
+            found.system_topics = SystemTopicsAnswer(refusal(transport, options.service_url))
+        return found
+
+
+def _attempt(lacks: dict[str, Lack], surface: str, read: Callable[[], T]) -> T | None:
+    """The answer, or None with a note of what was lacking; the first note of a surface stays."""
+    try:
+        return read()
+    except NoToken:
+        raise
+    except ErrorAnswer as error:
+        lacks.setdefault(surface, Lack(error.status, str(error)))
+    except NoAnswer as error:
+        lacks.setdefault(surface, Lack(None, str(error)))
+    except ClusterUnreachable as error:  # it answered, but with something that can't be read or followed
+        lacks.setdefault(surface, Lack(200, str(error)))
+    return None
+
+
+def _release_at(transport: AdminTransport, url: str) -> str | Lack:
+    lacks: dict[str, Lack] = {}
+    answer = _attempt(lacks, "brokers", lambda: transport.require(transport.get(_VERSION, broker_url=url), 200))
+    if answer is None:
+        return lacks["brokers"]
+    release = answer.text.strip().strip('"')
+    if not _RELEASE.fullmatch(release):
+        return Lack(200, f"{url}: answers, but not with a release: is this the admin URL of a Pulsar broker?")
+    return release
+
+
+def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
+    client = ReadClient(transport)
+
+    def ask(surface: str, read: Callable[P, T], *parameters: P.args, **named: P.kwargs) -> T | None:
+        found.asked.add(surface)
+        return _attempt(found.lacks, surface, lambda: read(*parameters, **named))
+
+    settings = ask("settings", client.runtime_configuration)
+    found.cluster_name = (settings or {}).get("clusterName", "") or _first_cluster(transport)
+    found.brokers = ask("brokers", client.active_brokers, found.cluster_name) or ()
+    found.leader = ask("leader", client.leader)
+    found.dynamic = _allowed(ask("settings", client.dynamic_configuration) or {})
+    ask("isolation_policies", lambda: decode(client.isolation_policies(found.cluster_name), ISOLATION_POLICIES))
+    ask("failure_domains", client.failure_domains, found.cluster_name)
+    namespaces: tuple[str, ...] = ()
+    for tenant in (ask("tenants", client.tenants) or ())[:TENANTS_TRIED]:
+        namespaces = ask("namespaces", client.namespaces, tenant) or ()
+        if namespaces:
+            break
+    if namespaces:
+        namespace = namespaces[0]
+        ask("namespaces", lambda: decode(client.policies(namespace), POLICIES))
+        ask("namespaces", client.anti_affinity_group, namespace)
+        ask("topic_names", client.persistent_topics, namespace)
+        ask("partitioned_topics", client.partitioned_topics, namespace, "persistent")
+
+
+def _first_cluster(transport: AdminTransport) -> str:
+    """The name that any role may read; of several clusters that replicate to each other, the first."""
+    found = _attempt({}, "", lambda: transport.require(transport.get("/admin/v2/clusters"), 200))
+    names = [] if found is None else _attempt({}, "", lambda: decode(Document(found.url, found.body), _NAMES))
+    return next(iter(names or ()), "")
+
+
+def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> BrokerAnswers:
+    client = ReadClient(transport)
+    answers = BrokerAnswers()
+
+    def ask(surface: str, read: Callable[[], T]) -> T | None:
+        # Whoever doesn't answer once isn't asked again: it would only cost a time-out each.
+        return None if answers.silence else _attempt(answers.lacks, surface, read)
+
+    # First, as behind https its answer tells the broker's address.
+    ask("owned_bundles", lambda: client.owned_bundles(cluster_name, broker))
+    settings = ask("settings", lambda: client.runtime_configuration(broker)) or {}
+    answers.settings = _allowed(settings)
+    answers.release, answers.clock = ask("brokers", lambda: client.version_and_clock(broker)) or (None, None)
+    class_name = settings.get("loadManagerClassName")
+    answers.load_manager = load_manager_kind(None, class_name)
+    if answers.load_manager == "extensible":
+        url = transport.web_address(broker)
+        ask("broker_metrics", lambda: transport.require(transport.get(_METRICS, broker_url=url), 200))
+    else:
+        report = ask("load_reports", lambda: decode(client.load_report(broker), LOAD_REPORT))
+        if report is not None:
+            answers.load_manager = load_manager_kind(report.loadReportType or None, class_name)
+    return answers
+
+
+def _ask_for_topics(found: Examination, transport: AdminTransport) -> None:
+    found.topics_asked_of = next((broker for broker, answers in found.answers.items() if answers.silence is None), None)
+    if (broker := found.topics_asked_of) is not None:
+        _attempt(found.answers[broker].lacks, "topic_stats", lambda: ReadClient(transport).broker_topics(broker))
+
+
+def _ask_zookeeper(connection: ZooKeeperConnection) -> ZooKeeperAnswers:
+    try:
+        with connected(connection) as zookeeper:
+            return _answers_of(zookeeper)
+    except ClusterUnreachable as error:
+        return ZooKeeperAnswers(str(error))
+
+
+def _examine_zookeeper(connection: ZooKeeperConnection) -> Examination:
+    """For a capture without the admin API."""
+    try:
+        with connected(connection) as zookeeper:
+            try:
+                identity = identify_in(zookeeper)
+            except UsageError as error:
+                return Examination({}, zookeeper=ZooKeeperAnswers(str(error)))
+            return Examination(
+                {},
+                cluster_name=identity.cluster_name,
+                brokers=identity.brokers,
+                leader=identity.leader,
+                zookeeper=_answers_of(zookeeper),
+            )
+    except ClusterUnreachable as error:
+        return Examination({}, zookeeper=ZooKeeperAnswers(str(error)))
+
+
+def _answers_of(zookeeper: ZooKeeperReader) -> ZooKeeperAnswers:
+    for path in ("/namespace", "/admin/local-policies", "/managed-ledgers"):
+        zookeeper.children(path)
+    brokers = tuple(zookeeper.active_brokers())
+    return ZooKeeperAnswers(None, brokers, bool(zookeeper.children("/loadbalance/bundle-data")))
+
+
+def _allowed(settings: Mapping[str, str]) -> dict[str, str]:
+    return {key: settings[key] for key in sorted(settings.keys() & ALLOWED_KEYS)}

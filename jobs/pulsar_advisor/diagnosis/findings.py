@@ -1,0 +1,423 @@
+"""`doctor`: whether a capture of a cluster would be fit, and if not, what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
+from pulsar_advisor.diagnosis.examination import Examination, Lack
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.reporting.figures import plain
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.storage.files import without_empty_folders, write_file
+from pulsar_advisor.storage.root import Root
+
+SCHEMA: Final = "pulsar-advisor/doctor/1"
+LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
+
+Status = Literal["ok", "warning", "problem"]
+
+_SUPER_USER: Final = "a super-user"
+_TENANT_ADMIN: Final = "the tenants' administrator or a super-user"
+_ROLE_OF_SURFACE: Final[Mapping[str, str]] = {
+    "brokers": _SUPER_USER,
+    "leader": _SUPER_USER,
+    "settings": _SUPER_USER,
+    "owned_bundles": _SUPER_USER,
+    "load_reports": _SUPER_USER,
+    "broker_metrics": _SUPER_USER,
+    "topic_stats": _SUPER_USER,
+    "isolation_policies": _SUPER_USER,
+    "failure_domains": _SUPER_USER,
+    "tenants": _SUPER_USER,
+    "namespaces": _TENANT_ADMIN,
+    "topic_names": _TENANT_ADMIN,
+    "partitioned_topics": _TENANT_ADMIN,
+}
+"""Surfaces, as a snapshot names them, and who may read them. Stock Pulsar has no role that may only read."""
+_REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenants", "namespaces"})
+"""Without these there is no snapshot, or none that passes validation."""
+_SWITCHES: Final[Mapping[str, str]] = {
+    "loadBalancerEnabled": "brokers write no reports to the metadata store, and Pulsar balances nothing",
+    "loadBalancerSheddingEnabled": "Pulsar unloads nothing by itself",
+    "loadBalancerAutoBundleSplitEnabled": "Pulsar splits nothing by itself",
+}
+_CRC32_ASSIGNMENT: Final = "ConsistentHashingTopicBundleAssigner"
+_NAMES_SHOWN: Final = 3
+_COLOURS: Final[Mapping[Status, str]] = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that was looked at."""
+
+    check: str
+    status: Status
+    sentence: str
+    what_to_do: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything that was looked at."""
+
+    cluster_name: str
+    reachable: bool
+    """Whether anything answered at an admin URL."""
+    rows: tuple[Row, ...]
+
+    @property
+    def fit(self) -> bool:
+        """Whether a capture made now would give a snapshot that can be used."""
+        return all(row.status != "problem" for row in self.rows)
+
+    @property
+    def exit_code(self) -> int:
+        """0 fit for a capture, 1 unreachable, 3 not fit."""
+        if self.fit:
+            return 0
+        return DataNotFit.exit_code if self.reachable else ClusterUnreachable.exit_code
+
+    @property
+    def sentence(self) -> str:
+        """The verdict."""
+        count = {status: sum(row.status == status for row in self.rows) for status in _COLOURS}
+        if self.fit:
+            return f"Fit for a capture; {count['warning']} warning(s)."
+        return f"Not fit for a capture: {count['problem']} problem(s), {count['warning']} warning(s)."
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "schema": SCHEMA,
+            "cluster_name": self.cluster_name,
+            "fit": self.fit,
+            "reachable": self.reachable,
+            "rows": [asdict(row) for row in self.rows],
+        }
+
+
+def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
+    """Judge what came of asking a cluster, and whether a snapshot of it could be written."""
+    rows: list[Row] = [*_admin_urls(found)]
+    answered = any(isinstance(release, str) for release in found.admin_urls.values())
+    if answered:
+        rows += [row for check in _CHECKS for row in check(found)]
+    elif not found.admin_urls:
+        rows += _zookeeper_alone(found)
+        answered = bool(found.brokers)
+    if root is not None:
+        rows.append(_writable(root))
+    lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
+    return Diagnosis(found.cluster_name, answered or any(lack.status is not None for lack in lacks), tuple(rows))
+
+
+def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
+    """A line a row, and the verdict; rich leaves colours out where the console is no terminal."""
+    width = max((len(row.check) for row in diagnosis.rows), default=0)
+    for row in diagnosis.rows:
+        todo = f" → {plain(row.what_to_do)}" if row.what_to_do else ""
+        status = (f"{row.status:<8} ", _COLOURS[row.status])
+        line = Text.assemble(status, f"{row.check:<{width}}  ", plain(row.sentence), (todo, "dim"))
+        console.print(line, soft_wrap=True)
+    console.print(Text(diagnosis.sentence, style=f"bold {'green' if diagnosis.fit else 'red'}"))
+
+
+def _writable(root: Root) -> Row:
+    probe = root.path / ".doctor"
+    try:
+        with without_empty_folders(root.path):
+            write_file(probe, b"")
+            probe.unlink()
+    except (StorageError, OSError) as error:
+        return Row("root", "problem", str(error), "choose a folder this user may write to")
+    return Row("root", "ok", f"{root.path} can be written")
+
+
+def _admin_urls(found: Examination) -> Iterator[Row]:
+    others_answer = any(isinstance(release, str) for release in found.admin_urls.values())
+    for url, release in found.admin_urls.items():
+        if isinstance(release, str):
+            yield Row("admin_url", "ok", f"{url} answers: Pulsar {release}")
+        elif release.status == 401:
+            # On this path every valid credential is enough, so a 401 is about who we are, not about our role.
+            yield Row("credentials", "problem", release.reason, "give the token (or password) of a super-user")
+        else:
+            todo = (
+                "take it out of the admin URLs, or start that broker" if others_answer else "give the URL of a broker"
+            )
+            yield Row("admin_url", "warning" if others_answer else "problem", release.reason, todo)
+
+
+def _cluster(found: Examination) -> Iterator[Row]:
+    if not found.brokers:
+        if "brokers" not in found.lacks:
+            sentence = f"cluster '{found.cluster_name}' has no active broker"
+            yield Row("cluster", "problem", sentence, "try again when a broker is registered")
+        return
+    yield Row("cluster", "ok", f"cluster '{found.cluster_name}' with {len(found.brokers)} broker(s)")
+    if "leader" not in found.lacks:
+        if found.leader is None:
+            yield Row("leader", "warning", "no broker is the leader at the moment", "try again when one is elected")
+        else:
+            yield Row("leader", "ok", f"the leader is {found.leader}")
+
+
+def _surfaces(found: Examination) -> Iterator[Row]:
+    for surface, role in _ROLE_OF_SURFACE.items():
+        if surface in found.lacks:
+            status: Status = "problem" if surface in _REQUIRED_OF_CLUSTER else "warning"
+            yield _lacking(surface, status, found.lacks[surface], role)
+        elif surface in found.asked and surface not in ("settings", "brokers"):  # told for each broker
+            yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read (needs {role})")
+    if "namespaces" not in found.asked | found.lacks.keys() and "tenants" not in found.lacks:
+        yield Row("surface.namespaces", "problem", "there is no tenant, so no namespace", "is this the right cluster?")
+
+
+def _brokers(found: Examination) -> Iterator[Row]:
+    silent = {broker: answers.silence for broker, answers in found.answers.items() if answers.silence is not None}
+    for broker, lack in silent.items():
+        status: Status = "problem" if len(silent) == len(found.answers) else "warning"
+        todo = "run where every broker's web address can be reached; start the broker if it is down"
+        yield Row("broker", status, f"{broker} does not answer at its own address: {lack.reason}", todo)
+    answering = [broker for broker in found.answers if broker not in silent]
+    extensible = [broker for broker in answering if found.load_managers.get(broker) == "extensible"]
+    for surface, asked in (
+        ("owned_bundles", answering),
+        ("settings", answering),
+        ("brokers", answering),
+        ("load_reports", [broker for broker in answering if broker not in extensible]),
+        ("broker_metrics", extensible),
+        ("topic_stats", [broker for broker in answering if broker == found.topics_asked_of]),
+    ):
+        role = _ROLE_OF_SURFACE[surface]
+        lacks = [found.answers[broker].lacks[surface] for broker in asked if surface in found.answers[broker].lacks]
+        for lack in lacks:
+            yield _lacking(surface, "problem" if len(lacks) == len(asked) else "warning", lack, role)
+        if len(lacks) < len(asked):
+            sentence = f"{_words(surface)} can be read at {len(asked) - len(lacks)} of {len(asked)} broker(s) asked"
+            yield Row(f"surface.{surface}", "ok", f"{sentence} (needs {role})")
+
+
+def _words(surface: str) -> str:
+    return surface.replace("_", " ")
+
+
+def _lacking(surface: str, status: Status, lack: Lack, role: str) -> Row:
+    forbidden = lack.status in (401, 403)
+    todo = f"use the credentials of {role}" if forbidden else "look into the broker's log, then try again"
+    return Row(f"surface.{surface}", status, lack.reason, todo)
+
+
+def _clocks(found: Examination) -> Iterator[Row]:
+    clocks = {broker: answers.clock for broker, answers in found.answers.items() if answers.clock is not None}
+    if not clocks:
+        if any(answers.silence is None for answers in found.answers.values()):
+            todo = "compare the clocks yourself: ages of reports go by them"
+            yield Row("clock", "warning", "no broker's answer tells the time, so clocks can't be compared", todo)
+        return
+    limit_s = LARGEST_CLOCK_DIFFERENCE_S
+    off_s = {broker: clock.certain_s for broker, clock in clocks.items() if abs(clock.certain_s) > limit_s}
+    spread_s = max(clock.at_least_s for clock in clocks.values()) - min(clock.at_most_s for clock in clocks.values())
+    if not off_s and spread_s <= limit_s:
+        yield Row("clock", "ok", f"the clocks of {len(clocks)} broker(s) and this machine agree within {limit_s:g} s")
+    elif not off_s:
+        todo = "set the brokers' clocks: ages of their reports go by them"
+        yield Row("clock", "warning", f"the brokers' clocks differ by at least {spread_s:.0f} s", todo)
+    elif len(off_s) == len(clocks) and spread_s <= limit_s:
+        sentence = f"this machine's clock is {_offset(-min(off_s.values(), key=abs))} all brokers'"
+        yield Row("clock", "warning", sentence, "set this machine's clock: ages of reports and approvals go by it")
+    else:
+        for broker, seconds in off_s.items():
+            sentence = f"the clock of {broker} is {_offset(seconds)} this machine's"
+            yield Row("clock", "warning", sentence, "set that broker's clock: ages of its reports go by it")
+
+
+def _offset(seconds: float) -> str:
+    return f"at least {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'}"
+
+
+def _release(found: Examination) -> Iterator[Row]:
+    by_release = _brokers_by(found.releases)
+    oldest = oldest_release(found.releases.values())
+    if oldest is None:
+        return
+    if len(by_release) > 1:
+        sentence = f"brokers run different releases: {_spelt(by_release)}; the rules of {oldest} are applied"
+        yield Row("release", "warning", sentence, "recommend again when the upgrade is done")
+    else:
+        yield Row("release", "ok", f"every broker runs Pulsar {oldest}")
+    try:
+        resolve_settings(oldest)
+    except DataNotFit as error:
+        yield Row("release.known", "warning", str(error), "a capture works; upgrade to get recommendations")
+        return
+    try:
+        notes = resolve_settings(oldest, found.leading_settings, found.dynamic).notes
+    except DataNotFit as error:
+        yield Row("settings", "problem", str(error), "look at that setting of the broker")
+        return
+    for note in notes:
+        yield Row("settings", "warning", note, "read the recommendations with that in mind")
+
+
+def _load_manager(found: Examination) -> Iterator[Row]:
+    by_manager = _brokers_by(found.load_managers)
+    unknown = [
+        broker for broker, answers in found.answers.items() if answers.settings and broker not in found.load_managers
+    ]
+    if unknown:
+        names = {found.answers[broker].settings.get("loadManagerClassName", "not told") for broker in unknown}
+        sentence = f"{_some(unknown)}: load manager {', '.join(sorted(names))} is none of modular, simple, extensible"
+        status: Status = "warning" if by_manager else "problem"
+        yield Row("load_manager", status, sentence, "nothing can be advised for such brokers")
+    if len(by_manager) > 1:
+        sentence = f"brokers run different load managers: {_spelt(by_manager)}"
+        todo = "finish or undo the migration (`loadManagerClassName` on every broker)"
+        yield Row("load_manager", "problem", sentence, todo)
+    elif by_manager:
+        yield Row("load_manager", "ok", f"the load manager is {next(iter(by_manager))}")
+
+
+def _settings(found: Examination) -> Iterator[Row]:
+    known = {broker: answers.settings for broker, answers in found.answers.items() if answers.settings}
+    differing = False
+    for key in sorted({key for settings in known.values() for key in settings} - {"loadManagerClassName"}):
+        # A key that a broker lacks is one that its release doesn't have.
+        by_value = _brokers_by({broker: settings[key] for broker, settings in known.items() if key in settings})
+        if len(by_value) > 1:
+            differing = True
+            todo = "give every broker the same value, and restart those that have another"
+            yield Row("settings.agree", "warning", f"brokers disagree on {key}: {_spelt(by_value)}", todo)
+    if len(known) > 1 and not differing:
+        yield Row("settings.agree", "ok", f"the load-balancing settings of {len(known)} brokers agree")
+
+
+def _switches(found: Examination) -> Iterator[Row]:
+    for key, consequence in _SWITCHES.items():
+        if found.leading_settings.get(key) == "false":
+            todo = "nothing, if that is meant; plans can be carried out all the same"
+            yield Row("switch", "warning", f"{key} is off: {consequence}", todo)
+
+
+def _strategies(found: Examination) -> Iterator[Row]:
+    if prevailing_load_manager(found.load_managers, found.leader) == "simple":
+        return  # it doesn't read these settings
+    shedders = {strategy.name.rpartition(".")[2] for strategy in SHEDDERS}
+    placements = {strategy.name.rpartition(".")[2] for strategy in PLACEMENTS}
+    for key, names in (
+        ("loadBalancerLoadSheddingStrategy", shedders),
+        ("loadBalancerLoadPlacementStrategy", placements),
+    ):
+        class_name = found.leading_settings.get(key, "")
+        if class_name and class_name.rpartition(".")[2] not in names:
+            sentence = f"{key} is {class_name}, which isn't modelled: what Pulsar itself would do can't be told"
+            yield Row("strategy", "warning", sentence, "compare with the strategies that `recommend` offers")
+
+
+def _zookeeper(found: Examination) -> Iterator[Row]:
+    extensible = prevailing_load_manager(found.load_managers, found.leader) == "extensible"
+    answers = found.zookeeper
+    if extensible:
+        sentence = "the Extensible load manager has no load reports and no averages"
+        yield Row(
+            "computable", "warning", sentence, "nothing: usage and rates come from the brokers' metrics and topics"
+        )
+    if answers is None:
+        sentence = "no ZooKeeper was given: no node versions, no names of transaction-internal topics"
+        if not extensible:
+            sentence += ", no view `published`, and averages start with one sample"
+        yield Row("zookeeper", "warning", sentence, "give --zookeeper with the hosts of the brokers' metadataStoreUrl")
+    elif answers.lack is not None:
+        yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
+    elif found.brokers and not set(answers.brokers) & set(found.brokers):
+        sentence = (
+            f"ZooKeeper knows none of the brokers: it belongs to another cluster, that of {_some(answers.brokers)}"
+        )
+        yield Row("zookeeper", "problem", sentence, "give the ZooKeeper of this cluster")
+    else:
+        yield Row("zookeeper", "ok", f"ZooKeeper can be read and knows {len(answers.brokers)} broker(s)")
+        if found.brokers and set(answers.brokers) != set(found.brokers):
+            differing = set(answers.brokers) ^ set(found.brokers)
+            sentence = f"ZooKeeper and the admin API differ on {_some(differing)}"
+            yield Row("zookeeper.brokers", "warning", sentence, "try again when no broker is starting or stopping")
+        if not answers.has_bundle_data and not extensible:
+            sentence = "the leader has written no averages of bundles yet: they start with one sample"
+            yield Row("computable", "warning", sentence, "wait for `loadBalancerResourceQuotaUpdateIntervalMinutes`")
+
+
+def _system_topics(found: Examination) -> Iterator[Row]:
+    answer = found.system_topics
+    if answer is not None and answer.lack is not None:
+        todo = "give --service-url with the brokers' binary address, and a role that may consume in pulsar/system"
+        yield Row("system_topics", "problem", answer.lack, todo)
+    elif answer is not None:
+        yield Row("system_topics", "ok", "what Extensible brokers tell their leader can be read")
+    elif prevailing_load_manager(found.load_managers, found.leader) == "extensible":
+        sentence = "no service URL was given: no view `published`, and no states of the ownership channel"
+        yield Row("system_topics", "warning", sentence, "give --service-url with the brokers' binary address")
+
+
+def _zookeeper_alone(found: Examination) -> Iterator[Row]:
+    answers = found.zookeeper
+    assert answers is not None
+    if answers.lack is not None:
+        yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
+        return
+    yield from _cluster(found)
+    yield Row("zookeeper", "ok", f"ZooKeeper can be read and knows {len(answers.brokers)} broker(s)")
+    sentence = (
+        "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics; recommendations start "
+        "from the load reports in ZooKeeper, up to 15 minutes old (Extensible brokers write none); no splits by load"
+    )
+    yield Row("computable", "warning", sentence, "give --admin-url; `apply` needs one, and reads anew")
+
+
+def _topic_assignment(found: Examination) -> Iterator[Row]:
+    class_name = found.leading_settings.get("topicBundleAssignmentStrategy", "")
+    if class_name and class_name.rpartition(".")[2] != _CRC32_ASSIGNMENT:
+        sentence = (
+            f"topicBundleAssignmentStrategy is {class_name}: the bundle of a topic can't be computed from its hash"
+        )
+        yield Row("computable", "warning", sentence, "expect no splits by topics; unloads are not affected")
+
+
+_CHECKS: Final[tuple[Callable[[Examination], Iterable[Row]], ...]] = (
+    _cluster,
+    _surfaces,
+    _brokers,
+    _clocks,
+    _release,
+    _load_manager,
+    _settings,
+    _strategies,
+    _switches,
+    _zookeeper,
+    _system_topics,
+    _topic_assignment,
+)
+
+
+def _brokers_by(values: Mapping[str, str]) -> dict[str, list[str]]:
+    """Value -> the brokers that have it, the value of most brokers first."""
+    brokers: defaultdict[str, list[str]] = defaultdict(list)
+    for broker, value in sorted(values.items()):
+        brokers[value].append(broker)
+    return dict(sorted(brokers.items(), key=lambda item: -len(item[1])))
+
+
+def _spelt(brokers_by_value: Mapping[str, Collection[str]]) -> str:
+    return "; ".join(f"{value or '(empty)'} at {_some(brokers)}" for value, brokers in brokers_by_value.items())
+
+
+def _some(names: Collection[str]) -> str:
+    shown = ", ".join(sorted(names)[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"

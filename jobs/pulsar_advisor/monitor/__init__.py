@@ -1,0 +1,1 @@
+"""The tables of `pulsar-perf monitor-brokers`, from a snapshot or from a live cluster."""

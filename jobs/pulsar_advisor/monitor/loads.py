@@ -1,0 +1,210 @@
+"""`brokers`: what `pulsar-perf monitor-brokers` shows, from a raw snapshot or from the cluster as it is now.
+
+Reports come from where the original takes them, the brokers' nodes in ZooKeeper, if there is a ZooKeeper; else from the
+brokers themselves. Under Extensible the nodes hold no load: rates are sums over `broker-stats/topics`, usage is what
+`broker-stats/metrics` says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, Final
+
+import msgspec
+
+from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.admin.read_client import ReadClient, decode
+from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.admin.zookeeper import ZooKeeperReader, connected
+from pulsar_advisor.capture.documents import (
+    BROKER_TIME_AVERAGE,
+    LOAD_REPORT,
+    LoadReport,
+    TopicLine,
+    broker_metrics,
+    topic_lines,
+)
+from pulsar_advisor.capture.journal import now_ms
+from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.capture.session import identify
+from pulsar_advisor.capture.surfaces import load_manager_kind
+from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, LoadManagerKind
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
+from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+
+_USAGE_METRICS: Final = (
+    "brk_lb_cpu_usage",
+    "brk_lb_memory_usage",
+    "brk_lb_directMemory_usage",
+    "brk_lb_bandwidth_in_usage",
+    "brk_lb_bandwidth_out_usage",
+)
+"""Percent, in the order of RESOURCES. Source: Pulsar `BrokerLoadData.toMetrics`."""
+
+_LINE = msgspec.json.Decoder(dict[str, Any])
+_TOPIC_LINE = msgspec.json.Decoder(TopicLine)
+
+
+def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
+    """The brokers as a raw snapshot has them.
+
+    Raises `UsageError` if there is no such snapshot, `DataNotFit` if a file of it is not the one that was captured.
+    """
+    folder = root.folder("raw", snapshot)
+    manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+
+    def content(surface: str) -> Iterator[bytes]:
+        for file in manifest["files"]:
+            if file["surface"] == surface:
+                packed = read_file(folder / file["path"], "capture")
+                if sha256_hex(packed) != file["sha256"]:
+                    raise DataNotFit(
+                        f"{folder / file['path']} is not the file that was captured; copy the snapshot again, "
+                        "or capture anew"
+                    )
+                yield from read_lines(packed)
+
+    reports: dict[str, Mapping[str, Any]] = {}
+    published: dict[str, Mapping[str, Any]] = {}
+    for line in map(_LINE.decode, content("load_reports")):
+        (published if line["source"] == "zookeeper" else reports)[line["broker"]] = line["document"]
+    reports |= published
+    averages = {line["broker"]: line["document"] for line in map(_LINE.decode, content("broker_time_averages"))}
+    managers: Mapping[str, LoadManagerKind] = manifest["load_managers"]
+    if "extensible" in managers.values():
+        sums = _sums_by_broker(map(_TOPIC_LINE.decode, content("topic_stats")))
+        metrics = {line["broker"]: line["document"] for line in map(_LINE.decode, content("broker_metrics"))}
+        answered = {file["broker"] for file in manifest["files"] if file["surface"] == "topic_stats"}
+        for broker in [broker for broker, manager in managers.items() if manager == "extensible"]:
+            reports.pop(broker, None)  # its node in ZooKeeper, which holds no load
+            if broker in answered:
+                reports[broker] = {**sums[broker], **_usage(metrics.get(broker, {}))}
+    reasons = {entry["broker"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] is not None}
+    ids = manifest["identity"]["broker_ids"]
+    known = [broker for broker in ids if broker in reports and broker in managers]
+    loads = tuple(BrokerLoad(broker, managers[broker], reports[broker], averages.get(broker)) for broker in known)
+    return ClusterLoad(
+        where=", ".join((f"cluster {root.cluster}", f"snapshot {snapshot}", *_origins(loads, published))),
+        read_at_ms=manifest["started_at_ms"],
+        brokers=loads,
+        missing={
+            broker: reasons.get(broker, "the snapshot has no report of it") for broker in ids if broker not in known
+        },
+    )
+
+
+def load_now(options: CaptureOptions) -> ClusterLoad:
+    """The brokers as they are now; a broker that doesn't answer is named. Raises `ClusterUnreachable`."""
+    with ExitStack() as stack:
+        transport = stack.enter_context(AdminTransport(options.required_admin))
+        client = ReadClient(transport)
+        identity = identify(client)
+        zookeeper = stack.enter_context(connected(options.zookeeper)) if options.zookeeper is not None else None
+        published = _published_reports(zookeeper)
+        averages = _averages(zookeeper)
+        pool = stack.enter_context(ThreadPoolExecutor(options.concurrency, thread_name_prefix="brokers"))
+
+        def read(broker: str) -> BrokerLoad | ClusterUnreachable:
+            try:
+                if broker in published:
+                    return BrokerLoad(broker, *published[broker], averages.get(broker))
+                # Behind https, a broker's address is known only from its own answer.
+                client.owned_bundles(identity.cluster_name, broker)
+                return _asked(client, broker, averages.get(broker))
+            except ClusterUnreachable as error:
+                return error
+
+        answers = dict(zip(identity.brokers, pool.map(read, identity.brokers), strict=True))
+        loads = tuple(answer for answer in answers.values() if isinstance(answer, BrokerLoad))
+        return ClusterLoad(
+            where=", ".join((f"cluster {identity.cluster_name}", *_origins(loads, published))),
+            read_at_ms=now_ms(),
+            brokers=loads,
+            missing={broker: str(answer) for broker, answer in answers.items() if isinstance(answer, Exception)},
+        )
+
+
+def watched(read: Callable[[], ClusterLoad], every_s: int | None, tell: Callable[[str], None]) -> Iterator[ClusterLoad]:
+    """What `read` gives, once, or again every so many seconds without end.
+
+    A cluster that can't be reached ends a watch only at its beginning; later that is told, and tried again.
+    """
+    if every_s is not None and every_s < 1:
+        raise UsageError(f"--watch {every_s}: expected at least 1 second")
+    yield read()
+    while every_s is not None:
+        time.sleep(every_s)
+        try:
+            load = read()
+        except ClusterUnreachable as error:
+            tell(str(error))
+            continue
+        yield load
+
+
+def _origins(loads: Iterable[BrokerLoad], published: Container[str]) -> list[str]:
+    """Where the figures come from, in words; some brokers' may come from elsewhere than others'."""
+    return sorted(
+        {
+            "metrics and sums over topics from the brokers themselves"
+            if load.load_manager == "extensible"
+            else f"reports {'as published in ZooKeeper' if load.broker in published else 'from the brokers themselves'}"
+            for load in loads
+        }
+    )
+
+
+def _published_reports(zookeeper: ZooKeeperReader | None) -> dict[str, tuple[LoadManagerKind, Mapping[str, Any]]]:
+    """What Modular and Simple brokers last wrote; a node of Extensible holds no load and is left out."""
+    published = {}
+    for broker, node in zookeeper.broker_nodes() if zookeeper is not None else ():
+        report = decode(node.document, LOAD_REPORT)
+        kind = load_manager_kind(report.loadReportType or None, None)
+        if kind is not None:
+            published[broker] = (kind, msgspec.to_builtins(report))
+    return published
+
+
+def _averages(zookeeper: ZooKeeperReader | None) -> dict[str, Mapping[str, Any]]:
+    nodes: Iterable[Any] = zookeeper.broker_time_averages() if zookeeper is not None else ()
+    return {broker: msgspec.to_builtins(decode(node.document, BROKER_TIME_AVERAGE)) for broker, node in nodes}
+
+
+def _asked(client: ReadClient, broker: str, averages: Mapping[str, Any] | None) -> BrokerLoad:
+    class_name = client.runtime_configuration(broker).get("loadManagerClassName")
+    if load_manager_kind(None, class_name) == "extensible":
+        lines = (line for some in topic_lines(broker, client.broker_topics(broker)) for line in some)
+        metrics = msgspec.to_builtins(broker_metrics(client.broker_metrics(broker)))
+        return BrokerLoad(broker, "extensible", {**_sums_by_broker(lines)[broker], **_usage(metrics)})
+    report: LoadReport = decode(client.load_report(broker), LOAD_REPORT)
+    kind = load_manager_kind(report.loadReportType or None, class_name)
+    if kind is None:
+        raise ClusterUnreachable(f"{broker}: load manager {class_name} is none of modular, simple, extensible")
+    return BrokerLoad(broker, kind, msgspec.to_builtins(report), averages)
+
+
+def _usage(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Load metrics in the form of `BrokerLoadData`: percent of a limit of 100, and the greatest as a ratio."""
+    named = zip(RESOURCES, _USAGE_METRICS, strict=True)
+    usage = {resource: {"usage": metrics[name], "limit": 100.0} for resource, name in named if name in metrics}
+    return {**usage, **({"maxResourceUsage": metrics["max"]} if "max" in metrics else {})}
+
+
+def _sums_by_broker(lines: Iterable[TopicLine]) -> defaultdict[str, dict[str, Any]]:
+    """Rates and bundles of each broker, summed over its loaded topics, in the form of `BrokerLoadData`."""
+    sums: defaultdict[str, dict[str, Any]] = defaultdict(lambda: {**dict.fromkeys(FIGURES, 0.0), "bundleCount": 0})
+    bundles: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    for line in lines:
+        bundles[line.broker].add((line.namespace, line.range))
+        for figure in FIGURES:
+            sums[line.broker][figure] += float(getattr(line.stats, figure) or 0.0)
+    for broker, some in bundles.items():
+        sums[broker]["bundleCount"] = len(some)
+    return sums

@@ -1,0 +1,1 @@
+"""Raw snapshots as a whole: carry one to another machine, sum one up, remove old ones."""

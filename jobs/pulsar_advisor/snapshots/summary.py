@@ -1,0 +1,123 @@
+"""`snapshots show`: what a snapshot holds, what it lacks, and which stages have worked on it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.tables.earlier import validation_result
+from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
+
+SCHEMA: Final = "pulsar-advisor/snapshot-summary/1"
+
+_LINES_SHOWN: Final = 10
+
+
+@dataclass(frozen=True)
+class SnapshotSummary:
+    """One snapshot. Counts are lines; `surfaces` holds every surface that was read, also one without a line."""
+
+    snapshot: str
+    cluster_name: str
+    started_at_ms: int
+    duration_ms: int
+    skew_ms: int
+    brokers: tuple[str, ...]
+    pulsar_version: str | None
+    load_manager: str
+    admin_rest: bool
+    zookeeper: bool
+    bytes: int
+    surfaces: Mapping[str, int]
+    missing: tuple[str, ...]
+    """What was not to be had: surface, where, and why."""
+    failures: tuple[str, ...]
+    """Documents that could not be decoded."""
+    incomplete_brokers: tuple[str, ...]
+    moved_bundles: int
+    stages: Mapping[str, str]
+    """Stages that are done -> what came of them, in words."""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"schema": SCHEMA, **asdict(self)}
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        yield f"snapshot     {self.snapshot} of cluster '{self.cluster_name}', {moment(self.started_at_ms)}"
+        release = f"Pulsar {self.pulsar_version}, load manager {self.load_manager}"
+        yield f"cluster      {len(self.brokers)} brokers, {release}"
+        skew = f"{self.skew_ms / 1000:.1f} s between first and last read"
+        sources = " and ".join(["admin REST"] * self.admin_rest + ["ZooKeeper"] * self.zookeeper)
+        yield f"captured     in {self.duration_ms / 1000:.1f} s ({skew}) from {sources}; {self.bytes:,} bytes"
+        for surface, rows in sorted(self.surfaces.items()):
+            yield f"  {surface:<22} {rows:>12,} lines"
+        for label, entries in (("missing", self.missing), ("unreadable", self.failures)):
+            yield f"{label:<12} {len(entries) or 'nothing'}"
+            yield from (f"  {entry}" for entry in entries[:_LINES_SHOWN])
+            if len(entries) > _LINES_SHOWN:
+                yield f"  and {len(entries) - _LINES_SHOWN} more: see --json"
+        if self.incomplete_brokers:
+            yield f"incomplete   {', '.join(self.incomplete_brokers)}"
+        yield f"moved        {self.moved_bundles} bundles while it was captured"
+        for stage, result in self.stages.items():
+            yield f"{stage:<12} {result}"
+
+
+def summary(root: Root, snapshot: str) -> SnapshotSummary:
+    """Read it from the manifest and the stages' result files. Raises `UsageError` if there is no such snapshot."""
+    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    surfaces: defaultdict[str, int] = defaultdict(int)
+    for file in manifest["files"]:
+        surfaces[file["surface"]] += file["rows"]
+    return SnapshotSummary(
+        snapshot=snapshot,
+        cluster_name=manifest["identity"]["cluster_name"],
+        started_at_ms=manifest["started_at_ms"],
+        duration_ms=manifest["finished_at_ms"] - manifest["started_at_ms"],
+        skew_ms=manifest["skew_ms"],
+        brokers=tuple(manifest["identity"]["broker_ids"]),
+        pulsar_version=manifest["pulsar_version"],
+        load_manager=manifest["load_manager"],
+        admin_rest=bool(manifest["sources"]["admin_urls"]),
+        zookeeper=manifest["sources"]["zookeeper"],
+        bytes=sum(file["bytes"] for file in manifest["files"]),
+        surfaces=dict(surfaces),
+        missing=tuple(_lack(entry, entry["reason"]) for entry in manifest["missing"]),
+        failures=tuple(_lack(entry, entry["error"]) for entry in manifest["failures"]),
+        incomplete_brokers=tuple(manifest["incomplete_brokers"]),
+        moved_bundles=len(manifest["moved_bundles"]),
+        stages=dict(_stages(root, snapshot)),
+    )
+
+
+def _lack(entry: Mapping[str, Any], reason: str) -> str:
+    where = " ".join(entry[key] for key in ("broker", "namespace") if entry.get(key))
+    return f"{entry['surface']}{f' of {where}' if where else ''}: {reason}"
+
+
+def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
+    tables = root.folder("tables/result", snapshot) / RESULT
+    if tables.exists():
+        result = read_json(tables, "normalize", [TABLES_RESULT_SCHEMA])
+        yield "normalized", f"{sum(result['tables'].values()):,} rows, {result['problems']} problems"
+    validation = validation_result(root, snapshot)
+    if validation is not None:
+        failed = Counter(check["severity"] for check in validation["results"] if not check["success"])
+        counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
+        yield "validated", f"{'fit' if validation['success'] else 'not fit'} for use; failed: {counts}"
+    recommendation = root.folder(PLANS, snapshot) / RECOMMENDATION
+    if recommendation.exists():
+        result = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])
+        plans = sum(row["plan"] is not None for row in result["combinations"])
+        yield "recommended", f"{plans} plans; advice: {result['advice']['plan'] or 'nothing to do'}"
+    reports = root.folder("reports", snapshot)
+    if reports.is_dir():
+        yield "reported", ", ".join(sorted(file.name for file in reports.iterdir()))

@@ -1,0 +1,22 @@
+"""`apply`: an approved plan, carried out on the cluster that a connection leads to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.execution.apply import ApplyResult, Progress, apply_plan
+from pulsar_advisor.execution.cluster_writes import AdminCluster
+from pulsar_advisor.execution.executor import ApplyOptions
+
+if TYPE_CHECKING:
+    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.model.plan import Plan
+
+
+def run(
+    plan: Plan, ledger: Ledger, connection: AdminConnection, options: ApplyOptions, progress: Progress
+) -> ApplyResult:
+    """Carry out an approved plan; see `apply_plan`."""
+    with AdminTransport(connection, writes=True) as transport:
+        return apply_plan(plan, ledger, AdminCluster(transport), options, progress)

@@ -1,0 +1,7 @@
+"""`approve`: a named person's consent to exactly one plan, recorded in the ledger."""
+
+from __future__ import annotations
+
+from pulsar_advisor.execution.approval import approve as run
+
+__all__ = ["run"]

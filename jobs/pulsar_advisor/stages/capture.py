@@ -1,0 +1,18 @@
+"""`capture`: a cluster, read without changing anything on it, into a raw snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.progress import shown_progress
+
+if TYPE_CHECKING:
+    from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.storage.root import Root
+
+
+def run(options: CaptureOptions, root: Root) -> str:
+    """Capture the cluster, with progress on stderr; the snapshot's id. Raises as `capture.capture.capture` does."""
+    with shown_progress() as progress:
+        return capture(options, root, progress)

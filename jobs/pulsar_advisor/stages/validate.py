@@ -1,0 +1,17 @@
+"""`validate`: whether a snapshot can be trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_advisor.quality.validate import validate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsar_advisor.storage.root import Root
+
+
+def run(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
+    """Judge the tables of a snapshot and write the result, whatever it says; the content of `result.json`."""
+    return validate(spark, root, snapshot)

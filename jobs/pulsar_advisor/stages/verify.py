@@ -1,0 +1,20 @@
+"""`verify`: what a plan predicted against what a snapshot taken since shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_advisor.execution.verify import VerifyResult, verify_plan
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.tables.state import cluster_state, settings_inputs
+
+if TYPE_CHECKING:
+    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.model.plan import Plan
+    from pulsar_advisor.storage.root import Root
+
+
+def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:
+    """Compare a plan that was carried out with a normalized snapshot; see `verify_plan`."""
+    settings = resolve_settings(*settings_inputs(root, snapshot)).values
+    return verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings)

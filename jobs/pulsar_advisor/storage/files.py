@@ -1,0 +1,91 @@
+"""Whole files: written so that they appear complete or not at all, read with their schema checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.storage.shapes import SHAPES
+
+
+def sha256_hex(content: bytes) -> str:
+    """SHA-256 of some bytes, lower-case hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def without_empty_folders(folder: UPath) -> Iterator[None]:
+    """Whichever of this folder and those above it is made meanwhile goes again if nothing is in it in the end."""
+    local = folder.protocol in ("", "file")
+    new = [one for one in (folder, *folder.parents) if not one.exists()] if local else []
+    try:
+        yield
+    finally:
+        for one in new:
+            with suppress(OSError):
+                one.rmdir()
+
+
+def write_file(path: UPath, content: bytes) -> None:
+    """Write a whole file, visible only when it is complete. Raises `StorageError` if the place can't be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.protocol in ("", "file"):
+            # Of its own, as another process may be writing the same file: whoever ends last has written it whole.
+            temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        else:
+            path.write_bytes(content)  # an object store shows an object only when it is whole
+    except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror or error}") from error
+
+
+def write_json(path: UPath, document: Any) -> bytes:
+    """Write a JSON document, sorted and indented for people, and give back the bytes written."""
+    content = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    write_file(path, content)
+    return content
+
+
+def read_file(path: UPath, made_by: str) -> bytes:
+    """A whole file. Raises `UsageError` naming the stage that makes it when it isn't there."""
+    try:
+        return bytes(path.read_bytes())
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} does not exist: run `{made_by}` first") from error
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror or error}") from error
+
+
+def read_json(path: UPath, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
+    """A JSON document of one of the given schemas. Raises `UsageError` if absent, `StorageError` as `parsed` does."""
+    return parsed(read_file(path, made_by), str(path), made_by, schemas)
+
+
+def parsed(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
+    """A document out of its bytes. Raises `StorageError` if it has another schema or lacks what its schema promises."""
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        raise StorageError(f"{name} is not JSON: {error}") from error
+    known = tuple(schemas)
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found not in known:
+        raise StorageError(f"{name} has schema {found!r}; this release reads {', '.join(known)}")
+    try:
+        msgspec.convert(document, SHAPES.get(found, dict))
+    except msgspec.ValidationError as error:
+        raise StorageError(
+            f"{name} is not as `{made_by}` writes it ({error}): put it back as it was, or remove it and run "
+            f"`{made_by}` again"
+        ) from error
+    return dict(document)

@@ -1,0 +1,112 @@
+"""The root on disk or in an object store: where each stage's files lie, and the rule that a result file comes last.
+
+A snapshot exists if and only if its manifest does; a stage's result exists if and only if its result file does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError, UsageError
+
+LATEST: Final = "latest"
+MANIFEST: Final = "manifest.json"
+RESULT: Final = "result.json"
+
+_ASKED_AT_ONCE: Final = 16
+"""Looks at files side by side: in an object store each is a round trip."""
+
+_SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
+_CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def snapshot_id(moment: datetime) -> str:
+    """`20261121T083000Z` for an aware datetime."""
+    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def snapshot_moment(snapshot: str) -> datetime:
+    """When a snapshot began, by its id; aware."""
+    return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Root:
+    """One root (a path or an object-store URL) and the folders of one cluster in it."""
+
+    url: str
+    cluster: str
+
+    def __post_init__(self) -> None:
+        """Refuse a cluster name that can't be part of a path, and a URL that nothing installed can open."""
+        if not _CLUSTER.fullmatch(self.cluster):
+            raise UsageError(
+                f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"
+            )
+        try:
+            self.path.fs  # noqa: B018
+        except (ImportError, ValueError) as error:
+            raise UsageError(
+                f"root '{self.url}' can't be opened: {error}; it is a path, or a URL whose package is installed "
+                "(`pip install s3fs` for s3://)"
+            ) from error
+
+    @property
+    def path(self) -> UPath:
+        """The root itself; a local path is made absolute, so that Spark and Python mean the same folder."""
+        path = UPath(self.url)
+        return UPath(Path(self.url).absolute()) if path.protocol == "" else path
+
+    def folder(self, stage: str, snapshot: str) -> UPath:
+        """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
+        return self.path / stage / f"cluster={self.cluster}" / f"snapshot={snapshot}"
+
+    def snapshots(self) -> list[str]:
+        """Ids of the snapshots that exist, oldest first."""
+        ids = self._folders()
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+            return [snapshot for snapshot, exists in zip(ids, pool.map(self._exists, ids), strict=True) if exists]
+
+    def newest_first(self, before: str | None = None) -> Iterator[str]:
+        """Ids of the snapshots that exist, of those before one; each is looked at only when it is asked for."""
+        ids = (snapshot for snapshot in reversed(self._folders()) if before is None or snapshot < before)
+        return filter(self._exists, ids)
+
+    def _folders(self) -> list[str]:
+        """Ids of which there is a folder, sorted; a single listing, whatever their number. Refuses a file as root."""
+        parent = self.path / "raw" / f"cluster={self.cluster}"
+        try:
+            names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
+            if not names and self.path.is_file():
+                raise UsageError(f"root {self.path} is a file: name a folder")
+        except OSError as error:
+            raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+        ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
+        return sorted(filter(_SNAPSHOT_ID.fullmatch, ids))
+
+    def _exists(self, snapshot: str) -> bool:
+        return bool((self.folder("raw", snapshot) / MANIFEST).exists())
+
+    def resolve(self, snapshot: str) -> str:
+        """The id of an existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
+        if snapshot == LATEST:
+            newest = next(self.newest_first(), None)
+            if newest is None:
+                raise UsageError(f"there is no snapshot of cluster '{self.cluster}' under {self.path}: run `capture`")
+            return newest
+        if not _SNAPSHOT_ID.fullmatch(snapshot):
+            raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
+        if not self._exists(snapshot):
+            raise UsageError(
+                f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.path}: "
+                "see `pulsar-advisor snapshots list`"
+            )
+        return snapshot

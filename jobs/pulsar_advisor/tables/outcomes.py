@@ -1,0 +1,116 @@
+"""The outcomes table: every strategy's answer about every broker and bundle, with both sides of the inequality."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.planning.proposal import Answers, Proposal
+from pulsar_advisor.storage.root import Root
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("strategy", pa.string(), metadata={"comment": "Pulsar's class that answers"}),
+        pa.field("role", pa.string(), metadata={"comment": "as what: shedder, load manager, placement, splitting"}),
+        pa.field("shedder", pa.string(), metadata={"comment": "shedder of the combination, if it matters"}),
+        pa.field("placement", pa.string(), metadata={"comment": "placement strategy of it, if it matters"}),
+        pa.field("subject", pa.string(), metadata={"comment": "broker or bundle"}),
+        pa.field("object", pa.string(), metadata={"comment": "broker id or full bundle name"}),
+        pa.field("about", pa.string(), metadata={"comment": "for placement: the bundle the broker is a candidate for"}),
+        pa.field("code", pa.string(), metadata={"comment": "the answer"}),
+        pa.field("chosen", pa.bool_()),
+        pa.field("left", pa.float64(), metadata={"comment": "left side of the deciding inequality"}),
+        pa.field("relation", pa.string(), metadata={"comment": "the relation that held; empty: nothing was compared"}),
+        pa.field("right", pa.float64(), metadata={"comment": "right side of the deciding inequality"}),
+        pa.field("sentence", pa.string(), metadata={"comment": "the answer in words, with both numbers"}),
+        pa.field("near_tie", pa.bool_(), metadata={"comment": "settled by the last digits"}),
+    ]
+)
+
+
+def write_outcomes(
+    root: Root,
+    state: ClusterState,
+    shedder: str,
+    proposals: Sequence[tuple[str, Proposal | AdvisorError]],
+    *,
+    with_splitting: bool,
+) -> None:
+    """Write one shedder's answers, and those of each placement strategy it was combined with, as one Parquet file.
+
+    What does not depend on the placement strategy is written once; what does not depend on the shedder either, the
+    answers about splitting, only `with_splitting`.
+    """
+    tables = []
+    seen: set[int] = set()
+    for placement, proposal in proposals:
+        if isinstance(proposal, AdvisorError):
+            continue
+        for answers in proposal.answers:
+            if id(answers.outcomes) in seen or (answers.role == "splitting" and not with_splitting):
+                continue
+            seen.add(id(answers.outcomes))
+            tables.append(
+                outcomes_table(
+                    state,
+                    answers,
+                    shedder=None if answers.role == "splitting" else shedder,
+                    placement=placement if answers.role in ("placement", "load manager") else None,
+                )
+            )
+    folder = root.folder("outcomes", state.snapshot)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{shedder}.parquet").open("wb") as file:
+            pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), file, compression="zstd")
+    except OSError as error:
+        raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
+
+
+def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Table:
+    """The answers written for these shedders, in the order of their names."""
+    folder = root.folder("outcomes", snapshot)
+    files = [file for file in (folder / f"{shedder}.parquet" for shedder in sorted(shedders)) if file.exists()]
+    tables = []
+    for file in files:
+        with file.open("rb") as content:
+            tables.append(pq.read_table(content))
+    return pa.concat_tables([SCHEMA.empty_table(), *tables])
+
+
+def outcomes_table(state: ClusterState, answers: Answers, *, shedder: str | None, placement: str | None) -> pa.Table:
+    """One strategy's answers as rows of the table."""
+    outcomes = answers.outcomes
+    rows = len(outcomes)
+    names = state.brokers.ids if outcomes.subject == "broker" else None
+    objects = [names[row] if names else state.bundle_name(row) for row in outcomes.index.tolist()]
+    vocabulary = outcomes.vocabulary
+
+    def spelt(column: str) -> pa.Array:
+        return pa.array([getattr(outcome, column) for outcome in vocabulary]).take(pa.array(outcomes.code))
+
+    return pa.table(
+        {
+            "strategy": pa.array([answers.strategy] * rows, pa.string()),
+            "role": pa.array([answers.role] * rows, pa.string()),
+            "shedder": pa.array([shedder] * rows, pa.string()),
+            "placement": pa.array([placement] * rows, pa.string()),
+            "subject": pa.array([outcomes.subject] * rows, pa.string()),
+            "object": pa.array(objects, pa.string()),
+            "about": pa.array([answers.about] * rows, pa.string()),
+            "code": spelt("code"),
+            "chosen": spelt("chosen"),
+            "left": pa.array(np.asarray(outcomes.left, dtype=np.float64)),
+            "relation": spelt("relation"),
+            "right": pa.array(np.asarray(outcomes.right, dtype=np.float64)),
+            "sentence": pa.array([outcomes.explain(row) for row in range(rows)], pa.string()),
+            "near_tie": pa.array(outcomes.near_tie()),
+        },
+        schema=SCHEMA,
+    )

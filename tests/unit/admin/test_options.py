@@ -1,0 +1,106 @@
+"""Flags and profiles name the same things; flags win; what can't be used is named without its value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.model.errors import UsageError
+
+CONFIG = """
+[profiles.production]
+concurrency = 4
+zookeeper = { hosts = "zk:zk1:2181,zk2:2181/pulsar/" }
+
+[profiles.production.admin]
+admin_urls = ["https://broker-1:8443", "https://broker-2:8443/"]
+token_file = "/run/secrets/pulsar"
+
+[profiles.broken.admin]
+admin_urls = ["https://broker-1:8443"]
+token = "hunter2"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "config.toml"
+    file.write_text(CONFIG)
+    return file
+
+
+def test_a_profile_names_everything(config: Path) -> None:
+    options = capture_options(profile="production", config=config)
+    assert options.admin.admin_urls == ("https://broker-1:8443", "https://broker-2:8443")
+    assert options.zookeeper is not None
+    assert options.zookeeper.hosts == "zk1:2181,zk2:2181/pulsar"
+    assert options.concurrency == 4
+
+
+def test_a_flag_overrides_its_field_only(config: Path) -> None:
+    options = capture_options(profile="production", config=config, admin={"admin_urls": ("http://other:8080",)})
+    assert options.admin.admin_urls == ("http://other:8080",)
+    assert options.admin.token_file == Path("/run/secrets/pulsar")
+
+
+def test_another_way_to_authenticate_replaces_the_profiles(config: Path) -> None:
+    options = capture_options(profile="production", config=config, admin={"token_env": "OUR_TOKEN", "token_file": None})
+    assert (options.admin.token_env, options.admin.token_file) == ("OUR_TOKEN", None)
+
+
+def test_flags_alone_are_enough() -> None:
+    options = capture_options(admin={"admin_urls": ("http://b:8080",)}, zookeeper="zk1:2181/chroot")
+    assert options.zookeeper is not None
+    assert options.zookeeper.hosts == "zk1:2181/chroot"
+
+
+def test_a_budget_given_beside_a_profile_counts(config: Path) -> None:
+    assert capture_options(profile="production", config=config).max_requests is None
+    assert capture_options(profile="production", config=config, max_requests=500).max_requests == 500
+
+
+def test_without_any_admin_url_the_message_says_how_to_give_one() -> None:
+    with pytest.raises(UsageError, match="--admin-url http://broker:8080, or --profile NAME"):
+        capture_options()
+
+
+def test_a_secret_in_the_config_file_is_refused_without_being_shown(config: Path) -> None:
+    with pytest.raises(UsageError, match=r"profile 'broken': admin\.token: Extra inputs") as error:
+        capture_options(profile="broken", config=config)
+    assert "hunter2" not in str(error.value)
+
+
+def test_an_unknown_profile_is_answered_with_the_known_ones(config: Path) -> None:
+    with pytest.raises(UsageError, match="no profile 'prod'; it has: broken, production"):
+        capture_options(profile="prod", config=config)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[profiles", "can't be read as TOML"),
+        ("[profile.x]\n", "profile: Extra inputs"),
+        (None, "there is no config file"),
+    ],
+)
+def test_an_unusable_config_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
+    file = tmp_path / "config.toml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(UsageError, match=message) as error:
+        capture_options(profile="x", config=file)
+    assert str(file) in str(error.value)
+
+
+@pytest.mark.parametrize("hosts", ["user:secret@zk1:2181", "zk1:2181 zk2:2181", "http://zk1:2181"])
+def test_a_zookeeper_address_of_another_form_is_refused(hosts: str) -> None:
+    with pytest.raises(UsageError, match=r"zookeeper\.hosts: "):
+        capture_options(admin={"admin_urls": ("http://b:8080",)}, zookeeper=hosts)
+
+
+def test_environment_variables_are_no_source(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    monkeypatch.setenv("PROFILES", '{"production": {"admin": {"admin_urls": ["http://evil:8080"]}}}')
+    options = capture_options(profile="production", config=config)
+    assert options.admin.admin_urls[0] == "https://broker-1:8443"

@@ -1,0 +1,130 @@
+"""Reads of the metadata store find what Pulsar keeps there, whatever vanishes meanwhile; and they only read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NoAuthError
+from pydantic import ValidationError
+
+from pulsar_advisor.admin.zookeeper import CALLS_IN_FLIGHT, ZooKeeperConnection, ZooKeeperReader, connected
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from unit.admin.fake_zookeeper import FakeKazoo
+
+LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
+CONNECTION = ZooKeeperConnection(hosts="zk1:2181/pulsar", timeout_s=0.2)
+
+
+def reader(client: FakeKazoo) -> ZooKeeperReader:
+    return ZooKeeperReader(client, CONNECTION)
+
+
+def test_bundles_are_found_below_namespaces_of_two_and_of_three_parts() -> None:
+    client = FakeKazoo(
+        {
+            f"/namespace/retail/orders/{UPPER}": b"{}",
+            f"/namespace/retail/orders/{LOWER}": b"{}",
+            f"/namespace/pulsar/live/b1:8080/{UPPER}": b"{}",
+            "/namespace/retail/empty": b"",
+        }
+    )
+    bundles = [bundle for bundle, _ in reader(client).ownerships()]
+    assert bundles == [f"retail/orders/{LOWER}", f"retail/orders/{UPPER}", f"pulsar/live/b1:8080/{UPPER}"]
+
+
+def test_a_node_brings_its_version_and_when_it_was_written() -> None:
+    client = FakeKazoo({"/admin/local-policies/retail/orders": b'{"bundles":{}}'})
+    ((namespace, node),) = reader(client).local_policies()
+    assert (namespace, node.version, node.modified_at_ms) == ("retail/orders", 3, 1_700_000_000_000)
+
+
+def test_a_node_that_vanishes_while_we_read_is_left_out() -> None:
+    path = f"/loadbalance/bundle-data/retail/orders/{LOWER}"
+    client = FakeKazoo({path: b"{}", f"/loadbalance/bundle-data/retail/orders/{UPPER}": b"{}"}, vanished={path})
+    assert [bundle for bundle, _ in reader(client).bundle_data()] == [f"retail/orders/{UPPER}"]
+
+
+def test_what_a_cluster_does_not_keep_is_empty() -> None:
+    empty = reader(FakeKazoo({}))
+    assert [*empty.ownerships(), *empty.bundle_data(), *empty.resource_quotas(), *empty.leaders()] == []
+
+
+def test_names_of_topics_are_decoded_as_java_encoded_them() -> None:
+    ledgers = "/managed-ledgers/retail/orders/persistent"
+    client = FakeKazoo({f"{ledgers}/a%2Fb+c": b"", f"{ledgers}/plain": b"", "/managed-ledgers/retail/none": b""})
+    assert dict(reader(client).persistent_topics()) == {
+        "retail/orders": ["persistent://retail/orders/a/b c", "persistent://retail/orders/plain"],
+    }
+
+
+def test_quotas_of_old_releases_lie_one_level_deeper() -> None:
+    quotas = "/loadbalance/resource-quota"
+    client = FakeKazoo({f"{quotas}/default": b"{}", f"{quotas}/namespace/retail/orders/{LOWER}": b"{}"})
+    assert {name for name, _ in reader(client).resource_quotas()} == {"default", f"retail/orders/{LOWER}"}
+
+
+def test_the_extensible_managers_leader_comes_first() -> None:
+    client = FakeKazoo({"/loadbalance/leader": b"old", "/loadbalance/extension/leader": b"new"})
+    assert [node.data for node in reader(client).leaders()] == [b"new", b"old"]
+
+
+def test_the_number_of_reads_in_flight_is_bounded() -> None:
+    brokers = {f"/loadbalance/brokers/b{number}:8080": b"{}" for number in range(3 * CALLS_IN_FLIGHT)}
+    client = FakeKazoo(brokers)
+    assert len(list(reader(client).broker_nodes())) == 3 * CALLS_IN_FLIGHT
+    assert client.most_in_flight == CALLS_IN_FLIGHT
+
+
+def test_a_lost_session_is_told_in_one_line() -> None:
+    with pytest.raises(ClusterUnreachable, match=r"^ZooKeeper zk1:2181/pulsar: reading /x failed \(ConnectionLoss\)"):
+        reader(FakeKazoo({}, failure=ConnectionLoss())).children("/x")
+
+
+@pytest.mark.parametrize(
+    ("connection", "message"),
+    [
+        (CONNECTION, r"/x may not be read by us: give a digest_user"),
+        (
+            CONNECTION.model_copy(update={"digest_user": "us", "digest_password_env": "OURS"}),
+            r"/x may not be read by us: use another digest_user",
+        ),
+    ],
+)
+def test_a_node_we_may_not_read_is_named(connection: ZooKeeperConnection, message: str) -> None:
+    client = FakeKazoo({}, failure=NoAuthError())
+    with pytest.raises(ClusterUnreachable, match=message):
+        ZooKeeperReader(client, connection).children("/x")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"digest_user": "us"}, "goes with one of digest_password_file, digest_password_env"),
+        ({"digest_password_env": "OURS"}, "goes with one of"),
+        ({"digest_user": "us", "digest_password_env": "OURS", "digest_password_file": "f"}, "goes with one of"),
+        ({"tls": True, "tls_cert_file": "f"}, "tls_cert_file and tls_key_file go together"),
+        ({"tls_ca_file": "f"}, "of no use without tls = true"),
+        ({"digest_user": "us", "digest_password": "hunter2"}, "digest_password: Extra inputs|Extra inputs"),
+    ],
+)
+def test_a_connection_that_can_not_be_right_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ZooKeeperConnection(hosts="zk1:2181", **fields)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"TLS file /nowhere/ca\.pem does not exist"):
+        ZooKeeperConnection(hosts="zk1:2281", tls=True, tls_ca_file=Path("/nowhere/ca.pem")).client()
+    with pytest.raises(UsageError, match="can't read the secret in"):
+        ZooKeeperConnection(hosts="zk1:2181", digest_user="us", digest_password_file=tmp_path / "none").client()
+
+
+def test_no_server_is_told_in_one_line() -> None:
+    connection = ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.2)
+    with (
+        pytest.raises(ClusterUnreachable, match=r"^ZooKeeper 127\.0\.0\.1:1: no session within 0\.2 s: check hosts"),
+        connected(connection),
+    ):
+        pass

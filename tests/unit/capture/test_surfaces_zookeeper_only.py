@@ -1,0 +1,117 @@
+"""Without the admin API a snapshot holds what brokers published, asks no broker, and says what can't be computed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from pulsar_advisor.storage.root import Root
+from unit.capture.fake_cluster import SECRET, everything_in
+from unit.capture.recorded_store import CONFIGURATION, NAMESPACE, RecordedStore
+
+
+def test_what_brokers_published_is_there(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    store = RecordedStore("modular", monkeypatch)
+    manifest, lines = store.captured(root)
+    assert manifest["identity"] == {"cluster_name": "live", "broker_ids": sorted(store.brokers)}
+    assert manifest["sources"] == {"admin_urls": [], "zookeeper": True, "service_url": False}
+    assert (manifest["load_manager"], manifest["pulsar_version"]) == ("modular", "4.0.8")
+    assert manifest["leader"] in store.brokers
+    assert {line["broker"] for line in lines["load_reports"]} == set(store.brokers)
+    assert {line["pass"] for line in lines["owned_bundles"]} == {"begin", "end"}
+    assert len(lines["bundle_data"]) > 0
+    assert [(line["broker"], line["available"]) for line in lines["brokers"]] == [
+        (b, True) for b in sorted(store.brokers)
+    ]
+    assert manifest["failures"] == manifest["incomplete_brokers"] == manifest["moved_bundles"] == []
+
+
+def test_the_configuration_is_read_by_its_allow_list(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    _, lines = RecordedStore("modular", monkeypatch).captured(root)
+    assert lines["settings"] == [
+        {"origin": "dynamic", "broker": None, "values": {"loadBalancerSheddingEnabled": "false"}}
+    ]
+    assert [line["name"] for line in lines["isolation_policies"]] == ["apart", "b"]
+    assert lines["failure_domains"] == [{"domain": "zone-a", "brokers": ["b1:8080", "b2:8080"]}]
+    assert [line["tenant"] for line in lines["tenants"]] == ["empty", "shy"]
+    assert [(line["namespace"], line["document"]["bundles"]["boundaries"]) for line in lines["namespaces"]] == [
+        (NAMESPACE, ["0x00000000", "0xffffffff"])
+    ]
+    assert lines["partitioned_topics"] == [
+        {"namespace": NAMESPACE, "domain": "persistent", "topic": f"persistent://{NAMESPACE}/a/b", "partitions": 3}
+    ]
+    assert SECRET.encode() not in everything_in(root)
+
+
+@pytest.mark.parametrize(
+    ("load_manager", "unknown"),
+    [
+        ("modular", {"settings", "load_reports", "topic_stats"}),
+        ("simple", {"settings", "load_reports", "topic_stats"}),
+        ("extensible", {"settings", "load_reports", "topic_stats", "broker_metrics", "service_unit_states"}),
+    ],
+)
+def test_what_only_brokers_tell_is_named_with_what_follows(
+    monkeypatch: pytest.MonkeyPatch, root: Root, load_manager: str, unknown: set[str]
+) -> None:
+    manifest, _ = RecordedStore(load_manager, monkeypatch).captured(root)
+    missing = {entry["surface"]: entry["reason"] for entry in manifest["missing"]}
+    assert manifest["load_manager"] == load_manager
+    assert missing.keys() == unknown
+    assert {reason.partition(":")[0] for reason in missing.values()} == {
+        "only brokers tell it, and no admin URL was given"
+    }
+
+
+def test_an_ownership_channel_in_the_metadata_store_is_read(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    record = json.dumps({"state": "Owned", "dstBroker": "b1:8080", "versionId": 1, "properties": {"password": SECRET}})
+    store = RecordedStore("extensible", monkeypatch, **{"/service_unit_state/shy/data/0x00000000_0xffffffff": record})
+    manifest, lines = store.captured(root)
+    assert [line["bundle"] for line in lines["service_unit_states"]] == ["shy/data/0x00000000_0xffffffff"]
+    assert "service_unit_states" not in {entry["surface"] for entry in manifest["missing"]}
+    assert SECRET.encode() not in everything_in(root)
+
+
+def test_a_configuration_kept_elsewhere_is_named(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    elsewhere = dict.fromkeys(CONFIGURATION, "") | {"/admin/clusters/live": "{}"}
+    manifest, lines = RecordedStore("modular", monkeypatch, **elsewhere).captured(root)
+    assert lines["namespaces"] == []
+    reasons = {entry["surface"]: entry["reason"] for entry in manifest["missing"]}
+    assert reasons["namespaces"] == "the cluster's configuration is kept in another store than this one"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        ({"/admin/clusters/east": "{}"}, r"ZooKeeper knows several clusters \(east, live\): give --admin-url too"),
+        (dict.fromkeys(CONFIGURATION, ""), "ZooKeeper does not tell the cluster's name: give --admin-url too"),
+    ],
+)
+def test_a_cluster_whose_name_is_not_sure_is_refused(
+    monkeypatch: pytest.MonkeyPatch, root: Root, clusters: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        RecordedStore("modular", monkeypatch, **clusters).captured(root)
+    assert root.snapshots() == []
+
+
+def test_a_cluster_without_brokers_is_no_cluster_to_capture(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    store = RecordedStore("modular", monkeypatch)
+    for broker in store.brokers:
+        del store.kazoo.nodes[f"/loadbalance/brokers/{broker}"]
+    with pytest.raises(ClusterUnreachable, match="cluster 'live' has no active broker"):
+        store.captured(root)
+
+
+def test_options_for_zookeeper_alone() -> None:
+    options = capture_options(zookeeper="zk1:2181")
+    assert options.admin is None
+    with pytest.raises(UsageError, match="no admin URL: give --admin-url"):
+        _ = options.required_admin
+    with pytest.raises(UsageError, match="no admin URL"):
+        capture_options(zookeeper="zk1:2181", service_url="pulsar://b:6650")
+    with pytest.raises(UsageError, match="no admin URL"):
+        capture_options(zookeeper="zk1:2181", admin={"token_env": "OUR_TOKEN"})

@@ -1,0 +1,193 @@
+"""Every failure a user can meet is one clear line and the exit code of the shell contract."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.cli import exit_code
+from pulsar_advisor.model.plan import dump_plan
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.execution.doubles import make_plan, unload_step
+
+NOBODY_LISTENS = "http://127.0.0.1:1"
+
+
+def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = exit_code(words)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+    return code, shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["frobnicate"], 2, 'Unknown command "frobnicate"'),
+        (["capture"], 2, "--root"),
+        (["capture", "--root", "r", "--cluster", "c", "--bogus"], 2, "--bogus"),
+        (["validate", "--root", "r", "--cluster", "c", "--fail-on", "info"], 2, "--fail-on"),
+    ],
+)
+def test_a_call_that_can_not_be_right_is_usage(
+    words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, err = ends(capsys, *words)
+    assert ended == code
+    assert says in err
+
+
+def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["capture", "--explain", "--admin-url", NOBODY_LISTENS]) == 0
+    assert "each broker  GET /admin/v2/broker-stats/topics  (once)" in capsys.readouterr().out.splitlines()
+    assert exit_code(["capture", "--explain", "--json", "--admin-url", NOBODY_LISTENS]) == 0
+    calls = json.loads(capsys.readouterr().out)
+    assert {call["whom"] for call in calls} == {"any broker", "each broker"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["capture"], 2, "no admin URL: give --admin-url"),
+        (["capture", "--admin-url", "ftp://x"], 2, "'ftp://x' is not an admin URL"),
+        (["capture", "--admin-url", NOBODY_LISTENS], 1, "connection refused: is the broker up"),
+        (["capture", "--profile", "p", "--config", "/nowhere.toml"], 2, "there is no config file /nowhere.toml"),
+        (["report"], 2, "there is no snapshot of cluster 'c'"),
+        (["report", "--snapshot", "yesterday"], 2, "'yesterday' is not a snapshot id"),
+        (["recommend", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
+        (["run", "--from-archive", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
+        (["run", "--from-archive", "x.tar", "--admin-url", NOBODY_LISTENS], 2, "leave out what leads to a cluster"),
+        (["run", "--shedder", "Nope"], 2, "there is no shedder 'Nope'"),
+        (["run", "--placement", "Nope"], 2, "there is no placement strategy 'Nope'"),
+        (["run", "--set", "loadBalancerEnabled=maybe"], 2, "loadBalancerEnabled='maybe' is not usable"),
+        (["approve", "/nowhere.json", "--digest", "d", "--as", "n"], 2, "/nowhere.json does not exist"),
+        (["apply", "/nowhere.json"], 2, "/nowhere.json does not exist"),
+        (["snapshots", "import", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
+        (["snapshots", "show"], 2, "there is no snapshot of cluster 'c'"),
+        (["snapshots", "prune"], 2, "say what to keep: --keep-days N, --keep-count N, or both"),
+        (["brokers"], 2, "there is no snapshot of cluster 'c'"),
+        (["brokers", "--watch"], 2, "a snapshot does not change: --watch needs a live cluster"),
+        (["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "5"], 1, "connection refused: is the broker up"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_to_do(
+    words: list[str], code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, err = ends(capsys, *words, "--root", str(tmp_path), "--cluster", "c")
+    assert ended == code
+    assert says in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["doctor"], "no admin URL: give --admin-url"),
+        (["brokers"], "whose brokers? Give --root and --cluster for a snapshot, or --admin-url for a cluster"),
+    ],
+)
+def test_a_verb_that_looks_at_a_cluster_needs_one(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, err = ends(capsys, *words)
+    assert (code, says in err) == (2, True)
+
+
+def test_doctor_ends_with_1_where_nothing_answers_and_still_says_what_it_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert exit_code(["doctor", "--admin-url", NOBODY_LISTENS, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["reachable"], document["fit"]) == (False, False)
+    assert [row["check"] for row in document["rows"]] == ["admin_url"]
+
+
+def test_a_cluster_name_can_not_leave_the_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = ends(capsys, "snapshots", "list", "--root", str(tmp_path), "--cluster", "../other")
+    assert (code, "can't be part of a path" in err) == (2, True)
+
+
+def test_a_file_that_is_no_plan_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text("{}")
+    code, err = ends(
+        capsys, "apply", str(file), "--root", str(tmp_path), "--cluster", "c", "--admin-url", NOBODY_LISTENS
+    )
+    assert (code, "this is not a plan" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "words", [["approve", "--digest", "d", "--as", "n"], ["withdraw", "--as", "n"], ["apply"], ["verify"]]
+)
+@pytest.mark.parametrize(
+    ("cluster", "says"),
+    [("other", "is a plan of cluster 'demo', not of 'other'"), ("demo", "there is no ledger at sqlite:///")],
+)
+def test_a_plan_of_another_cluster_or_without_a_ledger_is_refused_and_nothing_is_made(
+    words: list[str], cluster: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump_plan(make_plan([unload_step()])))
+    code, err = ends(capsys, *words, str(file), "--root", str(tmp_path), "--cluster", cluster)
+    assert (code, says in err, err.count("\n")) == (4, True, 1)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="there is no snapshot"):
+        exit_code(["report", "--root", str(tmp_path), "--cluster", "c", "--debug"])
+
+
+def test_an_interrupted_call_says_so_and_ends_with_130(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Root) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Root, "snapshots", interrupted)
+    assert ends(capsys, "snapshots", "list", "--root", str(tmp_path), "--cluster", "c") == (130, "interrupted\n")
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == importlib.metadata.version("pulsar-rebalance-advisor")
+
+
+def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, snapshot = Root(str(tmp_path), "c"), "20261121T083000Z"
+    write_json(root.folder("raw", snapshot) / MANIFEST, {})
+    monkeypatch.setattr("pulsar_advisor.cli.stages.spark_for", lambda *_: None)
+    monkeypatch.setattr("pulsar_advisor.stages.validate.run", lambda *_: _unfit("c", snapshot))
+    assert exit_code(["validate", "--root", str(tmp_path), "--cluster", "c"]) == 3
+    told = capsys.readouterr()
+    assert told.out.splitlines() == [
+        "critical  capture.skew: Read at once. (1 rows)",
+        "critical  bundles: 2 check(s) could not be evaluated: no column `owner`",
+        "1 of 4 checks passed",
+    ]
+    assert "capture.skew, 2 check(s) of bundles could not be evaluated" in told.err
+    assert f"remove tables/*/cluster=c/snapshot={snapshot}" in told.err
+    assert "normalize again" in told.err
+    assert "capture again" not in told.err
+
+
+def _unfit(cluster: str, snapshot: str) -> dict[str, Any]:
+    passed = {"check": "brokers.cpu", "success": True, "severity": "warning", "error": None}
+    failed = {"success": False, "severity": "critical", "failed_rows": 1, "error": None}
+    unknown = {"success": False, "severity": "critical", "failed_rows": 0, "error": "no column `owner`"}
+    results = [
+        passed,
+        failed | {"check": "capture.skew", "title": "Read at once."},
+        unknown | {"check": "bundles.one_owner"},
+        unknown | {"check": "bundles.stayed"},
+    ]
+    return {"cluster": cluster, "snapshot": snapshot, "results": results}

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.snapshots.archive import import_snapshot
+from pulsar_advisor.storage.root import Root
+from unit.capture.fake_cluster import FakeCluster, fake_cluster
+
+RECORDED = Path(__file__).parents[1] / "data/recorded/modular-4.0.8.tar"
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with fake_cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path / "root"), "test")
+
+
+@pytest.fixture
+def recorded(root: Root) -> str:
+    """A recorded snapshot of three real brokers, taken into the root; its id."""
+    return import_snapshot(RECORDED, root)

@@ -1,0 +1,135 @@
+"""Asking a cluster everything once: what comes back, what is lacking, and that nothing but GET is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.admin.oauth2 import NoToken
+from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.diagnosis.examination import Lack, examine
+from unit.capture.fake_cluster import ADMIN, FakeCluster
+from unit.capture.recorded_store import RecordedStore
+
+LOGIN_PAGE = "<html><body>Error 401 Authentication required</body></html>"
+
+
+def test_a_healthy_cluster_lacks_nothing_and_is_only_read(cluster: FakeCluster) -> None:
+    found = examine(cluster.options())
+    assert (found.cluster_name, set(found.brokers)) == ("fake", {cluster.first.id, cluster.second.id})
+    assert (found.leader, found.lacks) == (cluster.second.id, {})
+    assert found.releases == dict.fromkeys(found.brokers, "4.0.8")
+    assert found.load_managers == dict.fromkeys(found.brokers, "modular")
+    assert [answers.lacks for answers in found.answers.values()] == [{}, {}]
+    assert all(answers.clock is not None for answers in found.answers.values())
+    assert {method for broker in (cluster.first, cluster.second) for method, _ in broker.requests} == {"GET"}
+
+
+def test_statistics_of_topics_are_read_at_one_broker_only(cluster: FakeCluster) -> None:
+    examine(cluster.options())
+    requests = [path for broker in (cluster.first, cluster.second) for _, path in broker.requests]
+    assert requests.count(f"{ADMIN}/broker-stats/topics") == 1
+    assert requests.count(f"{ADMIN}/broker-stats/load-report") == 2
+
+
+def test_secrets_in_a_brokers_configuration_are_not_kept(cluster: FakeCluster) -> None:
+    found = examine(cluster.options())
+    assert found.leading_settings.keys() == {"loadManagerClassName"}
+    assert found.dynamic == {"loadBalancerEnabled": "true"}
+
+
+def test_under_extensible_metrics_are_asked_for_in_place_of_a_load_report(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        cluster.configure(broker, loadManagerClassName="org.example.ExtensibleLoadManagerImpl")
+    cluster.first.answers("/broker-stats/metrics", [])
+    cluster.second.answers("/broker-stats/metrics", {"reason": "super-user"}, status=401)
+    found = examine(cluster.options())
+    assert found.answers[cluster.first.id].lacks == {}
+    assert found.answers[cluster.second.id].lacks.keys() == {"broker_metrics"}
+    assert "/broker-stats/load-report" not in {path.removeprefix(ADMIN) for _, path in cluster.first.requests}
+
+
+def test_an_issuer_that_gives_no_token_ends_the_asking(cluster: FakeCluster, tmp_path: Path) -> None:
+    (tmp_path / "key.json").write_text('{"client_id": "us", "client_secret": "hunter2"}')
+    oauth2 = {"issuer_url": "http://127.0.0.1:1", "key_file": tmp_path / "key.json"}
+    with pytest.raises(NoToken, match="OAuth2 issuer"):
+        examine(cluster.options(oauth2=oauth2))
+    assert cluster.first.requests == []
+
+
+def test_a_broker_that_is_down_is_asked_once(cluster: FakeCluster) -> None:
+    cluster.second.stop()
+    found = examine(cluster.options())
+    answers = found.answers[cluster.second.id]
+    assert answers.silence is not None
+    assert answers.lacks.keys() == {"owned_bundles"}
+    assert isinstance(found.admin_urls[cluster.second.url], Lack)
+    assert found.answers[cluster.first.id].lacks == {}
+
+
+def test_without_credentials_nothing_more_is_asked(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/brokers/version", LOGIN_PAGE, status=401)
+    found = examine(cluster.options())
+    assert [lack.status for lack in found.admin_urls.values() if isinstance(lack, Lack)] == [401, 401]
+    assert len(cluster.first.requests) == 1
+
+
+def test_a_role_without_rights_still_tells_which_surfaces_it_lacks(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        for path in ("/brokers/configuration/runtime", "/brokers/fake", "/tenants"):
+            broker.answers(path, {"reason": "Unauthorized"}, status=401)
+        broker.answers("/clusters", ["fake"])
+    found = examine(cluster.options())
+    assert {surface: lack.status for surface, lack in found.lacks.items()} == dict.fromkeys(
+        ("settings", "brokers", "tenants"), 401
+    )
+    assert found.cluster_name == "fake"
+
+
+def test_something_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
+    cluster.first.answers("/brokers/version", "<html>Welcome</html>")
+    lack = examine(cluster.options(admin_urls=(cluster.first.url,))).admin_urls[cluster.first.url]
+    assert isinstance(lack, Lack)
+    assert "is this the admin URL of a Pulsar broker?" in lack.reason
+
+
+def test_a_zookeeper_that_can_not_be_reached_is_noted(cluster: FakeCluster) -> None:
+    zookeeper = ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.5)
+    found = examine(cluster.options().model_copy(update={"zookeeper": zookeeper}))
+    assert found.zookeeper is not None
+    assert "no session within 0.5 s" in (found.zookeeper.lack or "")
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "lack"), [({}, "live", None), ({"/admin/clusters/east": "{}"}, "", "several")]
+)
+def test_without_an_admin_url_zookeeper_is_asked_alone(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, str], name: str, lack: str | None
+) -> None:
+    store = RecordedStore("modular", monkeypatch, **more)
+
+    @contextmanager
+    def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
+        yield ZooKeeperReader(store.kazoo, connection)
+
+    monkeypatch.setattr("pulsar_advisor.diagnosis.examination.connected", connected)
+    found = examine(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181")))
+    assert (found.admin_urls, found.cluster_name) == ({}, name)
+    assert found.zookeeper is not None
+    if lack is None:
+        assert (found.zookeeper.lack, set(found.brokers)) == (None, set(store.brokers))
+    else:
+        assert found.zookeeper.lack is not None
+        assert lack in found.zookeeper.lack
+
+
+def test_without_an_admin_url_a_zookeeper_that_is_not_there_is_noted() -> None:
+    found = examine(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.2)))
+    assert found.zookeeper is not None
+    assert found.zookeeper.lack is not None
+    assert "no session within 0.2 s" in found.zookeeper.lack

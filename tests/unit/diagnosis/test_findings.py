@@ -1,0 +1,289 @@
+"""What each finding means: its status, one sentence, what to do, and how the call ends."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.diagnosis.examination import BrokerAnswers, Examination, Lack, SystemTopicsAnswer, ZooKeeperAnswers
+from pulsar_advisor.diagnosis.findings import Diagnosis, Row, diagnose, print_diagnosis
+from pulsar_advisor.storage.root import Root
+
+MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+SETTINGS = {
+    "loadManagerClassName": MODULAR,
+    "loadBalancerEnabled": "true",
+    "loadBalancerSheddingEnabled": "true",
+    "loadBalancerAutoBundleSplitEnabled": "true",
+    "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+    "topicBundleAssignmentStrategy": "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner",
+}
+ASKED = {"settings", "brokers", "leader", "tenants", "namespaces", "topic_names", "partitioned_topics"}
+
+
+def broker(**fields: Any) -> BrokerAnswers:
+    healthy = {
+        "release": "4.0.8",
+        "settings": dict(SETTINGS),
+        "load_manager": "modular",
+        "clock": ClockDifference(-0.5, 0.5),
+    }
+    return BrokerAnswers(**{**healthy, **fields})
+
+
+def healthy(**fields: Any) -> Examination:
+    return replace(
+        Examination(
+            admin_urls={"http://b1:8080": "4.0.8"},
+            cluster_name="prod",
+            brokers=("b1:8080", "b2:8080"),
+            leader="b1:8080",
+            asked=set(ASKED),
+            answers={"b1:8080": broker(), "b2:8080": broker()},
+            topics_asked_of="b1:8080",
+            zookeeper=ZooKeeperAnswers(None, ("b1:8080", "b2:8080"), has_bundle_data=True),
+        ),
+        **fields,
+    )
+
+
+def both(**fields: Any) -> dict[str, BrokerAnswers]:
+    return {"b1:8080": broker(**fields), "b2:8080": broker(**fields)}
+
+
+def second(**fields: Any) -> dict[str, BrokerAnswers]:
+    return {"b1:8080": broker(), "b2:8080": broker(**fields)}
+
+
+def not_ok(found: Examination) -> list[Row]:
+    return [row for row in diagnose(found).rows if row.status != "ok"]
+
+
+def only(found: Examination) -> Row:
+    (row,) = not_ok(found)
+    assert row.what_to_do
+    return row
+
+
+def test_a_healthy_cluster_is_fit_and_every_check_is_one_line() -> None:
+    diagnosis = diagnose(healthy())
+    assert (not_ok(healthy()), diagnosis.fit, diagnosis.exit_code) == ([], True, 0)
+    assert all("\n" not in row.sentence for row in diagnosis.rows)
+    assert {row.check: row.sentence for row in diagnosis.rows}["surface.load_reports"] == (
+        "load reports can be read at 2 of 2 broker(s) asked (needs a super-user)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lack", "check", "exit_code"),
+    [
+        (Lack(None, "http://b1:8080: connection refused"), "admin_url", 1),
+        (Lack(401, "http://b1:8080/…: 401, the cluster wants credentials"), "credentials", 3),
+        (Lack(404, "http://b1:8080/…: 404, nothing there"), "admin_url", 3),
+    ],
+)
+def test_an_admin_url_that_does_not_serve(lack: Lack, check: str, exit_code: int) -> None:
+    diagnosis = diagnose(Examination(admin_urls={"http://b1:8080": lack}))
+    assert [(row.check, row.status, row.sentence) for row in diagnosis.rows] == [(check, "problem", lack.reason)]
+    assert diagnosis.exit_code == exit_code
+
+
+def test_one_dead_admin_url_of_two_is_a_warning() -> None:
+    urls = {"http://b1:8080": "4.0.8", "http://b9:8080": Lack(None, "no connection")}
+    assert (only(healthy(admin_urls=urls)).check, diagnose(healthy(admin_urls=urls)).fit) == ("admin_url", True)
+
+
+@pytest.mark.parametrize(
+    ("surface", "status", "role"),
+    [
+        ("tenants", "problem", "a super-user"),
+        ("namespaces", "problem", "the tenants' administrator or a super-user"),
+        ("failure_domains", "warning", "a super-user"),
+        ("topic_names", "warning", "the tenants' administrator or a super-user"),
+    ],
+)
+def test_a_forbidden_surface_names_the_role_it_needs(surface: str, status: str, role: str) -> None:
+    row = only(healthy(lacks={surface: Lack(401, "401, our role may not do this")}, asked=ASKED | {surface}))
+    assert (row.check, row.status, row.what_to_do) == (f"surface.{surface}", status, f"use the credentials of {role}")
+
+
+def test_a_surface_of_one_broker_is_a_warning_and_of_all_a_problem() -> None:
+    lacks = {"load_reports": Lack(500, "500 (boom)")}
+    assert [row.status for row in not_ok(healthy(answers=second(lacks=lacks)))] == ["warning"]
+    assert [row.status for row in not_ok(healthy(answers=both(lacks=lacks)))] == ["problem", "problem"]
+
+
+def test_a_silent_broker_costs_its_part_and_all_silent_is_not_fit() -> None:
+    silent = BrokerAnswers(lacks={"owned_bundles": Lack(None, "connection refused")})
+    row = only(healthy(answers={"b1:8080": broker(), "b2:8080": silent}))
+    assert (row.check, row.status) == ("broker", "warning")
+    assert row.sentence == "b2:8080 does not answer at its own address: connection refused"
+    nobody = healthy(answers={"b1:8080": silent, "b2:8080": silent}, topics_asked_of=None)
+    assert diagnose(nobody).exit_code == 3
+
+
+def test_a_cluster_whose_brokers_can_not_be_listed_claims_nothing_about_them() -> None:
+    lacks = {"brokers": Lack(401, "401, our role may not do this")}
+    rows = diagnose(healthy(lacks=lacks, brokers=(), answers={}, topics_asked_of=None)).rows
+    assert [row.check for row in rows if row.status == "problem"] == ["surface.brokers"]
+    assert not {"surface.topic_stats", "surface.owned_bundles", "cluster"} & {row.check for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        (second(clock=ClockDifference(41.5, 42.5)), "the clock of b2:8080 is at least 42 s ahead of this machine's"),
+        (both(clock=ClockDifference(-91.0, -90.0)), "this machine's clock is at least 90 s ahead of all brokers'"),
+        (
+            {
+                "b1:8080": broker(clock=ClockDifference(4, 4.5)),
+                "b2:8080": broker(clock=ClockDifference(-4.5, -4)),
+            },
+            "the brokers' clocks differ by at least 8 s",
+        ),
+        (both(clock=None), "no broker's answer tells the time, so clocks can't be compared"),
+    ],
+)
+def test_clocks_that_differ(answers: dict[str, BrokerAnswers], sentence: str) -> None:
+    row = only(healthy(answers=answers))
+    assert (row.check, row.status, row.sentence) == ("clock", "warning", sentence)
+
+
+def test_brokers_that_disagree_are_named_with_their_values() -> None:
+    settings = {
+        "b1:8080": {**SETTINGS, "maxUnloadPercentage": "0.2"},
+        "b2:8080": {**SETTINGS, "maxUnloadPercentage": "0.5"},
+    }
+    row = only(healthy(answers={name: broker(settings=values) for name, values in settings.items()}))
+    assert (row.check, row.status) == ("settings.agree", "warning")
+    assert row.sentence == "brokers disagree on maxUnloadPercentage: 0.2 at b1:8080; 0.5 at b2:8080"
+
+
+def test_a_setting_that_only_a_newer_release_has_is_no_disagreement() -> None:
+    assert not_ok(healthy(answers=second(settings={**SETTINGS, "maxUnloadPercentage": "0.2"}))) == []
+
+
+def test_a_newer_release_beside_an_older_one_is_named() -> None:
+    row = only(healthy(answers=second(release="4.2.4")))
+    assert row.check == "release"
+    assert "4.0.8 at b1:8080; 4.2.4 at b2:8080; the rules of 4.0.8 are applied" in row.sentence
+
+
+def test_a_release_without_recommendations_can_still_be_captured() -> None:
+    found = healthy(answers=both(release="2.10.5"))
+    assert (only(found).check, diagnose(found).fit) == ("release.known", True)
+    assert "older than 2.11" in only(found).sentence
+
+
+def test_a_migration_between_load_managers_is_not_fit() -> None:
+    row = only(healthy(answers=second(load_manager="extensible")))
+    assert (row.check, row.status) == ("load_manager", "problem")
+    assert "modular at b1:8080; extensible at b2:8080" in row.sentence
+
+
+def test_an_unknown_load_manager_is_not_fit() -> None:
+    settings = {**SETTINGS, "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager"}
+    row = only(healthy(answers=both(load_manager=None, settings=settings)))
+    assert (row.check, row.status) == ("load_manager", "problem")
+    assert "NoopLoadManager is none of modular, simple, extensible" in row.sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "check", "says"),
+    [
+        ("loadBalancerSheddingEnabled", "false", "switch", "Pulsar unloads nothing by itself"),
+        ("loadBalancerEnabled", "false", "switch", "brokers write no reports"),
+        ("loadBalancerLoadSheddingStrategy", "com.example.OwnShedder", "strategy", "com.example.OwnShedder"),
+        ("topicBundleAssignmentStrategy", "com.example.Assigner", "computable", "can't be computed from its hash"),
+    ],
+)
+def test_settings_that_limit_what_can_be_told(key: str, value: str, check: str, says: str) -> None:
+    row = only(healthy(answers=both(settings={**SETTINGS, key: value})))
+    assert (row.check, row.status) == (check, "warning")
+    assert says in row.sentence
+
+
+@pytest.mark.parametrize(
+    ("zookeeper", "check", "status", "says"),
+    [
+        (None, "zookeeper", "warning", "no view `published`, and averages start with one sample"),
+        (ZooKeeperAnswers("ZooKeeper zk:2181: no session within 15 s"), "zookeeper", "problem", "no session"),
+        (ZooKeeperAnswers(None, ("x:8080",), True), "zookeeper", "problem", "belongs to another cluster"),
+        (ZooKeeperAnswers(None, ("b1:8080",), True), "zookeeper.brokers", "warning", "differ on b2:8080"),
+        (ZooKeeperAnswers(None, ("b1:8080", "b2:8080"), False), "computable", "warning", "no averages of bundles yet"),
+    ],
+)
+def test_what_zookeeper_adds_or_lacks(zookeeper: ZooKeeperAnswers | None, check: str, status: str, says: str) -> None:
+    row = only(healthy(zookeeper=zookeeper))
+    assert (row.check, row.status) == (check, status)
+    assert says in row.sentence
+
+
+def test_extensible_has_no_load_reports_and_says_so() -> None:
+    found = healthy(answers=both(load_manager="extensible"), system_topics=SystemTopicsAnswer(None))
+    assert only(found).sentence == "the Extensible load manager has no load reports and no averages"
+    checks = {row.check for row in diagnose(found).rows}
+    assert ("surface.load_reports" in checks, "surface.broker_metrics" in checks) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "says"),
+    [
+        (None, "warning", "no service URL was given"),
+        (SystemTopicsAnswer("pulsar://b1:6650: ConnectError"), "problem", "ConnectError"),
+        (SystemTopicsAnswer(None), "ok", "can be read"),
+    ],
+)
+def test_what_a_service_url_adds_under_extensible(answer: SystemTopicsAnswer | None, status: str, says: str) -> None:
+    found = healthy(answers=both(load_manager="extensible"), system_topics=answer)
+    (row,) = [row for row in diagnose(found).rows if row.check == "system_topics"]
+    assert (row.status, says in row.sentence) == (status, True)
+
+
+def test_the_table_and_the_verdict_are_printed() -> None:
+    stream = io.StringIO()
+    rows = (Row("clock", "warning", "b\x1b[2J is late", "set it"),)
+    print_diagnosis(Diagnosis("prod", True, rows), Console(file=stream, width=120))
+    assert "warning" in stream.getvalue()
+    assert "b\\x1b[2J is late" in stream.getvalue()
+    assert stream.getvalue().endswith("Fit for a capture; 1 warning(s).\n")
+
+
+def test_the_document_says_the_same() -> None:
+    document = diagnose(healthy()).document()
+    assert (document["schema"], document["fit"], document["reachable"]) == ("pulsar-advisor/doctor/1", True, True)
+    assert set(document["rows"][0]) == {"check", "status", "sentence", "what_to_do"}
+
+
+@pytest.mark.parametrize("root", [".", "new/below"])
+def test_a_root_is_tried_and_left_as_it_was(tmp_path: Path, root: str) -> None:
+    diagnosis = diagnose(healthy(), Root(str(tmp_path / root), "prod"))
+    assert (diagnosis.fit, diagnosis.rows[-1].check, list(tmp_path.iterdir())) == (True, "root", [])
+
+
+def test_a_root_that_cannot_be_written_makes_a_capture_impossible(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    diagnosis = diagnose(healthy(), Root(str(tmp_path / "file" / "root"), "prod"))
+    assert (diagnosis.exit_code, diagnosis.rows[-1].status) == (3, "problem")
+    assert "file/root" in diagnosis.rows[-1].sentence
+
+
+def test_zookeeper_alone_is_fit_for_a_capture_and_says_what_can_not_be_computed() -> None:
+    found = Examination(
+        {}, "prod", ("b1:8080",), "b1:8080", zookeeper=ZooKeeperAnswers(None, ("b1:8080",), has_bundle_data=True)
+    )
+    assert (diagnose(found).fit, diagnose(found).exit_code) == (True, 0)
+    assert only(found).check == "computable"
+    assert "recommendations start from the load reports in ZooKeeper" in only(found).sentence
+
+
+def test_a_zookeeper_that_does_not_tell_the_cluster_is_no_way_in() -> None:
+    found = Examination({}, zookeeper=ZooKeeperAnswers("ZooKeeper knows several clusters (a, b): give --admin-url too"))
+    assert (only(found).check, only(found).status) == ("zookeeper", "problem")
+    assert diagnose(found).exit_code == 1

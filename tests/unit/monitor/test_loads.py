@@ -1,0 +1,148 @@
+"""The brokers' figures from a raw snapshot and from a cluster, under each load manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, watched
+from pulsar_advisor.monitor.tables import ClusterLoad, as_document, overall
+from pulsar_advisor.snapshots.archive import import_snapshot
+from pulsar_advisor.storage.root import Root
+from unit.capture.fake_cluster import FakeCluster, Silence, load_report
+from unit.conftest import RECORDED
+
+EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+EMPTY = ClusterLoad("here", 0, (), {})
+METRICS = [
+    {"dimensions": {"metric": "bundleUnloading"}, "metrics": {"brk_lb_ignored_ack_total": 0}},
+    {
+        "dimensions": {"metric": "loadBalancing"},
+        "metrics": {
+            "brk_lb_cpu_usage": 55.5,
+            "brk_lb_memory_usage": 51.0,
+            "brk_lb_directMemory_usage": 12.5,
+            "brk_lb_bandwidth_in_usage": 0.0,
+            "brk_lb_bandwidth_out_usage": 0.0,
+        },
+    },
+    {"dimensions": {"metric": "loadBalancing", "feature": "max_ema"}, "metrics": {"brk_lb_resource_usage": 0.1}},
+    {"dimensions": {"metric": "loadBalancing", "feature": "max"}, "metrics": {"brk_lb_resource_usage": 0.555}},
+]
+
+
+def extensible(cluster: FakeCluster) -> CaptureOptions:
+    for broker in (cluster.first, cluster.second):
+        cluster.configure(broker, loadManagerClassName=EXTENSIBLE)
+        broker.answers("/broker-stats/load-report", {"reason": "unsupported"}, status=500)
+        broker.answers("/broker-stats/metrics", METRICS)
+    return cluster.options()
+
+
+def test_a_recorded_snapshot_shows_what_the_brokers_published(root: Root, recorded: str) -> None:
+    load = load_in_snapshot(root, recorded)
+    assert load.missing == {}
+    assert [broker.load_manager for broker in load.brokers] == ["modular"] * 3
+    rounded = [tuple(round(figure or 0, 2) for figure in row.figures) for row in overall(load.brokers).rows]
+    assert rounded == [  # as monitor-brokers printed them, but for its swapped columns
+        (6, 1644.42, 1536.18, 613.98, 92.75),
+        (5, 575.19, 541.04, 121.02, 34.02),
+        (6, 281.61, 273.78, 57.61, 15.12),
+    ]
+
+
+def test_a_file_that_was_cut_short_is_named(root: Root, recorded: str) -> None:
+    reports = root.folder("raw", recorded) / "load_reports.jsonl.zst"
+    reports.write_bytes(reports.read_bytes()[:100])
+    with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst is not the file that was captured; copy"):
+        load_in_snapshot(root, recorded)
+
+
+@pytest.mark.parametrize(
+    ("recording", "origin"),
+    [
+        ("modular", "reports as published in ZooKeeper"),
+        ("extensible", "metrics and sums over topics from the brokers themselves"),
+    ],
+)
+def test_a_snapshot_says_where_its_figures_come_from(recording: str, origin: str, root: Root) -> None:
+    snapshot = import_snapshot(RECORDED.with_name(f"{recording}-4.0.8.tar"), root)
+    assert load_in_snapshot(root, snapshot).where == f"cluster test, snapshot {snapshot}, {origin}"
+
+
+def test_without_zookeeper_the_brokers_themselves_are_asked(cluster: FakeCluster) -> None:
+    cluster.first.answers("/broker-stats/load-report", load_report(msgRateIn=3.0, msgRateOut=4.0, numBundles=1))
+    load = load_now(cluster.options())
+    assert "reports from the brokers themselves" in load.where
+    (row,) = [row for row in overall(load.brokers).rows if row.broker == cluster.first.id]
+    assert (row.bundles, row.msg_rate_per_s, row.long_term_msg_rate_per_s) == (1, 7.0, None)
+
+
+def test_a_broker_that_does_not_answer_is_named_and_the_others_shown(cluster: FakeCluster) -> None:
+    cluster.second.stop()
+    load = load_now(cluster.options())
+    assert [broker.broker for broker in load.brokers] == [cluster.first.id]
+    assert "connection refused" in load.missing[cluster.second.id]
+
+
+def test_under_extensible_usage_comes_from_metrics_and_rates_from_topics(cluster: FakeCluster) -> None:
+    document = as_document(load_now(extensible(cluster)))
+    assert "metrics and sums over topics from the brokers themselves" in document["where"]
+    rows = document["brokers"][0]["rows"]
+    assert (rows["SYSTEM"]["cpu_percent"], rows["SYSTEM"]["max_percent"]) == (55.5, pytest.approx(55.5))
+    assert (rows["COUNT"]["bundles"], rows["LATEST"]["msg_rate_in_per_s"]) == (1, 4.5)
+
+
+def test_an_extensible_snapshot_has_the_same_rates(cluster: FakeCluster, root: Root) -> None:
+    snapshot = capture(extensible(cluster), root, Silence())
+    live = {entry["broker"]: entry["rows"]["LATEST"] for entry in as_document(load_now(cluster.options()))["brokers"]}
+    load = as_document(load_in_snapshot(root, snapshot))
+    assert {entry["broker"]: entry["rows"]["LATEST"] for entry in load["brokers"]} == live
+
+
+def test_a_broker_of_which_a_snapshot_has_nothing_is_named_with_the_reason(cluster: FakeCluster, root: Root) -> None:
+    cluster.second.stop()
+    load = load_in_snapshot(root, capture(cluster.options(), root, Silence()))
+    assert [broker.broker for broker in load.brokers] == [cluster.first.id]
+    assert "connection refused" in load.missing[cluster.second.id]
+
+
+class Readings:
+    """Gives its answers in turn, then interrupts."""
+
+    def __init__(self, *answers: ClusterLoad | Exception) -> None:
+        self._answers: Iterator[ClusterLoad | Exception] = iter(answers)
+
+    def __call__(self) -> ClusterLoad:
+        answer = next(self._answers, KeyboardInterrupt())
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def test_a_watch_outlives_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("pulsar_advisor.monitor.loads.time.sleep", pauses.append)
+    told: list[str] = []
+
+    with pytest.raises(KeyboardInterrupt):
+        list(watched(Readings(EMPTY, ClusterUnreachable("gone"), EMPTY), 7, told.append))
+    assert (told, pauses) == (["gone"], [7, 7, 7])
+
+
+def test_without_an_interval_there_is_one_reading() -> None:
+    assert list(watched(Readings(EMPTY), None, print)) == [EMPTY]
+
+
+def test_a_cluster_that_can_not_be_reached_at_first_is_an_error() -> None:
+    with pytest.raises(ClusterUnreachable, match="gone"):
+        next(watched(Readings(ClusterUnreachable("gone")), 7, print))
+
+
+def test_an_interval_below_a_second_is_refused() -> None:
+    with pytest.raises(UsageError, match="--watch 0: expected at least 1 second"):
+        next(watched(Readings(EMPTY), 0, print))

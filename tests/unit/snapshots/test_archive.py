@@ -1,0 +1,228 @@
+"""An archive comes out as it went in, or not at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+import documents
+from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.snapshots.archive import export_snapshot, import_snapshot
+from pulsar_advisor.storage.files import sha256_hex, write_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+
+SNAPSHOT = "20261121T083000Z"
+
+
+@pytest.fixture
+def captured(root: Root) -> Root:
+    """A root with one small snapshot."""
+    folder = root.folder("raw", SNAPSHOT)
+    files = SnapshotFiles(folder)
+    files.extend("tenants", [{"tenant": "retail"}])
+    files.write_surfaces()
+    topics = RawFile()
+    topics.extend([{"topic": "t"}])
+    files.write("topic_stats/0.jsonl.zst", "topic_stats", "b1:8080", topics.finish())
+    write_json(folder / MANIFEST, documents.manifest(snapshot=SNAPSHOT, files=files.listing()))
+    return root
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Root:
+    return Root(str(tmp_path / "target"), "copy")
+
+
+@pytest.fixture
+def archive(captured: Root, tmp_path: Path) -> Path:
+    file = tmp_path / "snapshot.tar"
+    export_snapshot(captured, "latest", file)
+    return file
+
+
+def content_of(root: Root) -> dict[str, bytes]:
+    folder = Path(str(root.folder("raw", SNAPSHOT)))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_snapshot_arrives_as_it_left(captured: Root, archive: Path, target: Root) -> None:
+    assert import_snapshot(archive, target) == SNAPSHOT
+    assert target.snapshots() == [SNAPSHOT]
+    assert content_of(target) == content_of(captured)
+
+
+def test_the_same_snapshot_gives_the_same_archive(captured: Root, archive: Path, tmp_path: Path) -> None:
+    export_snapshot(captured, SNAPSHOT, tmp_path / "again.tar")
+    assert (tmp_path / "again.tar").read_bytes() == archive.read_bytes()
+
+
+def test_taking_the_same_snapshot_in_again_changes_nothing(archive: Path, target: Root) -> None:
+    import_snapshot(archive, target)
+    before = content_of(target)
+    assert import_snapshot(archive, target) == SNAPSHOT
+    assert content_of(target) == before
+
+
+def test_another_snapshot_of_the_same_second_is_not_overwritten(archive: Path, target: Root) -> None:
+    write_json(target.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest(snapshot=SNAPSHOT))
+    before = content_of(target)
+    with pytest.raises(UsageError, match="is there already"):
+        import_snapshot(archive, target)
+    assert content_of(target) == before
+
+
+def test_an_existing_file_is_not_overwritten(captured: Root, tmp_path: Path) -> None:
+    (tmp_path / "mine.tar").write_text("mine")
+    with pytest.raises(UsageError, match="exists already"):
+        export_snapshot(captured, SNAPSHOT, tmp_path / "mine.tar")
+
+
+def test_a_damaged_snapshot_is_not_exported(captured: Root, tmp_path: Path) -> None:
+    (captured.folder("raw", SNAPSHOT) / "tenants.jsonl.zst").write_bytes(b"damaged")
+    with pytest.raises(StorageError, match=r"tenants\.jsonl\.zst is not what was captured"):
+        export_snapshot(captured, SNAPSHOT, tmp_path / "snapshot.tar")
+    assert not list(tmp_path.glob("*.tar*"))
+
+
+Members = list[tuple[tarfile.TarInfo, bytes]]
+
+
+def named(
+    name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = ""
+) -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.size = kind, link, len(content)
+    return member, content
+
+
+def rewritten(archive: Path, change: Callable[[Members], Members]) -> None:
+    with tarfile.open(archive) as original:
+        members = [(member, getattr(original.extractfile(member), "read", bytes)()) for member in original]
+    with tarfile.open(archive, "w") as hostile:
+        for member, content in change(members):
+            hostile.addfile(member, io.BytesIO(content))
+
+
+def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) -> Members:
+    manifest = json.loads(members[0][1])
+    change(manifest)
+    return [named(MANIFEST, json.dumps(manifest).encode()), *members[1:]]
+
+
+def with_content(members: Members, content: bytes, **told: Any) -> Members:
+    """The archive with another first file, to which its manifest fits."""
+
+    def tell(manifest: dict[str, Any]) -> None:
+        manifest["files"][0] |= {"bytes": len(content), "sha256": sha256_hex(content), **told}
+
+    manifest, (member, _), *others = with_manifest(members, tell)
+    return [manifest, named(member.name, content), *others]
+
+
+def frame(*lines: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(b"".join(lines))
+
+
+def escape(manifest: dict[str, Any]) -> None:
+    manifest["files"][0]["path"] = "../../../../escaped.jsonl.zst"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda members: [*members, named("extra.jsonl.zst")], "which its manifest does not list"),
+        (lambda members: [*members, named("../../escaped", b"x")], "which its manifest does not list"),
+        (lambda members: [*members, named("/etc/cron.d/x", b"x")], "which its manifest does not list"),
+        (lambda members: [*members, members[-1]], "which its manifest does not list"),
+        (lambda members: with_manifest(members, lambda m: m["files"].append(m["files"][0])), "twice"),
+        (
+            lambda members: with_manifest(members, lambda m: m["files"][0].update(bytes=1 << 40)),
+            "than any file",
+        ),
+        (lambda members: with_content(members, frame(bytes(300 << 20)), rows=0), "swells beyond what a capture holds"),
+        (
+            lambda members: with_content(members, frame(b"{}\n") * 2, rows=1),
+            "is not the 1 lines",
+        ),
+        (lambda members: with_content(members, frame(b"{}\n{}"), rows=1), "is not the 1 lines"),
+        (lambda members: with_content(members, b"plain text", rows=1), "is not compressed as a snapshot's files are"),
+        (lambda members: members[:-1], "lacks topic_stats/0"),
+        (lambda members: members[1:], "its first file is not a manifest.json"),
+        (lambda members: [], "its first file is not a manifest.json"),
+        (lambda members: with_manifest(members, escape), "which is no file of a snapshot"),
+        (lambda members: with_manifest(members, lambda m: m.update(snapshot="../../x")), "is no snapshot id"),
+        (lambda members: with_manifest(members, lambda m: m.update(schema="other/1")), "has schema 'other/1'"),
+        (lambda members: with_manifest(members, lambda m: m.update(files=7)), "is not as `capture` writes it"),
+        (
+            lambda members: [members[0], named(members[1][0].name, bytes(len(members[1][1]))), *members[2:]],
+            "is not what was captured",
+        ),
+        (lambda members: [members[0], named(members[1][0].name, b"short"), *members[2:]], "its manifest says"),
+    ],
+    ids=[
+        "file that is not listed",
+        "path that leads out",
+        "absolute path",
+        "file twice",
+        "file listed twice",
+        "oversize",
+        "bomb",
+        "hidden second frame",
+        "half a line",
+        "not compressed",
+        "file lacking",
+        "no manifest",
+        "empty",
+        "listed path that leads out",
+        "snapshot id that leads out",
+        "other schema",
+        "malformed manifest",
+        "other content",
+        "other size",
+    ],
+)
+def test_a_hostile_archive_is_refused_and_leaves_nothing(
+    archive: Path, target: Root, tmp_path: Path, change: Callable[[Members], Members], message: str
+) -> None:
+    rewritten(archive, change)
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    with pytest.raises(StorageError, match=message):
+        import_snapshot(archive, target)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    assert not target.path.exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
+def test_a_listed_name_that_is_no_regular_file_is_refused(archive: Path, target: Root, kind: bytes) -> None:
+    def link_to_nothing(members: Members) -> Members:
+        def empty(manifest: dict[str, Any]) -> None:
+            manifest["files"][0]["bytes"] = 0
+
+        manifest, (member, _), *others = with_manifest(members, empty)
+        return [manifest, named(member.name, kind=kind, link="/etc/passwd"), *others]
+
+    rewritten(archive, link_to_nothing)
+    with pytest.raises(StorageError, match="is not a regular file"):
+        import_snapshot(archive, target)
+    assert target.snapshots() == []
+
+
+@pytest.mark.parametrize("cut", [100, 700, 1500])
+def test_an_archive_cut_short_is_refused(archive: Path, target: Root, cut: int) -> None:
+    archive.write_bytes(archive.read_bytes()[:cut])
+    with pytest.raises(StorageError):
+        import_snapshot(archive, target)
+    assert target.snapshots() == []
+
+
+def test_an_archive_that_is_not_there_is_named(target: Root) -> None:
+    with pytest.raises(UsageError, match=r"there is no archive /nowhere\.tar"):
+        import_snapshot(Path("/nowhere.tar"), target)

@@ -1,0 +1,177 @@
+"""What goes and what stays: by age, by count, by what plans refer to, and after an interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.execution.approval import propose
+from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.snapshots import retention
+from pulsar_advisor.snapshots.retention import Pruned, Retention, prune
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.plans import write_plan
+from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.execution.actors import ALICE
+from unit.execution.doubles import make_plan, unload_step
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+OLD, MIDDLE, NEW = "20260101T000000Z", "20261101T000000Z", "20261121T000000Z"
+SNAPSHOTS = (OLD, MIDDLE, NEW)
+STAGES = ("raw", "tables/bundles", "tables/result", "validation", "outcomes", "plans", "reports")
+
+
+@pytest.fixture(autouse=True)
+def snapshots(root: Root) -> None:
+    for snapshot in SNAPSHOTS:
+        for stage in STAGES:
+            write_file(root.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
+        write_file(root.folder("raw", snapshot) / "topic_stats" / "0.jsonl.zst", b"")
+    open_ledger(default_ledger_url(root)).close()
+
+
+def pruned(root: Root, *, days: int | None = None, count: int | None = None, dry_run: bool = False) -> Pruned:
+    return prune(root, Retention(days, count), None, NOW, dry_run=dry_run)
+
+
+def stages_with(root: Root, snapshot: str) -> set[str]:
+    return {stage for stage in STAGES if root.folder(stage, snapshot).exists()}
+
+
+@pytest.mark.parametrize(
+    ("rule", "outdated"),
+    [
+        (Retention(keep_days=30), [OLD]),
+        (Retention(keep_days=1), [OLD, MIDDLE]),
+        (Retention(keep_count=1), [OLD, MIDDLE]),
+        (Retention(keep_count=3), []),
+        (Retention(keep_days=1, keep_count=2), [OLD]),  # what either rule keeps stays
+    ],
+)
+def test_the_rules(rule: Retention, outdated: Collection[str]) -> None:
+    assert rule.outdated(SNAPSHOTS, NOW) == outdated
+
+
+def test_the_newest_snapshot_stays_however_old() -> None:
+    assert Retention(keep_days=1).outdated([OLD], NOW) == []
+
+
+@pytest.mark.parametrize(("days", "count"), [(None, None), (0, None), (None, 0), (3, -1)])
+def test_a_rule_that_keeps_nothing_is_refused(days: int | None, count: int | None) -> None:
+    with pytest.raises(UsageError, match="--keep-"):
+        Retention(days, count)
+
+
+def test_everything_made_of_an_outdated_snapshot_goes_and_nothing_else(root: Root) -> None:
+    other = Root(root.url, "other")
+    write_file(other.folder("tables/bundles", OLD) / "part", b"")
+    assert pruned(root, days=30) == Pruned((OLD,), (), (), dry_run=False)
+    assert stages_with(root, OLD) == set()
+    assert stages_with(root, MIDDLE) == stages_with(root, NEW) == set(STAGES)
+    assert other.folder("tables/bundles", OLD).exists()
+
+
+def test_a_dry_run_says_the_same_and_touches_nothing(root: Root) -> None:
+    before = sorted(Path(root.url).rglob("*"))
+    assert pruned(root, days=30, dry_run=True).removed == (OLD,)
+    assert sorted(Path(root.url).rglob("*")) == before
+
+
+def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> None:
+    ledger = open_ledger(default_ledger_url(root))
+    propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
+    ledger.close()
+    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), dry_run=False)
+    assert stages_with(root, OLD) == set(STAGES)
+
+
+def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> None:
+    ledger = open_ledger(default_ledger_url(root))
+    learnt = make_plan([unload_step()], cluster=root.cluster, snapshot=NEW, memory={"snapshots": [OLD]})
+    propose(ledger, learnt, ALICE)
+    ledger.close()
+    assert pruned(root, count=1).referred_to == (OLD,)
+
+
+def test_a_snapshot_of_a_plan_file_stays_though_this_ledger_does_not_know_it(root: Root) -> None:
+    write_plan(root, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD))
+    write_plan(root, make_plan([unload_step(executable=False)], cluster=root.cluster, snapshot=MIDDLE))
+    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), dry_run=False)
+    assert stages_with(root, OLD) == set(STAGES)
+
+
+def test_a_plan_file_that_can_not_be_read_stops_it(root: Root) -> None:
+    write_file(root.folder("plans", OLD) / "a--b--0.json", b"{")
+    with pytest.raises(StorageError, match=r"a--b--0\.json is not JSON"):
+        pruned(root, count=1)
+    assert root.snapshots() == list(SNAPSHOTS)
+
+
+def test_a_plan_of_another_cluster_keeps_nothing(root: Root) -> None:
+    ledger = open_ledger(default_ledger_url(root))
+    propose(ledger, make_plan([unload_step()], cluster="other", snapshot=OLD), ALICE)
+    ledger.close()
+    assert pruned(root, days=30).removed == (OLD,)
+
+
+def test_where_the_ledger_can_not_be_known_nothing_is_removed(root: Root) -> None:
+    (Path(root.url) / "ledger.sqlite").unlink()
+    with pytest.raises(UsageError, match="holds plans but no ledger"):
+        pruned(root, days=30)
+    assert root.snapshots() == list(SNAPSHOTS)
+    with pytest.raises(UsageError, match="there is no ledger at sqlite:///typo"):
+        prune(root, Retention(1), "sqlite:///typo", NOW, dry_run=False)
+    with pytest.raises(UsageError, match="name one with --ledger URL"):
+        prune(Root("memory://prune", "test"), Retention(1), None, NOW, dry_run=False)
+
+
+def test_an_interrupted_prune_leaves_no_half_snapshot_and_the_next_one_ends_it(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_stop(folder: object) -> None:
+        raise StorageError("disk gone")
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(retention, "remove_folder", full_stop)
+        with pytest.raises(StorageError, match="disk gone"):
+            pruned(root, days=30)
+    assert root.snapshots() == [MIDDLE, NEW]
+    assert stages_with(root, OLD) == set(STAGES)
+    assert pruned(root, days=30).remainders == (OLD,)
+    assert stages_with(root, OLD) == {"raw"}  # without a manifest: the next capture removes it
+
+
+def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path) -> None:
+    store, url = Root("memory://prune-named", "test"), f"sqlite:///{tmp_path}/ledger.sqlite"
+    for snapshot in SNAPSHOTS:
+        for stage in STAGES:
+            write_file(store.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
+    ledger = open_ledger(url)
+    propose(ledger, make_plan([unload_step()], cluster="test", snapshot=OLD), ALICE)
+    ledger.close()
+    assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == Pruned((MIDDLE,), (OLD,), (), False)
+    assert store.snapshots() == [OLD, NEW]
+    assert stages_with(store, MIDDLE) == set()
+    write_plan(store, make_plan([unload_step()], cluster="test", snapshot=NEW, memory={"snapshots": [OLD]}))
+    open_ledger(f"{url}.other").close()
+    assert prune(store, Retention(keep_count=1), f"{url}.other", NOW, dry_run=False).referred_to == (OLD,)
+
+
+def test_without_plans_no_ledger_is_needed_and_none_is_made(tmp_path: Path) -> None:
+    captured_only = Root(str(tmp_path / "other root"), "test")
+    for snapshot in SNAPSHOTS:
+        write_file(captured_only.folder("raw", snapshot) / MANIFEST, b"{}")
+    assert pruned(captured_only, days=30).removed == (OLD,)
+    assert [path.name for path in Path(captured_only.url).iterdir()] == ["raw"]
+
+
+def test_what_is_said() -> None:
+    assert list(Pruned((OLD,), (MIDDLE,), (), dry_run=True).lines()) == [
+        f"would remove {OLD}",
+        f"kept {MIDDLE}: a plan refers to it",
+    ]
+    assert list(Pruned((), (), (), dry_run=False).lines()) == ["nothing is outdated"]

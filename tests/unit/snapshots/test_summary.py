@@ -1,0 +1,63 @@
+"""A snapshot in words: what it holds, what it lacks, and how far it has come."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import documents
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.snapshots.summary import summary
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from unit.capture.fake_cluster import FakeCluster, Silence
+
+
+def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str) -> None:
+    found = summary(root, recorded)
+    assert (found.cluster_name, found.pulsar_version, found.load_manager) == ("live", "4.0.8", "modular")
+    assert (len(found.brokers), found.zookeeper, found.missing, found.stages) == (3, True, (), {})
+    assert found.surfaces["topic_stats"] == 46  # of three files, one a broker
+    assert found.surfaces["resource_quotas"] == 0  # asked for, and there are none
+    assert "  topic_stats                      46 lines" in list(found.lines())
+
+
+@pytest.mark.parametrize(
+    ("urls", "zookeeper", "sources"),
+    [
+        (["http://b:8080"], True, "from admin REST and ZooKeeper;"),
+        (["http://b:8080"], False, "from admin REST;"),
+        ([], True, "from ZooKeeper;"),
+    ],
+)
+def test_the_ways_in_are_told(root: Root, recorded: str, urls: list[str], zookeeper: bool, sources: str) -> None:
+    path = root.folder("raw", recorded) / MANIFEST
+    manifest = json.loads(path.read_bytes())
+    write_json(path, manifest | {"sources": {"admin_urls": urls, "zookeeper": zookeeper}})
+    assert any(sources in line for line in summary(root, recorded).lines())
+
+
+def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Root) -> None:
+    cluster.second.stop()
+    found = summary(root, capture(cluster.options(), root, Silence()))
+    assert found.incomplete_brokers == (cluster.second.id,)
+    assert any(entry.startswith(f"topic_stats of {cluster.second.id}: ") for entry in found.missing)
+    assert any(entry.startswith("bundle_data: only ZooKeeper has it") for entry in found.missing)
+
+
+def test_a_document_that_could_not_be_decoded_is_told(cluster: FakeCluster, root: Root) -> None:
+    cluster.first.answers("/broker-stats/load-report", "{not json")
+    found = summary(root, capture(cluster.options(), root, Silence()))
+    assert [entry.partition(": ")[0] for entry in found.failures] == [f"load_reports of {cluster.first.id}"]
+
+
+def test_every_stage_that_is_done_is_told(root: Root, recorded: str) -> None:
+    normalized = {"schema": "pulsar-advisor/tables-result/1", "tables": {"brokers": 3, "topics": 84}, "problems": 0}
+    write_json(root.folder("tables/result", recorded) / RESULT, normalized)
+    results = (documents.check(severity="warning", success=False), documents.check(severity="critical"))
+    write_json(root.folder("validation", recorded) / RESULT, documents.validation(*results))
+    assert summary(root, recorded).stages == {
+        "normalized": "87 rows, 0 problems",
+        "validated": "fit for use; failed: 1 warning",
+    }

@@ -1,0 +1,102 @@
+"""Remains of dead captures go, folders of living ones stay."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.storage.claim import LEASE, claimed, claimed_as, remove_remainders
+from pulsar_advisor.storage.root import MANIFEST, Root
+
+NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def dead_process() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def begun(root: Root, snapshot: str, *, process: int, host: str, renewed_at: datetime) -> Path:
+    folder = Path(str(root.folder("raw", snapshot)))
+    folder.mkdir(parents=True)
+    lease = {"process": process, "host": host, "renewed_at_ms": int(renewed_at.timestamp() * 1000)}
+    (folder / LEASE).write_text(json.dumps(lease))
+    (folder / "tenants.jsonl.zst").write_bytes(b"half")
+    return folder
+
+
+def test_the_folder_of_a_killed_process_goes(root: Root, dead_process: int) -> None:
+    folder = begun(root, "20261121T082900Z", process=dead_process, host=platform.node(), renewed_at=NOW)
+    assert remove_remainders(root, NOW) == ["20261121T082900Z"]
+    assert not folder.exists()
+
+
+def test_the_folder_of_a_living_process_stays(root: Root) -> None:
+    folder = begun(root, "20261121T082900Z", process=os.getpid(), host=platform.node(), renewed_at=NOW)
+    assert remove_remainders(root, NOW) == []
+    assert folder.exists()
+
+
+def test_another_host_has_a_quarter_of_an_hour_to_renew(root: Root) -> None:
+    begun(root, "20261121T080000Z", process=1, host="elsewhere", renewed_at=NOW - timedelta(minutes=14))
+    begun(root, "20261121T080001Z", process=1, host="elsewhere", renewed_at=NOW - timedelta(minutes=16))
+    assert remove_remainders(root, NOW) == ["20261121T080001Z"]
+
+
+def test_a_folder_without_lease_is_judged_by_its_name(root: Root) -> None:
+    for snapshot in ("20261121T082959Z", "20261121T080000Z"):
+        Path(str(root.folder("raw", snapshot))).mkdir(parents=True)
+    assert remove_remainders(root, NOW) == ["20261121T080000Z"]
+
+
+def test_a_snapshot_is_never_removed(root: Root, dead_process: int) -> None:
+    folder = begun(root, "20261121T082900Z", process=dead_process, host="elsewhere", renewed_at=NOW - timedelta(days=9))
+    (folder / MANIFEST).write_text("{}")
+    assert remove_remainders(root, NOW) == []
+    assert (folder / "tenants.jsonl.zst").exists()
+
+
+def test_a_link_in_a_remainder_is_not_followed(root: Root, dead_process: int, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "precious"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("stays")
+    folder = begun(root, "20261121T082900Z", process=dead_process, host=platform.node(), renewed_at=NOW)
+    (folder / "topic_stats").symlink_to(elsewhere)
+    remove_remainders(root, NOW)
+    assert not folder.exists()
+    assert (elsewhere / "file").read_text() == "stays"
+
+
+def test_two_captures_in_one_second_get_two_folders(root: Root) -> None:
+    with claimed(root, NOW) as first, claimed(root, NOW) as second:
+        assert (first.snapshot, second.snapshot) == ("20261121T083000Z", "20261121T083001Z")
+
+
+def test_a_finished_capture_leaves_no_lease(root: Root) -> None:
+    with claimed(root, NOW) as lease:
+        assert (lease.folder / LEASE).exists()
+        (lease.folder / MANIFEST).write_text("{}")
+    assert [path.name for path in lease.folder.iterdir()] == [MANIFEST]
+
+
+def test_a_failure_takes_the_folder_with_it(root: Root) -> None:
+    with pytest.raises(KeyboardInterrupt), claimed(root, NOW) as lease:
+        (lease.folder / "tenants.jsonl.zst").write_text("half")
+        raise KeyboardInterrupt
+    assert not lease.folder.exists()
+
+
+def test_a_snapshot_from_elsewhere_never_takes_a_place_that_is_taken(root: Root) -> None:
+    with claimed(root, NOW), pytest.raises(UsageError, match="is there already"), claimed_as(root, "20261121T083000Z"):
+        pass

@@ -1,0 +1,113 @@
+"""One writer at a time, and a dead one stands in nobody's way."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from upath import UPath
+
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.storage.lease import LEASE, held
+
+SNAPSHOT = "20261121T083000Z"
+WORK = f"the tables of snapshot {SNAPSHOT} are being made"
+
+
+def leased(folder: Path, *, process: int, host: str, silent_for: timedelta = timedelta()) -> None:
+    """A lease that somebody left."""
+    renewed_at_ms = int((datetime.now(UTC) - silent_for).timestamp() * 1000)
+    (folder / LEASE).write_text(json.dumps({"process": process, "host": host, "renewed_at_ms": renewed_at_ms}))
+
+
+def files(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+@pytest.fixture
+def dead_process() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_the_second_writer_is_refused_while_the_first_is_at_work(tmp_path: Path) -> None:
+    with (
+        held(UPath(tmp_path), SNAPSHOT, WORK),
+        pytest.raises(Refused, match="are being made by another process"),
+        held(UPath(tmp_path), SNAPSHOT, WORK),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("ends", ["orderly", "by a failure"])
+def test_the_next_writer_may_begin_once_the_first_has_ended(tmp_path: Path, ends: str) -> None:
+    try:
+        with held(UPath(tmp_path), SNAPSHOT, WORK):
+            assert files(tmp_path) == [LEASE]
+            if ends == "by a failure":
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert files(tmp_path) == []
+
+
+def test_a_killed_writer_stands_in_nobodys_way(tmp_path: Path, dead_process: int) -> None:
+    leased(tmp_path, process=dead_process, host=platform.node())
+    with held(UPath(tmp_path), SNAPSHOT, WORK):
+        assert json.loads((tmp_path / LEASE).read_text())["process"] == os.getpid()
+
+
+def test_a_writer_on_another_host_that_renewed_its_lease_is_at_work(tmp_path: Path) -> None:
+    leased(tmp_path, process=1, host="elsewhere", silent_for=timedelta(minutes=14))
+    with pytest.raises(Refused), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pass
+    assert json.loads((tmp_path / LEASE).read_text())["host"] == "elsewhere"
+
+
+def test_a_writer_on_another_host_that_fell_silent_is_gone(tmp_path: Path) -> None:
+    leased(tmp_path, process=1, host="elsewhere", silent_for=timedelta(minutes=16))
+    with held(UPath(tmp_path), SNAPSHOT, WORK):
+        assert json.loads((tmp_path / LEASE).read_text())["host"] == platform.node()
+
+
+def test_a_lease_that_was_only_begun_is_a_writers_until_it_is_old(tmp_path: Path) -> None:
+    (tmp_path / LEASE).touch()
+    with pytest.raises(Refused), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pass
+    long_ago = (datetime.now(UTC) - timedelta(minutes=16)).timestamp()
+    os.utime(tmp_path / LEASE, (long_ago, long_ago))
+    with held(UPath(tmp_path), SNAPSHOT, WORK):
+        assert files(tmp_path) == [LEASE]
+
+
+def test_of_two_who_take_over_from_a_dead_writer_one_is_refused(tmp_path: Path, dead_process: int) -> None:
+    leased(tmp_path, process=dead_process, host=platform.node())
+    begin, refused = threading.Barrier(2), threading.Event()
+    outcomes: list[str] = []
+
+    def write() -> None:
+        begin.wait()
+        try:
+            with held(UPath(tmp_path), SNAPSHOT, WORK):
+                outcomes.append("at work")
+                refused.wait(5)
+        except Refused:
+            outcomes.append("refused")
+            refused.set()
+
+    writers = [threading.Thread(target=write) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sorted(outcomes) == ["at work", "refused"]
+    assert files(tmp_path) == []

@@ -1,0 +1,120 @@
+"""A snapshot exists if and only if its manifest does, and nothing is read as something it isn't."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+import documents
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.storage.files import read_json, write_json
+from pulsar_advisor.storage.root import Root, snapshot_id
+
+
+def take_snapshot(root: Root, snapshot: str) -> None:
+    write_json(root.folder("raw", snapshot) / "manifest.json", {"schema": "pulsar-advisor/raw-snapshot/1"})
+
+
+def test_latest_is_the_newest_snapshot_with_a_manifest(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    take_snapshot(root, "20261121T083000Z")
+    take_snapshot(root, "20261121T084500Z")
+    (root.folder("raw", "20261121T090000Z")).mkdir(parents=True)
+    assert root.resolve("latest") == "20261121T084500Z"
+
+
+def test_thousands_of_snapshots_are_listed_without_opening_a_manifest(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    ids = [snapshot_id(first + timedelta(minutes=15 * number)) for number in range(3000)]
+    for snapshot in ids:
+        (root.folder("raw", snapshot) / "manifest.json").mkdir(parents=True)  # there, but nothing that can be opened
+    assert root.snapshots() == ids
+    assert root.resolve("latest") == ids[-1]
+
+
+def test_going_back_from_a_snapshot_looks_no_further_than_asked(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    for snapshot in ("20261121T083000Z", "20261121T084500Z", "20261121T090000Z"):
+        root.folder("raw", snapshot).mkdir(parents=True)
+    take_snapshot(root, "20261121T090000Z")
+    take_snapshot(root, "20261121T084500Z")
+    earlier = root.newest_first(before="20261121T090000Z")
+    assert next(earlier) == "20261121T084500Z"
+    take_snapshot(root, "20261121T083000Z")
+    assert list(earlier) == ["20261121T083000Z"]
+
+
+def test_without_a_snapshot_latest_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="run `capture`"):
+        Root(str(tmp_path), "c").resolve("latest")
+
+
+def test_a_root_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"root .*/file is a file: name a folder"):
+        Root(str(tmp_path / "file"), "c").snapshots()
+
+
+def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
+    take_snapshot(Root(str(tmp_path), "one"), "20261121T083000Z")
+    with pytest.raises(UsageError, match="no snapshot 20261121T083000Z of cluster 'two'"):
+        Root(str(tmp_path), "two").resolve("20261121T083000Z")
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a/b", "a b", "-x"])
+def test_a_cluster_name_can_not_leave_the_root(name: str) -> None:
+    with pytest.raises(UsageError, match="can't be part of a path"):
+        Root("anywhere", name)
+
+
+def test_a_document_of_an_unknown_version_is_refused_by_name(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "c")
+    path = root.path / "result.json"
+    write_json(path, {"schema": "pulsar-advisor/plan/99"})
+    with pytest.raises(StorageError, match="pulsar-advisor/plan/99"):
+        read_json(path, "recommend", ["pulsar-advisor/plan/1"])
+
+
+def test_a_place_that_can_not_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(StorageError, match="can't write"):
+        write_json(Root(str(blocked), "c").path / "x" / "result.json", {})
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (lambda manifest: manifest.pop("load_manager"), r"missing required field `load_manager`"),
+        (lambda manifest: manifest.update(load_manager="other"), r"Invalid enum value 'other' - at `\$.load_manager`"),
+        (lambda manifest: manifest.update(skew_ms="soon"), r"Expected `int`, got `str` - at `\$.skew_ms`"),
+        (lambda manifest: manifest.update(moved_bundles="x"), r"Expected `array`, got `str` - at `\$.moved_bundles`"),
+    ],
+    ids=["lacks", "unknown", "text", "one"],
+)
+def test_a_manifest_that_was_changed_by_hand_is_refused(
+    tmp_path: Path, changed: Callable[[dict[str, Any]], Any], says: str
+) -> None:
+    manifest = documents.manifest()
+    changed(manifest)
+    write_json(path := UPath(tmp_path / "manifest.json"), manifest)
+    with pytest.raises(StorageError, match=rf"manifest.json is not as `capture` writes it \(.*{says}\): put it back"):
+        read_json(path, "capture", [manifest["schema"]])
+
+
+def test_a_validation_result_that_was_cut_is_refused(tmp_path: Path) -> None:
+    result = documents.validation(documents.check())
+    del result["results"][0]["severity"]
+    write_json(path := UPath(tmp_path / "result.json"), result)
+    with pytest.raises(StorageError, match=r"missing required field `severity` - at `\$.results\[0\]`"):
+        read_json(path, "validate", [result["schema"]])
+
+
+@pytest.mark.parametrize("url", ["foo://bucket/root", "hf://bucket/root"], ids=["no protocol", "no package"])
+def test_a_url_that_nothing_installed_can_open_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match=rf"root '{url}' can't be opened: .* whose package is installed"):
+        Root(url, "c")
