@@ -23,6 +23,6 @@ def clock_difference(date: str, asked_at_s: float, answered_at_s: float) -> Cloc
     """By the `Date` of an answer that came between two moments of our clock (epoch seconds); None if it is no time."""
     try:
         date_s = parsedate_to_datetime(date).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, LookupError, TypeError):  # of a date of the year 99999999999, among others
         return None
     return ClockDifference(date_s - answered_at_s, date_s + 1 - asked_at_s)

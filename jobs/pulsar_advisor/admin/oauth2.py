@@ -12,15 +12,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 import requests
+import urllib3
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from pulsar_advisor.admin.secret import secret_source, secret_text
+from pulsar_advisor.admin.body import TooLarge, read_body
+from pulsar_advisor.admin.secret import Secret, secret_source, secret_text
+from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
 T = TypeVar("T")
@@ -32,15 +34,22 @@ RENEW_AFTER_RATIO: Final = 0.9
 LIFETIME_UNTOLD_S: Final = 60.0
 """How long a token is used whose issuer doesn't say when it expires."""
 
+LARGEST_ANSWER_BYTES: Final = 1 << 20
+"""Decompressed: a token has a few kilobytes."""
+
+_LOOPBACK: Final = re.compile(r"localhost|127\.[0-9.]+|\[::1\]")
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 
 
 class ClientCredentials(BaseModel):
     """What Pulsar's `authParams` hold; the key is the JSON document that Pulsar calls `privateKey`, by reference."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     issuer_url: str
+    """https, or on this machine."""
+    key: Secret | None = None
+    """The document itself, from a program."""
     key_file: Path | None = None
     """JSON with `client_id` and `client_secret`."""
     key_env: str | None = None
@@ -53,14 +62,13 @@ class ClientCredentials(BaseModel):
     @field_validator("issuer_url")
     @classmethod
     def _plain_url(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        if not _keeps_secrets(url):
             raise ValueError("not an issuer URL; expected the form https://issuer.example.com/realm")
         return url.rstrip("/")
 
     @model_validator(mode="after")
     def _one_key(self) -> Self:
-        if (self.key_file is None) == (self.key_env is None):
+        if sum(key is not None for key in (self.key, self.key_file, self.key_env)) != 1:
             raise ValueError("oauth2 needs one of key_file, key_env")
         return self
 
@@ -118,8 +126,7 @@ class AccessToken:
         issuer = self._credentials.issuer_url
         key = self._key()
         found = self._ask(_Issuer, "GET", f"{issuer}/.well-known/openid-configuration")
-        endpoint = urlsplit(found.token_endpoint)
-        if endpoint.scheme not in ("https", urlsplit(issuer).scheme) or not endpoint.hostname:
+        if not _keeps_secrets(found.token_endpoint):
             raise NoToken(
                 f"OAuth2 issuer {issuer}: its token endpoint is no https address: the client's secret is not sent there"
             )
@@ -132,17 +139,17 @@ class AccessToken:
         }
         token = self._ask(_Token, "POST", found.token_endpoint, {name: value for name, value in form.items() if value})
         if not token.access_token.isascii() or not token.access_token.isprintable() or not token.access_token:
-            raise NoToken(f"OAuth2 issuer {issuer}: the access token it gave is none: expected ASCII text")
+            raise NoToken(f"OAuth2 issuer {issuer}: returned an invalid access token: expected ASCII text")
         return token
 
     def _key(self) -> _Key:
-        file, variable = self._credentials.key_file, self._credentials.key_env
-        try:
-            return msgspec.json.decode(secret_text(file, variable).encode(), type=_Key)
-        except msgspec.MsgspecError:  # its text may quote the secret
+        source = (self._credentials.key, self._credentials.key_file, self._credentials.key_env)
+        key = _decoded(_Key, secret_text(*source).encode())
+        if key is None:
             raise UsageError(
-                f"{secret_source(file, variable)} is no OAuth2 key: expected JSON with client_id and client_secret"
-            ) from None
+                f"{secret_source(*source)} is no OAuth2 key: expected JSON with client_id and client_secret"
+            )
+        return key
 
     def _ask(self, kind: type[T], method: str, url: str, form: dict[str, str] | None = None) -> T:
         """One answer of the issuer, asked again after a pause while it is overloaded or can't be reached."""
@@ -159,26 +166,24 @@ class AccessToken:
     def _ask_once(self, kind: type[T], method: str, url: str, form: dict[str, str] | None) -> T:
         where = f"OAuth2 issuer {self._credentials.issuer_url}"
         try:
-            answer = self._session.request(
-                method,
-                url,
-                data=form,
-                timeout=TIMEOUT_S,
-                allow_redirects=False,
-            )
+            with self._session.request(
+                method, url, data=form, timeout=TIMEOUT_S, allow_redirects=False, stream=True
+            ) as answer:
+                status, body = answer.status_code, read_body(answer, where, LARGEST_ANSWER_BYTES)
         except requests.exceptions.SSLError as error:
             raise NoToken(f"{where}: TLS failed: check the host name and oauth2.tls_ca_file") from error
-        except requests.RequestException as error:
+        except TooLarge as error:
+            raise NoToken(str(error)) from error
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise _TryAgain(f"{where}: no answer: check the URL, and whether it can be reached from here") from error
-        status = answer.status_code
         if status == 429 or status >= 500:
             raise _TryAgain(f"{where}: answered {status}: try again later")
         if status != 200:
-            refusal = _decoded(_Refusal, answer.content)
+            refusal = _decoded(_Refusal, body)
             said = f" ({refusal.error})" if refusal and _ERROR_CODE.fullmatch(refusal.error) else ""
             todo = "check client_id, client_secret, audience and scope" if form else "is this the issuer's URL?"
             raise NoToken(f"{where}: answered {status}{said}: {todo}")
-        found = _decoded(kind, answer.content)
+        found = _decoded(kind, body)
         if found is None:
             raise NoToken(f"{where}: its answer is not what OAuth2 says: is this the issuer's URL?")
         return found
@@ -188,9 +193,18 @@ class _TryAgain(NoToken):
     """The issuer didn't answer, or said that it can't now."""
 
 
-def _decoded(kind: type[T], body: bytes) -> T | None:
-    """None where the body is something else; what it is then is not told, as it may hold a secret."""
+def _keeps_secrets(url: str) -> bool:
+    """Whether a secret can be sent there without anybody on the way reading it."""
+    try:
+        address = WebAddress.parse(url)
+    except ValueError:
+        return False
+    return "?" not in address.target and (address.scheme == "https" or bool(_LOOPBACK.fullmatch(address.host)))
+
+
+def _decoded(kind: type[T], body: bytes | bytearray) -> T | None:
+    """None where the body is something else; what it is then is not shown, as it may hold a secret."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

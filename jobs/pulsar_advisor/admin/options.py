@@ -120,7 +120,10 @@ def capture_options(
 
 
 _CREDENTIALS: Final = frozenset(
-    {"token_file", "token_env", "basic_user", "basic_password_file", "basic_password_env", "oauth2"}
+    {
+        *("token", "token_file", "token_env", "oauth2"),
+        *("basic_user", "basic_password", "basic_password_file", "basic_password_env"),
+    }
 )
 
 

@@ -10,14 +10,15 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
-from urllib.parse import quote, urlsplit
+from typing import Final, Literal, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.request_budget import NotAsked
-from pulsar_advisor.admin.transport import AdminTransport, Answer, Parameters
+from pulsar_advisor.admin.transport import LARGEST_ANSWER_BYTES, AdminTransport, Answer, Parameters
+from pulsar_advisor.admin.web_address import broker_at
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 T = TypeVar("T")
@@ -28,6 +29,12 @@ Domain = Literal["persistent", "non-persistent"]
 Observer = Callable[[int, int], None]
 """Told the HTTP status (0: no answer) and the size in bytes of every single answer."""
 
+LARGEST_REPORT_BYTES: Final = 256 << 20
+"""Of what grows with a broker's bundles, 100,000 at most: its load report, its metrics, the bundles it owns."""
+LARGEST_LISTING_BYTES: Final = 1 << 30
+"""Of what grows with topics, ten million at most: their names, and a broker's statistics of them."""
+
+_RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}[0-9A-Za-z.+_-]{0,64}")
 _QUOTED = re.compile(r"'[^']*'")
 
 
@@ -49,14 +56,14 @@ class Document:
     body: bytes | bytearray
 
 
-def decode(document: Document, decoder: msgspec.json.Decoder[T]) -> T:
-    """The document as the decoder's type; fields that type doesn't name are never materialised.
+def decode(document: Document, decoder: msgspec.json.Decoder[T], part: msgspec.Raw | None = None) -> T:
+    """The document (or a part cut out of it) as the decoder's type; fields it doesn't name are never materialised.
 
-    Raises `UnreadableAnswer`.
+    Raises `UnreadableAnswer` about the whole document.
     """
     try:
-        return decoder.decode(document.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return decoder.decode(document.body if part is None else part)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise unreadable(document, error) from error
 
 
@@ -76,6 +83,9 @@ class _Boundaries(msgspec.Struct):
 class _Leader(msgspec.Struct, rename="camel"):
     service_url: str | None = None
     broker_id: str | None = None
+
+    def __post_init__(self) -> None:
+        self.broker_id = self.broker_id or broker_at(self.service_url or "")
 
 
 class _Partitions(msgspec.Struct):
@@ -129,13 +139,20 @@ class ReadClient:
     def version_and_clock(self, broker: str) -> tuple[str, ClockDifference | None]:
         """Release of a broker, and how far its clock is from ours if its answer tells the time."""
         answer = self._get("/admin/v2/brokers/version", broker)
-        return answer.text.strip().strip('"'), answer.clock
+        release = answer.text.strip().strip('"')
+        if not _RELEASE.fullmatch(release):
+            raise UnreadableAnswer(answer.url, "expected a release as 4.0.8", answer.body)
+        return release, answer.clock
 
     def active_brokers(self, cluster_name: str) -> tuple[str, ...]:
         """Ids of the registered brokers, sorted. Redirects to their hosts are followed from now on. Super-user."""
-        brokers = self._names(f"/admin/v2/brokers/{_escape(cluster_name)}")
-        self._trust_brokers(brokers)
-        return brokers
+        document = self._document(f"/admin/v2/brokers/{_escape(cluster_name)}", limit_bytes=LARGEST_ANSWER_BYTES)
+        brokers: list[str] = decode(document, _NAMES)
+        try:
+            self._trust_brokers(brokers)
+        except ValueError as error:
+            raise unreadable(document, error) from error
+        return tuple(sorted(brokers))
 
     def leader(self) -> str | None:
         """Id of the leader, None if there is none at the moment. Super-user; 2.8 and later."""
@@ -143,7 +160,7 @@ class ReadClient:
         if answer.status == 404:
             return None
         found = decode(Document(answer.url, answer.body), _LEADER)
-        return found.broker_id or urlsplit(found.service_url or "").netloc or None
+        return found.broker_id
 
     def owned_bundles(self, cluster_name: str, broker: str) -> dict[str, bool]:
         """Bundles (`tenant/namespace/range`) owned by a broker, and whether each is active (not being unloaded).
@@ -151,22 +168,22 @@ class ReadClient:
         Heartbeat and SLA bundles are among them. Teaches the transport the broker's web address. Super-user.
         """
         path = f"/admin/v2/brokers/{_escape(cluster_name)}/{_escape(broker)}/ownedNamespaces"
-        answer = self._get(path, broker if self._web_address(broker) else None)
+        answer = self._get(path, broker if self._web_address(broker) else None, limit_bytes=LARGEST_REPORT_BYTES)
         self._learn_web_address(broker, answer.url)
         owned = decode(Document(answer.url, answer.body), _OWNERSHIPS)
         return {bundle: ownership.is_active for bundle, ownership in owned.items()}
 
     def load_report(self, broker: str) -> Document:
         """`LocalBrokerData` (Modular) or `LoadReport` (Simple), fresh; 500 under Extensible. Super-user."""
-        return self._document("/admin/v2/broker-stats/load-report", broker)
+        return self._document("/admin/v2/broker-stats/load-report", broker, limit_bytes=LARGEST_REPORT_BYTES)
 
     def broker_metrics(self, broker: str) -> Document:
         """Metrics of a broker; those of its load under Extensible are `brk_lb_*_usage`. Super-user."""
-        return self._document("/admin/v2/broker-stats/metrics", broker)
+        return self._document("/admin/v2/broker-stats/metrics", broker, limit_bytes=LARGEST_REPORT_BYTES)
 
     def broker_topics(self, broker: str) -> Document:
         """Statistics of every topic loaded on a broker, as of its last statistics pass. Super-user."""
-        return self._document("/admin/v2/broker-stats/topics", broker)
+        return self._document("/admin/v2/broker-stats/topics", broker, limit_bytes=LARGEST_LISTING_BYTES)
 
     def tenants(self) -> tuple[str, ...]:
         """Names of all tenants, sorted. Super-user."""
@@ -182,7 +199,7 @@ class ReadClient:
 
     def boundaries(self, namespace: str) -> list[str]:
         """Effective bundle boundaries of a namespace, as `0x%08x`, first and last of the ring included."""
-        return self._decoded(_BOUNDARIES, f"/admin/v2/namespaces/{_escape(namespace)}/bundles").boundaries
+        return decode(self._document(f"/admin/v2/namespaces/{_escape(namespace)}/bundles"), _BOUNDARIES).boundaries
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Anti-affinity group of a namespace, None if it has none."""
@@ -197,7 +214,7 @@ class ReadClient:
 
     def failure_domains(self, cluster_name: str) -> dict[str, list[str]]:
         """Ids of the brokers of each failure domain. Super-user."""
-        domains = self._decoded(_DOMAINS, f"/admin/v2/clusters/{_escape(cluster_name)}/failureDomains")
+        domains = decode(self._document(f"/admin/v2/clusters/{_escape(cluster_name)}/failureDomains"), _DOMAINS)
         return {name: domain.brokers for name, domain in domains.items()}
 
     def persistent_topics(self, namespace: str) -> tuple[str, ...]:
@@ -217,19 +234,20 @@ class ReadClient:
         return None if answer.status == 404 else decode(Document(answer.url, answer.body), _PARTITIONS).partitions
 
     def _names(self, path: str, params: Parameters | None = None) -> tuple[str, ...]:
-        names: list[str] = self._decoded(_NAMES, path, params=params)
+        names: list[str] = decode(self._document(path, None, params, LARGEST_LISTING_BYTES), _NAMES)
         return tuple(sorted(names))
 
     def _settings(self, path: str, broker: str | None = None) -> dict[str, str]:
-        return {key: value or "" for key, value in self._decoded(_SETTINGS, path, broker).items()}
+        return {key: value or "" for key, value in decode(self._document(path, broker), _SETTINGS).items()}
 
-    def _decoded(
-        self, decoder: msgspec.json.Decoder[T], path: str, broker: str | None = None, params: Parameters | None = None
-    ) -> T:
-        return decode(self._document(path, broker, params), decoder)
-
-    def _document(self, path: str, broker: str | None = None, params: Parameters | None = None) -> Document:
-        answer = self._get(path, broker, params)
+    def _document(
+        self,
+        path: str,
+        broker: str | None = None,
+        params: Parameters | None = None,
+        limit_bytes: int = LARGEST_ANSWER_BYTES,
+    ) -> Document:
+        answer = self._get(path, broker, params, limit_bytes=limit_bytes)
         return Document(answer.url, answer.body)
 
     def _get(
@@ -238,11 +256,12 @@ class ReadClient:
         broker: str | None = None,
         params: Parameters | None = None,
         accepted: tuple[int, ...] = (200,),
+        limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Answer:
         url = self._any_broker_url if broker is None else self._web_address(broker) or f"https://{broker}"
         observe = self._observe or _nobody_looks
         try:
-            answer = self._send(path, broker_url=url, params=params)
+            answer = self._send(path, broker_url=url, params=params, limit_bytes=limit_bytes)
         except NotAsked:
             raise
         except ClusterUnreachable:

@@ -1,16 +1,31 @@
-"""Reads secrets where the options say they lie, a file or an environment variable, and never shows what it read."""
+"""Secrets: a value that a program hands over, or where one lies (a file, an environment variable); never shown."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, SecretStr
 
 from pulsar_advisor.model.errors import UsageError
 
 
-def secret_text(file: Path | None, variable: str | None) -> str:
+def _handed_over(value: object) -> object:
+    if value is not None and not isinstance(value, SecretStr):
+        raise ValueError("a secret is given by reference: name the file or the environment variable that holds it")
+    return value
+
+
+Secret = Annotated[SecretStr, BeforeValidator(_handed_over)]
+"""A secret's value, as `SecretStr` from a program; text, as a config file would hold it, is refused."""
+
+
+def secret_text(value: SecretStr | None, file: Path | None, variable: str | None) -> str:
     """The whole secret, without white space around it. Raises `UsageError` if it can't be read or is empty."""
-    if file is not None:
+    if value is not None:
+        text = value.get_secret_value().strip()
+    elif file is not None:
         try:
             text = file.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -19,20 +34,22 @@ def secret_text(file: Path | None, variable: str | None) -> str:
     else:
         text = os.environ.get(variable or "", "").strip()
     if not text:
-        raise UsageError(f"{secret_source(file, variable)} holds no secret: it is empty, or not set")
+        raise UsageError(f"{secret_source(value, file, variable)} holds no secret: it is empty, or not set")
     return text
 
 
-def secret_line(file: Path | None, variable: str | None) -> str:
+def secret_line(value: SecretStr | None, file: Path | None, variable: str | None) -> str:
     """A token or password: one line of ASCII, without Pulsar's prefix `token:`. Raises `UsageError`."""
-    text = secret_text(file, variable)
+    text = secret_text(value, file, variable)
     if not text.isascii() or not text.isprintable():
         raise UsageError(
-            f"{secret_source(file, variable)} does not hold a token or password: expected one line of ASCII text"
+            f"{secret_source(value, file, variable)} does not hold a token or password: expected one line of ASCII text"
         )
     return text.removeprefix("token:")
 
 
-def secret_source(file: Path | None, variable: str | None) -> str:
+def secret_source(value: SecretStr | None, file: Path | None, variable: str | None) -> str:
     """Where the secret lies, in words."""
+    if value is not None:
+        return "the connection"
     return str(file) if file is not None else f"environment variable {variable}"

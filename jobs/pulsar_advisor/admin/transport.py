@@ -16,8 +16,8 @@ from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urljoin, urlsplit
 
+import msgspec
 import requests
 import urllib3
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -26,42 +26,50 @@ from requests.auth import AuthBase
 from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
+from pulsar_advisor.admin.body import read_body
 from pulsar_advisor.admin.clock import ClockDifference, clock_difference
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.secret import secret_line
+from pulsar_advisor.admin.secret import Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
-from pulsar_advisor.model.errors import ClusterUnreachable, Refused
+from pulsar_advisor.admin.web_address import WebAddress, broker_host
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
+from pulsar_advisor.model.inert_text import inert
 
 USER_AGENT: Final = f"pulsar-advisor/{importlib.metadata.version('pulsar-rebalance-advisor')}"
 MAXIMUM_HOPS: Final = 5
 """Redirects followed for one call; Pulsar needs two (leader, then owner)."""
 GET_ATTEMPTS: Final = 3
-BODY_TIMEOUT_S: Final = 600.0
-"""For one whole document, however steadily it drips; a broker's topic document can have 100 MB."""
+LARGEST_ANSWER_BYTES: Final = 16 << 20
+"""Decompressed, where a call names no other limit."""
+LARGEST_ERROR_BYTES: Final = 1 << 20
+"""Decompressed, of an answer that is no success: a reason, or a page of some web server."""
 
-_READ_CHUNK_BYTES: Final = 1 << 16
 _REDIRECTS: Final = frozenset({307, 308})
+_SUCCESS: Final = range(200, 300)
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 Parameters = Mapping[str, str]
 
 
 class AdminConnection(BaseModel):
-    """How to reach and prove ourselves to the admin API. Secrets by reference only: a file or an environment variable.
+    """How to reach and prove ourselves to the admin API.
 
-    The token (or the password of `basic_user`) is read again for every call, so a rotated file is picked up. One of
-    `token_file`, `token_env`, `basic_user` and `oauth2` at most; a client certificate may come with any of them.
+    A secret is a reference (a file or an environment variable), read again for every call so that a rotated one is
+    picked up, or, from a program, a `SecretStr`. One of `token`, `token_file`, `token_env`, `basic_user` and `oauth2`
+    at most; a client certificate may come with any of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     admin_urls: tuple[str, ...] = Field(min_length=1)
     """`http(s)://host:port[/path]` of brokers or of a proxy before them; tried in turn."""
+    token: Secret | None = None
     token_file: Path | None = None
     token_env: str | None = None
     """Name of the environment variable that holds the token."""
     basic_user: str | None = None
+    basic_password: Secret | None = None
     basic_password_file: Path | None = None
     basic_password_env: str | None = None
     oauth2: ClientCredentials | None = None
@@ -83,11 +91,12 @@ class AdminConnection(BaseModel):
 
     @model_validator(mode="after")
     def _one_way_to_authenticate(self) -> Self:
-        ways = (self.token_file, self.token_env, self.basic_user, self.oauth2)
+        ways = (self.token, self.token_file, self.token_env, self.basic_user, self.oauth2)
         if sum(way is not None for way in ways) > 1:
             raise ValueError("give one of token_file, token_env, basic_user, oauth2")
-        if self.basic_user is not None and (self.basic_password_file is None) == (self.basic_password_env is None):
-            raise ValueError("basic_user needs one of basic_password_file, basic_password_env")
+        passwords = (self.basic_password, self.basic_password_file, self.basic_password_env)
+        if sum(password is not None for password in passwords) != (self.basic_user is not None):
+            raise ValueError("basic_user goes with one of basic_password_file, basic_password_env")
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
             raise ValueError("tls_cert_file and tls_key_file go together")
         return self
@@ -95,14 +104,14 @@ class AdminConnection(BaseModel):
     @property
     def has_credentials(self) -> bool:
         """Whether an Authorization header or a client certificate is sent."""
-        return any((self.token_file, self.token_env, self.basic_user, self.oauth2, self.tls_cert_file))
+        return any((self.token, self.token_file, self.token_env, self.basic_user, self.oauth2, self.tls_cert_file))
 
     def authorization(self) -> str | None:
         """The Authorization header's value, unless an OAuth2 issuer has to give it. Raises `UsageError`."""
-        if self.token_file or self.token_env:
-            return f"Bearer {secret_line(self.token_file, self.token_env)}"
+        if self.token or self.token_file or self.token_env:
+            return f"Bearer {secret_line(self.token, self.token_file, self.token_env)}"
         if self.basic_user is not None:
-            password = secret_line(self.basic_password_file, self.basic_password_env)
+            password = secret_line(self.basic_password, self.basic_password_file, self.basic_password_env)
             return f"Basic {b64encode(f'{self.basic_user}:{password}'.encode()).decode()}"
         return None
 
@@ -128,6 +137,13 @@ class ErrorAnswer(ClusterUnreachable):
         self.own_words = own_words or message
 
 
+class _Error(msgspec.Struct):
+    reason: str | None = None
+
+
+_ERROR: Final = msgspec.json.Decoder(_Error)
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a broker answered, after redirects. `url` is the address that answered, without the query."""
@@ -143,32 +159,26 @@ class Answer:
         """The body as text; several endpoints answer bare text although they announce JSON."""
         return self.body.decode("utf-8", errors="replace")
 
-    def json(self) -> Any:
-        """The body as JSON. Raises `ErrorAnswer` if it is something else."""
-        try:
-            return json.loads(self.body)
-        except ValueError as error:
-            message = f"{self.url}: answered {self.status} with something that is not JSON"
-            raise ErrorAnswer(message, status=self.status) from error
-
     @property
     def reason(self) -> str:
-        """First line of what Pulsar says about an error; empty where its web server answered instead of Pulsar."""
+        """First line of what Pulsar says about an error, inert; empty where its web server answered instead of it."""
         try:
-            document = json.loads(self.body)
-        except ValueError:
+            text = _ERROR.decode(self.body).reason or ""
+        except (msgspec.ValidationError, RecursionError):
+            text = ""  # JSON, but none of Pulsar's
+        except (msgspec.DecodeError, UnicodeDecodeError):
             text = "" if self.body.lstrip()[:1] == b"<" else self.text
-        else:
-            text = str(document.get("reason") or "") if isinstance(document, dict) else ""
         lines = text.strip().splitlines()
-        return lines[0][:200] if lines else ""
+        return inert(lines[0][:200]) if lines else ""
 
 
 class AdminTransport:
     """Sends single calls to one cluster; safe to use from several threads. Nothing but GET, unless made for `writes`.
 
-    Raises `NoAnswer` where nobody answered, `NotAsked` where the budget was spent and `ClusterUnreachable` where a
-    redirect led out of the cluster; every answered status comes back as an `Answer`, see `require`.
+    Whatever an answer is made of, it ends as an `Answer` (see `require`) or in one of our own errors: `NoAnswer` where
+    none came or it can't be made sense of, `TooLarge`, `NotAsked` where the budget was spent, and `ClusterUnreachable`
+    where a call would have left the cluster. Credentials go to the hosts of the admin URLs and of the brokers that
+    `trust_brokers` names, and to no other.
     """
 
     def __init__(
@@ -186,7 +196,7 @@ class AdminTransport:
         self._writes = writes
         self._first = 0
         self._web_addresses: dict[str, str] = {}
-        self._hosts = {_host(url) for url in connection.admin_urls}
+        self._hosts = {WebAddress.parse(url).host for url in connection.admin_urls}
         self._lock = threading.Lock()
         self._session = _session(connection)
         self.authorization = (
@@ -212,19 +222,21 @@ class AdminTransport:
         broker_url: str | None = None,
         params: Parameters | None = None,
         json: Any = None,
+        limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Answer:
         """Send one call to `broker_url`, or else to the first admin URL that answers.
 
         `path` is complete (`/admin/v2/…`) and already escaped. A call that may have reached a broker is never sent
-        again unless it is a GET: after `NoAnswer` with `unsent` false, look before repeating.
+        again unless it is a GET: after `NoAnswer` with `unsent` false, look before repeating. An answer of more than
+        `limit_bytes` (decompressed) is not read to its end.
         """
         if broker_url is not None:
-            return self._exchange(method, broker_url.rstrip("/") + path, params, json)
+            return self._exchange(method, broker_url.rstrip("/") + path, params, json, limit_bytes)
         failures: list[NoAnswer] = []
         urls = self.connection.admin_urls
         for index in (*range(self._first, len(urls)), *range(self._first)):
             try:
-                answer = self._exchange(method, urls[index] + path, params, json)
+                answer = self._exchange(method, urls[index] + path, params, json, limit_bytes)
             except NoAnswer as error:
                 failures.append(error)
                 if method != "GET" and not error.unsent:
@@ -239,7 +251,14 @@ class AdminTransport:
             timed_out=any(failure.timed_out for failure in failures),
         )
 
-    def get(self, path: str, *, broker_url: str | None = None, params: Parameters | None = None) -> Answer:
+    def get(
+        self,
+        path: str,
+        *,
+        broker_url: str | None = None,
+        params: Parameters | None = None,
+        limit_bytes: int = LARGEST_ANSWER_BYTES,
+    ) -> Answer:
         """A GET, repeated with growing pauses while the broker is overloaded, closing, or can't be connected to.
 
         A time-out is not repeated: whoever was silent for so long isn't helped by more calls.
@@ -251,7 +270,7 @@ class AdminTransport:
             retry_error_callback=_last_outcome,
             sleep=time.sleep,
         )
-        return retrying(self.request, "GET", path, broker_url=broker_url, params=params)
+        return retrying(self.request, "GET", path, broker_url=broker_url, params=params, limit_bytes=limit_bytes)
 
     def require(self, answer: Answer, *accepted: int) -> Answer:
         """The answer itself if its status is one of `accepted`. Raises `ErrorAnswer` saying what to do otherwise."""
@@ -262,16 +281,17 @@ class AdminTransport:
         raise ErrorAnswer(self._explain(answer, said), status=answer.status, own_words=own_words)
 
     def trust_brokers(self, brokers: Iterable[str]) -> None:
-        """Let redirects lead to the hosts of these brokers (`host:port`)."""
+        """Let calls and redirects lead to the hosts of these brokers. Raises `ValueError` if one isn't `host:port`."""
+        hosts = {broker_host(broker) for broker in brokers}
         with self._lock:
-            self._hosts.update(_host(f"//{broker}") for broker in brokers)
+            self._hosts |= hosts
 
     def learn_web_address(self, broker: str, url: str) -> None:
         """Remember the web address at which this broker itself answered; ignored if the host is another one."""
-        parts = urlsplit(url)
-        if _host(url) == _host(f"//{broker}"):
+        address = WebAddress.parse(url)
+        if address.host == broker_host(broker):
             with self._lock:
-                self._web_addresses[broker] = f"{parts.scheme}://{parts.netloc}"
+                self._web_addresses[broker] = address.origin
 
     def web_address(self, broker: str) -> str | None:
         """The web address of a broker, None while it isn't known.
@@ -281,63 +301,81 @@ class AdminTransport:
         """
         with self._lock:
             known = self._web_addresses.get(broker)
-        if known is None and urlsplit(self.connection.admin_urls[0]).scheme == "http":
+        if known is None and self.connection.admin_urls[0].startswith("http://"):
             return f"http://{broker}"
         return known
 
-    def _exchange(self, method: str, url: str, params: Parameters | None, body: Any) -> Answer:
-        start = url
+    def _exchange(self, method: str, url: str, params: Parameters | None, body: Any, limit_bytes: int) -> Answer:
+        try:
+            address = WebAddress.parse(url)
+        except ValueError as error:
+            raise ClusterUnreachable(f"{inert(url)}: not asked: {error}") from error
+        start = address.without_query
         for _ in range(MAXIMUM_HOPS + 1):
-            answer, location = self._hop(method, url, params, body)
+            self._require_known(address, "not asked")
+            answer, location = self._hop(method, address, params, body, limit_bytes)
             if location is None:
                 return answer
-            url, params = self._redirect_target(url, location), None  # the target carries the query
+            address, params = self._redirect_target(address, location), None  # the target carries the query
         raise ClusterUnreachable(
             f"{start}: redirected more than {MAXIMUM_HOPS} times: brokers disagree about an owner or leader; try again"
         )
 
-    def _hop(self, method: str, url: str, params: Parameters | None, body: Any) -> tuple[Answer, str | None]:
+    def _hop(
+        self, method: str, address: WebAddress, params: Parameters | None, body: Any, limit_bytes: int
+    ) -> tuple[Answer, str | None]:
         if method != "GET" and not self._writes:
-            raise Refused(f"{method} {url}: not sent: this connection was opened for reading")
+            raise Refused(f"{method} {address}: not sent: this connection was opened for reading")
         self._budget.spend()
         connection = self.connection
         silence_s = connection.read_timeout_s if method == "GET" else connection.write_timeout_s
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
+        authorization = _Authorization(self.authorization())
         asked_at_s = time.time()
         try:
             with self._session.request(
                 method,
-                url,
+                str(address),
                 params=params,
                 data=None if body is None else json.dumps(body),
                 headers=headers,
-                auth=_Authorization(self.authorization()),
+                auth=authorization,
                 timeout=(connection.connect_timeout_s, silence_s),
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                location = response.headers.get("Location") if response.status_code in _REDIRECTS else None
+                status = response.status_code
+                location = response.headers.get("Location") if status in _REDIRECTS else None
                 clock = clock_difference(response.headers.get("Date", ""), asked_at_s, time.time())
-                body = _read_body(response, self._arrive)
-                return Answer(response.status_code, url.partition("?")[0], body, clock), location
-        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise _no_answer(url, error, connection, silence_s) from error
+                limit_bytes = limit_bytes if status in _SUCCESS else min(limit_bytes, LARGEST_ERROR_BYTES)
+                content = read_body(response, address.without_query, limit_bytes, self._arrive)
+                return Answer(status, address.without_query, content, clock), location
+        except AdvisorError:
+            raise
+        except Exception as error:  # an answer is made by others: whatever it does to those who parse it, none came
+            raise _no_answer(address.origin, error, connection, silence_s) from error
 
-    def _redirect_target(self, url: str, location: str) -> str:
-        target = urljoin(url, location)
-        host = _host(target)
-        with self._lock:
-            known = host in self._hosts
-        if not known:
+    def _redirect_target(self, address: WebAddress, location: str) -> WebAddress:
+        try:
+            target = address.redirected(location)
+        except ValueError as error:
             raise ClusterUnreachable(
-                f"{_base(url)}: redirects to host '{host}', which is no broker of this cluster: not followed; "
-                "use the admin URL of a broker"
-            )
-        if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
+                f"{address.origin}: redirects to something that is {error}: not followed"
+            ) from error
+        self._require_known(target, f"not followed from {address.origin}")
+        if address.scheme == "https" and target.scheme != "https":
             raise ClusterUnreachable(
-                f"{_base(url)}: redirects to {_base(target)}: not followed, credentials would travel in clear"
+                f"{address.origin}: redirects to {target.origin}: not followed, credentials would travel in clear"
             )
         return target
+
+    def _require_known(self, address: WebAddress, refused: str) -> None:
+        with self._lock:
+            known = address.host in self._hosts
+        if not known:
+            raise ClusterUnreachable(
+                f"{address.origin}: {refused}: '{address.host}' is no broker of this cluster; use the admin URL of one"
+            )
 
     def _explain(self, answer: Answer, said: str) -> str:
         # Without valid credentials a web server answers (a page, a text, its own JSON); Pulsar itself gives a reason.
@@ -390,21 +428,8 @@ def _session(connection: AdminConnection) -> requests.Session:
     return session
 
 
-def _read_body(response: requests.Response, arrive: Callable[[int], None] | None) -> bytearray:
-    deadline = time.monotonic() + BODY_TIMEOUT_S
-    body = bytearray()
-    for chunk in response.iter_content(_READ_CHUNK_BYTES):
-        body += chunk
-        if arrive is not None:
-            arrive(len(chunk))
-        if time.monotonic() > deadline:
-            raise requests.ReadTimeout(f"document not complete within {BODY_TIMEOUT_S:.0f} s", response=response)
-    return body
-
-
-def _no_answer(url: str, error: Exception, connection: AdminConnection, silence_s: float) -> NoAnswer:
-    """The one line for a call that nobody answered."""
-    address = _base(url)
+def _no_answer(address: str, error: Exception, connection: AdminConnection, silence_s: float) -> NoAnswer:
+    """The one line for a call that nobody answered, or not in HTTP."""
     cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
     if isinstance(error, requests.exceptions.SSLError):
         advice = "check the https port, the CA file and the host name"
@@ -423,6 +448,9 @@ def _no_answer(url: str, error: Exception, connection: AdminConnection, silence_
     if isinstance(error, requests.ReadTimeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError):
         what = f"no complete answer within {silence_s:g} s: the broker hangs or is overloaded; try again"
         return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)
+    if not isinstance(error, (requests.RequestException, urllib3.exceptions.HTTPError)):
+        what = f"the answer can't be made sense of ({type(error).__name__}): is this a broker?"
+        return NoAnswer(f"{address}: {what}", unsent=False)
     what = "connection broken before the answer was complete: is this an http(s) port?"
     return NoAnswer(f"{address}: {what}", unsent=False)
 
@@ -446,18 +474,14 @@ def _last_outcome(state: RetryCallState) -> Any:
 
 
 def _checked_url(url: str) -> str:
-    parts = urlsplit(url)
-    if "@" in parts.netloc:
+    if "@" in url:
         raise ValueError("an admin URL must not carry a password: use basic_user and basic_password_file")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"'{url}' is not an admin URL; expected the form http://broker:8080 or https://broker:8443")
-    return url.rstrip("/")
-
-
-def _host(url: str) -> str:
-    return (urlsplit(url).hostname or "").lower()
-
-
-def _base(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    try:
+        address = WebAddress.parse(url)
+    except ValueError:
+        address = None
+    if address is None or "?" in address.target:
+        raise ValueError(
+            f"'{inert(url)}' is not an admin URL; expected the form http://broker:8080 or https://broker:8443"
+        )
+    return str(address).rstrip("/")

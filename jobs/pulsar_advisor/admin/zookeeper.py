@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pulsar_advisor.admin.read_client import Document
 from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.secret import secret_line
+from pulsar_advisor.admin.secret import Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.model.errors import ClusterUnreachable
 
@@ -39,9 +39,9 @@ _silent.propagate = False
 
 
 class ZooKeeperConnection(BaseModel):
-    """Where the cluster's metadata store is, and how to prove ourselves to it. Secrets by reference only."""
+    """Where the cluster's metadata store is, and how to prove ourselves to it; secrets as in `AdminConnection`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     hosts: str
     """`host:port[,host:port…][/chroot]`, the text of `metadataStoreUrl` without its `zk:`."""
@@ -49,6 +49,7 @@ class ZooKeeperConnection(BaseModel):
     """For the session and for every single read."""
     digest_user: str | None = None
     """Of ZooKeeper's scheme `digest`, where nodes are protected by it."""
+    digest_password: Secret | None = None
     digest_password_file: Path | None = None
     digest_password_env: str | None = None
     tls: bool = False
@@ -69,7 +70,7 @@ class ZooKeeperConnection(BaseModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        passwords = (self.digest_password_file, self.digest_password_env)
+        passwords = (self.digest_password, self.digest_password_file, self.digest_password_env)
         if sum(password is not None for password in passwords) != (self.digest_user is not None):
             raise ValueError("digest_user goes with one of digest_password_file, digest_password_env")
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
@@ -83,7 +84,7 @@ class ZooKeeperConnection(BaseModel):
         require_tls_files(self.tls_ca_file, self.tls_cert_file, self.tls_key_file)
         digest = []
         if self.digest_user is not None:
-            password = secret_line(self.digest_password_file, self.digest_password_env)
+            password = secret_line(self.digest_password, self.digest_password_file, self.digest_password_env)
             digest = [("digest", f"{self.digest_user}:{password}")]
         return KazooClient(
             hosts=self.hosts,

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from pulsar_advisor.admin.read_client import Document, decode, unreadable
+from pulsar_advisor.admin.read_client import Document, decode
+from pulsar_advisor.admin.web_address import broker_at
 
 # Jackson writes a number that isn't finite as quoted text.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None | UnsetType
@@ -341,10 +341,14 @@ class OwnershipNode(AllowList):
     httpUrlTls: Text = UNSET
     disabled: Flag = UNSET
 
+    def __post_init__(self) -> None:
+        """Refuse a node that names its owner by no broker's URL."""
+        _ = self.owner
+
     @property
     def owner(self) -> str | None:
         """Id of the owning broker; up to 4.2 only its URL is there."""
-        return self.brokerId or urlsplit(self.httpUrl or self.httpUrlTls or "").netloc or None
+        return self.brokerId or broker_at(self.httpUrl or self.httpUrlTls or "")
 
 
 class LeaderNode(AllowList):
@@ -353,10 +357,14 @@ class LeaderNode(AllowList):
     brokerId: Text = UNSET
     serviceUrl: Text = UNSET
 
+    def __post_init__(self) -> None:
+        """Refuse a node that names the leader by no broker's URL."""
+        _ = self.leader
+
     @property
     def leader(self) -> str | None:
         """Id of the leader; before 3.2 only its URL is there."""
-        return self.brokerId or urlsplit(self.serviceUrl or "").netloc or None
+        return self.brokerId or broker_at(self.serviceUrl or "")
 
 
 LOAD_REPORT: Final = msgspec.json.Decoder(LoadReport)
@@ -398,10 +406,7 @@ def topic_lines(broker: str, document: Document) -> Iterator[list[TopicLine]]:
     namespaces = decode(document, _BROKER_TOPICS)
     for namespace, bundles in namespaces.items():
         for bundle_range, raw in bundles.items():
-            try:
-                domains = _BUNDLE_TOPICS.decode(raw)
-            except msgspec.MsgspecError as error:
-                raise unreadable(document, error) from error
+            domains = decode(document, _BUNDLE_TOPICS, raw)
             yield [
                 TopicLine(broker, namespace, bundle_range, domain, topic, stats)
                 for domain, topics in domains.items()

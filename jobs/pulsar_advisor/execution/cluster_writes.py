@@ -13,12 +13,12 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 
-from pulsar_advisor.admin.read_client import Document, ReadClient, decode
+from pulsar_advisor.admin.read_client import LARGEST_LISTING_BYTES, Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
 from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
-from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 
@@ -58,8 +58,15 @@ class _Policies(msgspec.Struct):
     deleted: bool = False
 
 
+class _FailoverParameters(msgspec.Struct):
+    """Numbers, which Pulsar keeps as text."""
+
+    min_limit: int = 0
+    usage_threshold: int = 100
+
+
 class _FailoverPolicy(msgspec.Struct):
-    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    parameters: _FailoverParameters = msgspec.field(default_factory=_FailoverParameters)
 
 
 class _IsolationPolicy(msgspec.Struct):
@@ -72,7 +79,7 @@ class _IsolationPolicy(msgspec.Struct):
 _LOAD_REPORT = msgspec.json.Decoder(_LoadReport)
 _NAMES = msgspec.json.Decoder(list[str])
 _POLICIES = msgspec.json.Decoder(_Policies)
-_ISOLATION = msgspec.json.Decoder(dict[str, _IsolationPolicy])
+_ISOLATION = msgspec.json.Decoder(dict[str, _IsolationPolicy], strict=False)
 _BROKER_TOPICS = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]])
 
 
@@ -154,7 +161,8 @@ class AdminCluster:
         """
         lower, upper = parse_range(bundle)
         names = set(self._read.persistent_topics(namespace))
-        answer = self._transport.get(f"/admin/v2/non-persistent/{_escape(namespace)}/{bundle}")
+        path = f"/admin/v2/non-persistent/{_escape(namespace)}/{bundle}"
+        answer = self._transport.get(path, limit_bytes=LARGEST_LISTING_BYTES)
         if self._transport.require(answer, 200, 204).status == 200:
             loaded: list[str] = decode(Document(answer.url, answer.body), _NAMES)
             names.update(loaded)
@@ -169,8 +177,8 @@ class AdminCluster:
                 namespaces=tuple(policy.namespaces),
                 primary=tuple(policy.primary),
                 secondary=tuple(policy.secondary),
-                min_limit=int(policy.auto_failover_policy.parameters.get("min_limit", "0")),
-                usage_threshold=int(policy.auto_failover_policy.parameters.get("usage_threshold", "100")),
+                min_limit=policy.auto_failover_policy.parameters.min_limit,
+                usage_threshold=policy.auto_failover_policy.parameters.usage_threshold,
             )
             for name, policy in policies.items()
         )
@@ -205,11 +213,14 @@ class AdminCluster:
         return ratio if math.isfinite(ratio) else None
 
     def send(self, write: Unload | Split) -> Reply:
-        """Send a call once, following the brokers' redirects; what is known of it afterwards."""
+        """Send a call once, following the brokers' redirects; what is known of it afterwards.
+
+        Whatever keeps the answer from being understood, the call may have been carried out.
+        """
         request = write.request
         try:
             answer = self._transport.request(request.method, request.path, params=request.query, json=request.body)
-        except ClusterUnreachable as error:
+        except AdvisorError as error:
             return Reply(None, str(error))
         return Reply(answer.status, answer.reason)
 

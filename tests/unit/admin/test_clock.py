@@ -10,8 +10,10 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.admin.clock import ClockDifference, clock_difference
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 
 
@@ -60,3 +62,22 @@ def test_an_answer_without_a_time_is_no_difference() -> None:
 @pytest.mark.parametrize(("bounds", "certain_s"), [((-0.4, 0.6), 0.0), ((41.5, 42.6), 41.5), ((-42.6, -41.5), -41.5)])
 def test_only_what_is_certain_counts(bounds: tuple[float, float], certain_s: float) -> None:
     assert ClockDifference(*bounds).certain_s == certain_s
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "",
+        "x",
+        "Wed, 21 Oct 99999999999 07:28:00 GMT",
+        "Wed, 99 Oct 2026 99:99:99 GMT",
+        "Mon, 32 Jan 2026 00:00:00 GMT",
+    ],
+)
+def test_a_date_that_is_no_time_tells_nothing(date: str) -> None:
+    assert clock_difference(date, 0.0, 1.0) is None
+
+
+@given(date=st.text())
+def test_no_date_breaks_anything(date: str) -> None:
+    clock_difference(date, 0.0, 1.0)

@@ -139,9 +139,12 @@ def test_an_overloaded_issuer_is_asked_again(issuer: Issuer, key_file: Path) -> 
         (DISCOVERY, {}, 404, "answered 404: is this the issuer's URL", 1),
         (DISCOVERY, {"issuer": SECRET}, 200, "its answer is not what OAuth2 says", 1),
         (DISCOVERY, {"token_endpoint": "ftp://elsewhere"}, 200, "is no https address", 1),
+        (DISCOVERY, {"token_endpoint": "http://elsewhere"}, 200, "is no https address", 1),
+        (DISCOVERY, {"token_endpoint": "https://elsewhere\\@here"}, 200, "is no https address", 1),
+        (DISCOVERY, {"x": "y" * (2 << 20)}, 200, "is larger than 1,048,576 bytes", 1),
         ("/token", {"error": "invalid_client", "error_description": SECRET}, 401, r"401 \(invalid_client\): check", 2),
         ("/token", {"error": SECRET}, 400, "answered 400: check client_id", 2),
-        ("/token", {"access_token": f"{SECRET}\r\nX-Header: x"}, 200, "the access token it gave is none", 2),
+        ("/token", {"access_token": f"{SECRET}\r\nX-Header: x"}, 200, "returned an invalid access token", 2),
         ("/token", {}, 302, "answered 302", 2),
     ],
 )
@@ -189,9 +192,10 @@ def test_an_unusable_key_is_refused_without_being_shown(tmp_path: Path, content:
         {"issuer_url": "https://issuer", "key_file": "a", "key_env": "B"},
         {"issuer_url": "https://me:hunter2@issuer", "key_env": "B"},
         {"issuer_url": "issuer", "key_env": "B"},
+        {"issuer_url": "http://issuer", "key_env": "B"},
         {"issuer_url": "https://issuer", "key_env": "B", "client_secret": SECRET},
     ],
-    ids=["no key", "two keys", "password in the URL", "no URL", "secret in the options"],
+    ids=["no key", "two keys", "password in the URL", "no URL", "in clear", "secret in the options"],
 )
 def test_unusable_credentials_are_refused(fields: dict[str, str]) -> None:
     with pytest.raises(ValidationError) as error:

@@ -34,7 +34,9 @@ class WriteGuard(AdminTransport):
         super().__init__(AdminConnection(admin_urls=("http://127.0.0.1:1",)))
         self.paths: list[str] = []
 
-    def get(self, path: str, *, broker_url: str | None = None, params: Parameters | None = None) -> Answer:
+    def get(
+        self, path: str, *, broker_url: str | None = None, params: Parameters | None = None, limit_bytes: int = 0
+    ) -> Answer:
         self.paths.append("?".join([path, *(params or {})]))
         return Answer(200, f"http://127.0.0.1:1{path}", b"[]")
 
@@ -138,6 +140,35 @@ def test_what_cannot_be_decoded_is_told_without_its_content(broker: HTTPServer, 
     with pytest.raises(UnreadableAnswer, match="can't decode the answer of 27 bytes") as error:
         client.tenants()
     assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("names", ['["a:8080@evil:80"]', '["a:8080/"]', '["http://a:8080"]', '["a"]', '["a:99999"]'])
+def test_a_broker_with_an_id_that_is_no_host_and_port_is_never_asked(
+    broker: HTTPServer, client: ReadClient, names: str
+) -> None:
+    broker.expect_request("/admin/v2/brokers/standalone").respond_with_data(names)
+    with pytest.raises(UnreadableAnswer, match="brokers/standalone: can't decode"):
+        client.active_brokers("standalone")
+
+
+@pytest.mark.parametrize("leader", ['{"serviceUrl": "http://[bad"}', '{"serviceUrl": "http://a:8080@evil:80"}'])
+def test_a_leader_at_no_address_can_not_be_read(broker: HTTPServer, client: ReadClient, leader: str) -> None:
+    broker.expect_request("/admin/v2/brokers/leaderBroker").respond_with_data(leader)
+    with pytest.raises(UnreadableAnswer, match="leaderBroker: can't decode"):
+        client.leader()
+
+
+@pytest.mark.parametrize("release", ["", "<html>", "4.0.8\x1b[2J", "9" * 5000, "4.0.8 " * 100])
+def test_a_release_that_is_none_can_not_be_read(broker: HTTPServer, client: ReadClient, release: str) -> None:
+    broker.expect_request("/admin/v2/brokers/version").respond_with_data(release)
+    with pytest.raises(UnreadableAnswer, match=r"brokers/version: can't decode .* expected a release"):
+        client.version(f"{broker.host}:{broker.port}")
+
+
+def test_a_document_nested_without_end_can_not_be_read(broker: HTTPServer, client: ReadClient) -> None:
+    broker.expect_request("/admin/v2/brokers/leaderBroker").respond_with_data('{"x":' + "[" * 100_000)
+    with pytest.raises(UnreadableAnswer, match="leaderBroker: can't decode"):
+        client.leader()
 
 
 def test_every_answer_is_observed(broker: HTTPServer) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 import os
 import socket
 import ssl
@@ -18,10 +20,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer, NoAnswer
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 
@@ -119,7 +122,7 @@ def test_redirects_in_a_circle_end(broker: HTTPServer) -> None:
 def test_the_next_admin_url_is_asked_when_one_is_down(broker: HTTPServer, closed_port: int) -> None:
     broker.expect_request(PATH).respond_with_json(["c"])
     with AdminTransport(connection(f"http://127.0.0.1:{closed_port}", url(broker))) as transport:
-        assert transport.get(PATH).json() == ["c"]
+        assert json.loads(transport.get(PATH).body) == ["c"]
 
 
 def test_when_all_admin_urls_are_down_each_is_named_once(closed_port: int) -> None:
@@ -137,7 +140,7 @@ def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer, statu
     broker.expect_ordered_request(PATH).respond_with_data(status=status)
     broker.expect_ordered_request(PATH).respond_with_json(["c"])
     with AdminTransport(connection(url(broker))) as transport:
-        assert transport.get(PATH).json() == ["c"]
+        assert json.loads(transport.get(PATH).body) == ["c"]
 
 
 def test_a_get_is_sent_again_when_the_connection_breaks() -> None:
@@ -149,12 +152,12 @@ def test_a_get_is_sent_again_when_the_connection_breaks() -> None:
             connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n["c"]')
 
     with raw_server(answer_the_second) as address, AdminTransport(connection(address)) as transport:
-        assert transport.get(PATH).json() == ["c"]
+        assert json.loads(transport.get(PATH).body) == ["c"]
     assert len(requests) == 2
 
 
 def test_a_document_that_drips_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulsar_advisor.admin.transport.BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("pulsar_advisor.admin.body.BODY_TIMEOUT_S", 0.2)
     ended = threading.Event()
 
     def drip(connection: socket.socket) -> None:
@@ -181,7 +184,7 @@ def test_a_closing_broker_is_left_for_another(broker: HTTPServer, other: HTTPSer
     broker.expect_request(PATH).respond_with_data(status=503)
     other.expect_request(PATH).respond_with_json(["c"])
     with AdminTransport(connection(url(broker), url(other))) as transport:
-        assert transport.get(PATH).json() == ["c"]
+        assert json.loads(transport.get(PATH).body) == ["c"]
     assert len(broker.log) == 1
 
 
@@ -333,9 +336,96 @@ def test_who_we_are_stands_in_the_user_agent(broker: HTTPServer) -> None:
         assert transport.get(PATH).text.startswith("pulsar-advisor/")
 
 
-def test_an_answer_without_json_is_an_error_answer() -> None:
-    with pytest.raises(ErrorAnswer, match="not JSON"):
-        Answer(200, "http://broker:8080/x", b"<html>").json()
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"reason": "Bundle is not owned\\nat org.apache"}', "Bundle is not owned"),
+        (b'{"reason": "\\u001b]0;owned\\u0007 \\u202erats"}', r"\x1b]0;owned\x07 \u202erats"),
+        (b"plain \x1b[31mred", r"plain \x1b[31mred"),
+        (b'{"reason": {"a": 1}}', ""),
+        (b'{"a":' * 100_000, ""),
+        (b"[" * 100_000, ""),
+        (b'{"reason": "\xff"}', '{"reason": "\ufffd"}'),
+        (b"<html>nginx</html>", ""),
+        (b'"text"', ""),
+        (b"", ""),
+    ],
+    ids=range(10),
+)
+def test_what_an_error_says_is_one_inert_line_whatever_its_body(body: bytes, reason: str) -> None:
+    assert Answer(500, "http://broker:8080/x", body).reason == reason
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_body_that_swells_is_not_read_to_its_end(broker: HTTPServer, method: str, status: int) -> None:
+    bomb = gzip.compress(bytes(64 << 20))
+    broker.expect_request(PATH).respond_with_data(bomb, status=status, headers={"Content-Encoding": "gzip"})
+    arrived: list[int] = []
+    with (
+        AdminTransport(connection(url(broker)), writes=True, arrive=arrived.append) as transport,
+        pytest.raises(TooLarge, match=rf"{broker_id(broker)}{PATH}: the answer \({status}\) is larger than"),
+    ):
+        transport.request(method, PATH)
+    assert sum(arrived) <= 16 << 20
+    assert len(bomb) < 100_000
+
+
+def test_a_caller_may_allow_a_larger_body(broker: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_data(bytes(17 << 20))
+    with AdminTransport(connection(url(broker))) as transport:
+        assert len(transport.get(PATH, limit_bytes=18 << 20).body) == 17 << 20
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"not HTTP at all\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 99999999999999999999 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n[]",
+        b"",
+    ],
+    ids=range(7),
+)
+def test_a_write_with_an_answer_that_makes_no_sense_may_have_been_carried_out(answer: bytes) -> None:
+    def behave(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(answer)
+
+    with (
+        raw_server(behave) as address,
+        AdminTransport(connection(address), writes=True) as transport,
+        pytest.raises(NoAnswer, match=address) as error,
+    ):
+        transport.request("PUT", PATH)
+    assert not error.value.unsent
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_only_hosts_of_the_cluster_are_asked(broker: HTTPServer, other: HTTPServer, method: str) -> None:
+    with (
+        AdminTransport(connection(url(broker)), writes=True) as transport,
+        pytest.raises(ClusterUnreachable, match=r"not asked: '127\.0\.0\.2' is no broker of this cluster"),
+    ):
+        transport.request(method, PATH, broker_url=url(other))
+    assert other.log == []
+
+
+def test_a_secret_may_be_handed_over_and_is_never_shown(broker: HTTPServer) -> None:
+    broker.expect_request(PATH, headers={"Authorization": "Bearer hunter2"}).respond_with_json([])
+    ours = connection(url(broker), token=SecretStr("hunter2"))
+    with AdminTransport(ours) as transport:
+        assert transport.get(PATH).status == 200
+    assert "hunter2" not in repr(ours) + ours.model_dump_json()
+
+
+def test_a_password_may_be_handed_over(broker: HTTPServer) -> None:
+    broker.expect_request(PATH, headers={"Authorization": "Basic dXNlcjpwYXNz"}).respond_with_json([])
+    with AdminTransport(connection(url(broker), basic_user="user", basic_password=SecretStr("pass"))) as transport:
+        assert transport.get(PATH).status == 200
 
 
 def test_the_web_address_of_a_broker_behind_tls_is_learnt_from_its_own_host() -> None:
@@ -439,7 +529,7 @@ def test_a_private_authority_is_trusted_when_given(authority: Authority) -> None
         tls_broker(authority) as broker,
         AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport,
     ):
-        assert transport.get(PATH).json() == ["c"]
+        assert json.loads(transport.get(PATH).body) == ["c"]
 
 
 def test_an_unknown_authority_is_refused_in_one_line(authority: Authority) -> None:
@@ -462,7 +552,7 @@ def test_a_certificate_of_another_host_is_refused_unless_told_otherwise(authorit
             transport.get(PATH)
         lenient = connection(url(broker), tls_ca_file=authority.file, tls_verify_hostname=False)
         with AdminTransport(lenient) as transport:
-            assert transport.get(PATH).json() == ["c"]
+            assert json.loads(transport.get(PATH).body) == ["c"]
 
 
 def test_a_client_certificate_opens_the_door(authority: Authority) -> None:
@@ -470,7 +560,7 @@ def test_a_client_certificate_opens_the_door(authority: Authority) -> None:
     with tls_broker(authority, wants_client=True) as broker:
         ours = connection(url(broker), tls_ca_file=authority.file, tls_cert_file=certificate, tls_key_file=key)
         with AdminTransport(ours) as transport:
-            assert transport.get(PATH).json() == ["c"]
+            assert json.loads(transport.get(PATH).body) == ["c"]
         with AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport, pytest.raises(NoAnswer):
             transport.get(PATH)
 

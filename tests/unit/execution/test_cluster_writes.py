@@ -53,7 +53,7 @@ def importers(libraries: set[str]) -> set[str]:
 
 
 def test_http_is_spoken_by_the_transport_and_to_an_oauth2_issuer_alone() -> None:
-    assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py"}
+    assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py", "admin/body.py"}
 
 
 def test_pulsars_client_is_used_for_system_topics_alone_and_only_to_read() -> None:
@@ -221,6 +221,32 @@ def test_isolation_policies_keep_pulsars_order(httpserver: HTTPServer, cluster: 
     first, second = cluster.isolation_policies()
     assert (first.name, second.name) == ("z", "a")
     assert (first.namespaces, first.primary, first.min_limit) == (("shop/.*",), (r"10\.0\.0\.1",), 2)
+
+
+def test_an_isolation_policy_with_a_limit_that_is_no_number_can_not_be_read(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
+    policy = {"auto_failover_policy": {"parameters": {"min_limit": "x"}}}
+    httpserver.expect_request("/admin/v2/clusters/live/namespaceIsolationPolicies").respond_with_json({"p": policy})
+    with pytest.raises(ClusterUnreachable, match=r"namespaceIsolationPolicies: can't decode .* `int`"):
+        cluster.isolation_policies()
+
+
+@pytest.mark.parametrize("status", [200, 204, 412, 500])
+def test_an_answer_nested_without_end_is_a_reply(httpserver: HTTPServer, cluster: AdminCluster, status: int) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_data(
+        "" if status == 204 else '{"reason":' * 100_000, status=status
+    )
+    assert cluster.send(Unload(NAMESPACE, RANGE, None)) == Reply(status, "")
+
+
+def test_an_answer_too_large_comes_back_as_no_status(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_data(
+        bytes(2 << 20), status=500
+    )
+    reply = cluster.send(Unload(NAMESPACE, RANGE, None))
+    assert reply.status is None
+    assert "is larger than" in reply.text
 
 
 def test_the_other_namespaces_of_an_anti_affinity_group(httpserver: HTTPServer, cluster: AdminCluster) -> None:

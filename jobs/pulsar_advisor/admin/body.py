@@ -1,0 +1,40 @@
+"""Reads the body of an answer within limits of size and time, whatever its headers promise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import requests
+
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+BODY_TIMEOUT_S: Final = 600.0
+"""For one whole document, however steadily it drips; a broker's topic document can have 100 MB."""
+
+_CHUNK_BYTES: Final = 1 << 16
+
+
+class TooLarge(ClusterUnreachable):
+    """An answer was not read to its end, as it is larger than any of its kind; what it says is not known."""
+
+
+def read_body(
+    response: requests.Response, address: str, limit_bytes: int, arrive: Callable[[int], None] | None = None
+) -> bytearray:
+    """The whole body, decompressed; `arrive` gets the size of each piece. Raises `TooLarge`, and what requests does."""
+    deadline = time.monotonic() + BODY_TIMEOUT_S
+    body = bytearray()
+    for chunk in response.iter_content(_CHUNK_BYTES):
+        body += chunk
+        if len(body) > limit_bytes:
+            raise TooLarge(
+                f"{address}: the answer ({response.status_code}) is larger than {limit_bytes:,} bytes: not read to its "
+                "end; is this a broker?"
+            )
+        if arrive is not None:
+            arrive(len(chunk))
+        if time.monotonic() > deadline:
+            raise requests.ReadTimeout(f"document not complete within {BODY_TIMEOUT_S:.0f} s", response=response)
+    return body
