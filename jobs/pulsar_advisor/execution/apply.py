@@ -8,7 +8,14 @@ from typing import Any, Final, Literal
 
 from pulsar_advisor.execution.approval import standing_approval
 from pulsar_advisor.execution.cluster_port import ClusterPort, Request
-from pulsar_advisor.execution.executor import SYSTEM_CLOCK, ApplyOptions, Clock, Executor, Stop
+from pulsar_advisor.execution.executor import (
+    SETTLE_MARGIN_S,
+    SYSTEM_CLOCK,
+    ApplyOptions,
+    Clock,
+    Executor,
+    Stop,
+)
 from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, Person, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
 from pulsar_advisor.execution.observe import look
@@ -19,6 +26,7 @@ from pulsar_advisor.execution.preconditions import (
     executable_steps,
     expected_boundaries,
     foreign,
+    from_the_future,
     malformed,
     overload,
     stale,
@@ -118,6 +126,7 @@ def apply_plan(
         if reason := next(refusals, None):
             raise Refused(reason)
         approval = standing_approval(ledger, plan, options.policy)
+        settle_s = cluster.unloading_timeout_s() + SETTLE_MARGIN_S
         undo = undo_plan(plan)
         if options.undo_folder is not None:
             write_file(options.undo_folder / undo.file_name, dump_plan(undo))
@@ -126,7 +135,7 @@ def apply_plan(
     except Refused as refused:
         ledger.record_refusal(digest, str(refused))
         raise
-    executor = Executor(plan, ledger, held, approval, cluster, options, progress, clock)
+    executor = Executor(plan, ledger, held, approval, cluster, options, settle_s, progress, clock)
     return _carry_out(plan, ledger, held, executor)
 
 
@@ -143,6 +152,7 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
 def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> ApplyResult:
     why = ""
+    cause: Exception | None = None
     try:
         executor.carry_out()
     except LeaseLost as lost:
@@ -151,7 +161,10 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
             raise Refused(f"nothing was sent: {lost}") from lost
         return _result("partial", plan, held.id, str(lost), records)
     except (Stop, AdvisorError) as stop:
-        why = f": {stop}"
+        why, cause = f": {stop}", stop
+    except Exception as error:
+        # Whatever it is, the run ends in a state that says so, and can be resumed once it is mended.
+        why, cause = f": unexpected failure, {type(error).__name__}: {error}", error
     records = ledger.steps(held.id)
     confirmed = sum(record.state == "confirmed" for record in records.values())
     counted = f"{confirmed} of {len(records)} steps confirmed{why}"
@@ -161,7 +174,7 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
     if all(record.attempts == 0 for record in records.values()):
         reasons = why or "".join(f"; {record.step_id}: {record.observation}" for record in records.values())
         held.end("refused", f"nothing was sent{reasons}")
-        raise Refused(f"nothing was sent{reasons}")
+        raise Refused(f"nothing was sent{reasons}") from cause
     held.end("stopped", counted)
     return _result("partial", plan, held.id, counted, records)
 
@@ -191,6 +204,8 @@ def _refusals(
     except Refused as refused:
         yield str(refused)
     if reason := stale(plan, clock.now_ms(), options.max_age_s):
+        yield reason
+    if unfinished and (reason := from_the_future(unfinished, ledger.steps(unfinished.id).values(), clock.now_ms())):
         yield reason
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
         yield reason

@@ -85,6 +85,9 @@ class ClusterPort(Protocol):
     def load_manager(self) -> LoadManagerKind:
         """Which load manager the brokers run."""
 
+    def unloading_timeout_s(self) -> float:
+        """How long a broker may be at work on one call: the greatest `namespaceBundleUnloadingTimeoutMs` of them."""
+
     def active_brokers(self) -> frozenset[str]:
         """Ids (`host:port`) of the brokers that are registered now."""
 

@@ -28,6 +28,10 @@ _LOAD_MANAGERS: Final[dict[str, LoadManagerKind]] = {
     "ExtensibleLoadManagerImpl": "extensible",
 }
 
+_UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
+_UNLOADING_TIMEOUT_MS: Final = 60_000
+"""Pulsar's default of that key, in every release."""
+
 
 class _Bundles(msgspec.Struct):
     boundaries: list[str]
@@ -118,6 +122,13 @@ class AdminCluster:
                 f"the brokers run load manager '{name}', known are {', '.join(_LOAD_MANAGERS)}: nothing can be applied"
             )
         return _LOAD_MANAGERS[name]
+
+    def unloading_timeout_s(self) -> float:
+        """The greatest `namespaceBundleUnloadingTimeoutMs` of the active brokers (dynamic, so it may be overridden)."""
+        configurations = [self._read.dynamic_configuration()]
+        configurations += [self._read.runtime_configuration(self._met(broker)) for broker in self.active_brokers()]
+        given = [configuration.get(_UNLOADING_TIMEOUT_KEY, "") for configuration in configurations]
+        return max((int(value) for value in given if value.isdecimal()), default=_UNLOADING_TIMEOUT_MS) / 1000
 
     def active_brokers(self) -> frozenset[str]:
         """Ids of the brokers that are registered now."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal, NoReturn, TypeGuard, TypeVar
 
 from upath import UPath
 
 from pulsar_advisor.execution.approval import ApprovalPolicy
-from pulsar_advisor.execution.cluster_port import NO_CONTENT, ClusterPort, Reply
+from pulsar_advisor.execution.cluster_port import NO_CONTENT, ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.ledger import HeldRun, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Approval, StepRecord
 from pulsar_advisor.execution.observe import find_owner, look
@@ -26,16 +26,18 @@ from pulsar_advisor.execution.preconditions import (
     expected_boundaries,
     overload,
 )
-from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan, Step
+
+T = TypeVar("T")
 
 ATTEMPTS: Final = 3
 """Unloads sent for one step and process, at most: under Modular about one in ten misses its destination."""
 POLL_S: Final = 0.5
 OBSERVE_S: Final = 30
 """How long the effect of a call that was answered may take to show; on real brokers it took under 0.4 s."""
-SETTLE_S: Final = 90
-"""How long a broker may be at work on a call whose answer never came (`namespaceBundleUnloadingTimeoutMs` is 60 s)."""
+SETTLE_MARGIN_S: Final = 30
+"""How much longer than its `namespaceBundleUnloadingTimeoutMs` a broker is given for a call that it never answered."""
 ELSEWHERE_S: Final = 3
 """How long an unloaded bundle has to be at another broker than wished until that is believed."""
 LOOK_UP_AFTER_S: Final = 3
@@ -45,7 +47,6 @@ STATISTICS_S: Final = 75
 LATE_POLL_S: Final = 3.0
 _AT_LEAST_S: Final = 10
 _LONGEST_NAP_S: Final = 20.0
-_UNREADABLE: Final = "?"
 
 _NOTHING_HAPPENED: Final = frozenset({401, 409})
 """Answers to an unload with a destination that come before the destination is remembered: no rights, not active."""
@@ -77,6 +78,9 @@ class Clock:
     """Time as the executor uses it; tests have another."""
 
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    """Epoch milliseconds: only for what is compared with times on other machines."""
+    monotonic_s: Callable[[], float] = time.monotonic
+    """Seconds that go on evenly when somebody sets the clock: for every wait."""
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -85,6 +89,17 @@ SYSTEM_CLOCK: Final = Clock()
 
 class Stop(Exception):
     """The run must end here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """The brokers could not be asked; anything may be true."""
+
+    why: str
+
+
+Owner = str | None | Unread
+"""Who owns a bundle: a broker, nobody, or not known at this moment."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +112,8 @@ class Executor:
     approval: Approval
     cluster: ClusterPort
     options: ApplyOptions
+    settle_s: float
+    """How long a broker may be at work on a call whose answer never came."""
     progress: Callable[[str], None]
     clock: Clock
 
@@ -119,9 +136,11 @@ class Executor:
         self._check_health(brokers)
         boundaries = self._expected_boundaries(step)
         found, topics = look(self.cluster, self.ledger, self.plan, step)
-        while step.action == "unload" and not topics and self._reported_late(step):
-            self._sleep(LATE_POLL_S)
-            found, topics = look(self.cluster, self.ledger, self.plan, step)
+        if step.action == "unload" and not topics and self._reported_late(step):
+            deadline_s = self.clock.monotonic_s() + STATISTICS_S
+            while not topics and self.clock.monotonic_s() < deadline_s:
+                self._sleep(LATE_POLL_S)
+                found, topics = look(self.cluster, self.ledger, self.plan, step)
         changed = list(differences(step, boundaries, step.source, found))
         if not self.approval.accepts_worse:
             changed += overload(self.plan, step, found.destination_usage_ratio)
@@ -132,24 +151,27 @@ class Executor:
         return self._unload(step, boundaries, _topic_to_look_up(topics))
 
     def _settle(self, step: Step, record: StepRecord) -> bool:
-        """Find out what became of a call that was sent, or about to be, when the run ended. False: it had no effect."""
+        """Find out what became of a call that was sent, or about to be, when the run ended. False: it had no effect.
+
+        When it was sent is known by another process's clock only, so it gets its whole time again.
+        """
         self.progress(f"{step.id}: was sent before this process began; looking what became of it")
-        assert record.sent_at_ms is not None
+        now_s = self.clock.monotonic_s()
         if step.action == "split":
             before = self._expected_boundaries(step)
-            seen = self._await_boundaries(step, boundaries_after(before, step), record.sent_at_ms, SETTLE_S)
+            seen = self._await_boundaries(step, boundaries_after(before, step), now_s + self.settle_s)
             if seen == before:
                 return False
             self._conclude_split(step, before, seen, None)
             return True
-        owner = self._await_owner(step, record.topic, record.sent_at_ms, SETTLE_S, answered=False)
-        if owner in (None, _UNREADABLE):
-            self._unresolved(step, "nobody has taken the bundle over")
+        owner = self._await_owner(step, record.topic, now_s + self.settle_s, answered=False)
+        if not isinstance(owner, str):
+            self._unresolved(step, _nobody(owner))
         elif step.destination is None and owner == step.source:
             self._failed(step, f"it is on {owner}; whether it was unloaded can't be seen, so it is not repeated")
         elif owner == step.source:
             return False
-        elif _arrived(step, owner):
+        elif _arrived(owner, step):
             self._confirm_unload(step, owner)
         else:
             self._failed(step, f"the bundle is on {owner}, neither where it was nor where it should go")
@@ -157,7 +179,7 @@ class Executor:
 
     def _unload(self, step: Step, boundaries: tuple[str, ...], topic: str) -> None:
         call = call_of(step, self.plan.pulsar_version)
-        owner: str | None = step.source
+        at = step.source
         reply = Reply(None, "")
         for attempt in range(1, ATTEMPTS + 1):
             if attempt > 1:
@@ -166,27 +188,25 @@ class Executor:
                 found, _ = look(self.cluster, self.ledger, self.plan, step)
                 # Topic figures of a broker that has just taken the bundle over come with its next statistics pass.
                 found = replace(found, topics=1)
-                if changed := list(differences(step, boundaries, owner or "", found)):
-                    return self._missed(step, reply, owner, f"and before another attempt: {'; '.join(changed)}")
-            self.run.sent(step.id, str(call.request), topic)
-            self.progress(f"{step.id}: {call.request}")
-            sent_at_ms = self.clock.now_ms()
-            reply = self.cluster.send(call)
-            self.run.note(step.id, "reply", str(reply))
+                if changed := list(differences(step, boundaries, at, found)):
+                    return self._missed(step, reply, at, f"and before another attempt: {'; '.join(changed)}")
+            sent_at_s = self.clock.monotonic_s()
+            reply = self._send(step, call, topic)
             if _is_clean_rejection(reply, step):
                 return self._failed(step, f"refused by the cluster: {reply}")
-            patience_s = SETTLE_S if reply.status is None else OBSERVE_S
-            owner = self._await_owner(step, topic, sent_at_ms, patience_s, answered=reply.status == NO_CONTENT)
-            if owner is None or owner == _UNREADABLE:
-                self._unresolved(step, f"answer {reply}; nobody has taken the bundle over")
-            if _arrived(step, owner):
+            deadline_s = self._deadline_s(sent_at_s, reply)
+            owner = self._await_owner(step, topic, deadline_s, answered=reply.status == NO_CONTENT)
+            if not isinstance(owner, str):
+                self._unresolved(step, f"answer {reply}; {_nobody(owner)}")
+            if _arrived(owner, step):
                 return self._confirm_unload(step, owner)
+            at = owner
             if step.destination is None:
-                return self._missed(step, reply, owner, "which is usual without a destination")
-            self.run.note(step.id, "missed", f"attempt {attempt}: answer {reply}, the bundle is on {owner}")
-        return self._missed(step, reply, owner, f"after {ATTEMPTS} attempts")
+                return self._missed(step, reply, at, "which is usual without a destination")
+            self.run.note(step.id, "missed", f"attempt {attempt}: answer {reply}, the bundle is on {at}")
+        return self._missed(step, reply, at, f"after {ATTEMPTS} attempts")
 
-    def _missed(self, step: Step, reply: Reply, owner: str | None, why: str) -> None:
+    def _missed(self, step: Step, reply: Reply, owner: str, why: str) -> None:
         """An unload that did not bring the bundle where it should go."""
         may_be_pending = reply.status is None or (
             self.plan.load_manager == "modular" and reply.status != NO_CONTENT and step.destination is not None
@@ -195,13 +215,13 @@ class Executor:
             self._unresolved(step, f"answer {reply}; the bundle is still on {owner}, {why}")
         self._failed(step, f"the bundle is on {owner}, {why}")
 
-    def _confirm_unload(self, step: Step, owner: str | None) -> None:
+    def _confirm_unload(self, step: Step, owner: str) -> None:
         """The bundle is where it should be: see that it stays there, if this is the first step of the run."""
-        end_ms = self.clock.now_ms() + int(self._hold_s() * 1000)
-        while self.clock.now_ms() < end_ms:
-            self._sleep(min(POLL_S, (end_ms - self.clock.now_ms()) / 1000))
+        end_s = self.clock.monotonic_s() + self._hold_s()
+        while (left_s := end_s - self.clock.monotonic_s()) > 0:
+            self._sleep(min(POLL_S, left_s))
             seen = self._owner(step)
-            if seen not in (owner, _UNREADABLE):
+            if seen != owner and not isinstance(seen, Unread):
                 return self._failed(
                     step, f"the bundle reached {owner}, but did not stay: it is on {seen or 'no broker'}"
                 )
@@ -209,22 +229,33 @@ class Executor:
 
     def _split(self, step: Step, boundaries: tuple[str, ...]) -> None:
         call = call_of(step, self.plan.pulsar_version)
-        self.run.sent(step.id, str(call.request), None)
-        self.progress(f"{step.id}: {call.request}")
-        sent_at_ms = self.clock.now_ms()
-        reply = self.cluster.send(call)
-        self.run.note(step.id, "reply", str(reply))
-        patience_s = SETTLE_S if reply.status is None else OBSERVE_S
-        seen = self._await_boundaries(step, boundaries_after(boundaries, step), sent_at_ms, patience_s)
+        sent_at_s = self.clock.monotonic_s()
+        reply = self._send(step, call, None)
+        seen = self._await_boundaries(step, boundaries_after(boundaries, step), self._deadline_s(sent_at_s, reply))
         self._conclude_split(step, boundaries, seen, reply)
 
+    def _send(self, step: Step, call: Unload | Split, topic: str | None) -> Reply:
+        """Send a call once, written to the ledger before. Whatever fails from then on, it may have been carried out."""
+        self.run.sent(step.id, str(call.request), topic)
+        self.progress(f"{step.id}: {call.request}")
+        reply = _reply(lambda: self.cluster.send(call))
+        self.run.note(step.id, "reply", str(reply))
+        return reply
+
+    def _deadline_s(self, sent_at_s: float, reply: Reply) -> float:
+        """Until when (monotonic) the effect of a call may show."""
+        patience_s = self.settle_s if reply.status is None else OBSERVE_S
+        return max(sent_at_s + patience_s, self.clock.monotonic_s() + _AT_LEAST_S)
+
     def _conclude_split(
-        self, step: Step, before: tuple[str, ...], seen: tuple[str, ...] | None, reply: Reply | None
+        self, step: Step, before: tuple[str, ...], seen: tuple[str, ...] | Unread, reply: Reply | None
     ) -> None:
         answered = "" if reply is None else f"; answer {reply}"
         if seen == boundaries_after(before, step):
             return self._confirm_split(step, seen)
-        if seen is None or (seen == before and (reply is None or reply.status is None)):
+        if isinstance(seen, Unread):
+            self._unresolved(step, f"the boundaries can't be read, {seen.why}{answered}")
+        if seen == before and (reply is None or reply.status is None):
             self._unresolved(step, f"the new boundaries did not show{answered}")
         if seen == before:
             return self._failed(step, f"the boundaries have not changed{answered}")
@@ -238,59 +269,50 @@ class Executor:
         at = ", ".join(f"{child} on {owner}" for child, owner in zip(step.children, owners, strict=True))
         return self._confirmed(step, f"the namespace has the new boundaries; {at}")
 
-    def _await_owner(
-        self, step: Step, topic: str | None, sent_at_ms: int, patience_s: float, *, answered: bool
-    ) -> str | None:
-        """Poll until the bundle is where it should be, or it is clear that it won't get there.
+    def _await_owner(self, step: Step, topic: str | None, deadline_s: float, *, answered: bool) -> Owner:
+        """Poll until the bundle is where it should be, or it is clear that it won't get there; who owned it last.
 
-        Gives the owner seen last, None if nobody owns the bundle. If no client brings the bundle back, one of its
-        topics is looked up, so that a destination left on the leader can't strike another namespace.
+        If no client brings the bundle back, one of its topics is looked up, so that a destination left on the leader
+        can't strike another namespace.
         """
-        deadline_ms = max(sent_at_ms + patience_s * 1000, self.clock.now_ms() + _AT_LEAST_S * 1000)
-        unowned_since_ms = elsewhere_since_ms = None
+        unowned_since_s = elsewhere_since_s = None
         looked_up = False
         while True:
-            owner, now_ms = self._owner(step), self.clock.now_ms()
-            if _arrived(step, owner):
+            owner, now_s = self._owner(step), self.clock.monotonic_s()
+            if _arrived(owner, step):
                 return owner
-            unowned_since_ms = (unowned_since_ms or now_ms) if owner is None else None
-            elsewhere_since_ms = (elsewhere_since_ms or now_ms) if owner not in (None, _UNREADABLE) else None
-            if answered and elsewhere_since_ms and now_ms - elsewhere_since_ms >= ELSEWHERE_S * 1000:
+            unowned_since_s = (unowned_since_s or now_s) if owner is None else None
+            elsewhere_since_s = (elsewhere_since_s or now_s) if isinstance(owner, str) else None
+            if answered and elsewhere_since_s and now_s - elsewhere_since_s >= ELSEWHERE_S:
                 return owner
-            if unowned_since_ms and now_ms - unowned_since_ms >= LOOK_UP_AFTER_S * 1000 and topic and not looked_up:
-                self.run.note(step.id, "look up", topic)
-                self.progress(f"{step.id}: nobody brings the bundle back; looking up {topic}")
-                self.run.note(step.id, "reply", str(self.cluster.look_up(topic)))
+            if unowned_since_s and now_s - unowned_since_s >= LOOK_UP_AFTER_S and topic and not looked_up:
+                self._look_up(step, topic)
                 looked_up = True
-            if now_ms >= deadline_ms:
+            if now_s >= deadline_s:
                 return owner
             self._sleep(POLL_S)
 
-    def _owner(self, step: Step) -> str | None:
-        likely = [broker for broker in (step.destination, step.source) if broker]
-        try:
-            return find_owner(self.cluster, step.namespace, step.bundle, likely)
-        except ClusterUnreachable:
-            return _UNREADABLE
+    def _look_up(self, step: Step, topic: str) -> None:
+        self.run.note(step.id, "look up", topic)
+        self.progress(f"{step.id}: nobody brings the bundle back; looking up {topic}")
+        self.run.note(step.id, "reply", str(_reply(lambda: self.cluster.look_up(topic))))
 
-    def _await_boundaries(
-        self, step: Step, wanted: tuple[str, ...], sent_at_ms: int, patience_s: float
-    ) -> tuple[str, ...] | None:
-        """Poll until the namespace has these boundaries; the ones seen last, None if they can't be read."""
-        deadline_ms = max(sent_at_ms + patience_s * 1000, self.clock.now_ms() + _AT_LEAST_S * 1000)
+    def _owner(self, step: Step) -> Owner:
+        likely = [broker for broker in (step.destination, step.source) if broker]
+        return _seen(lambda: find_owner(self.cluster, step.namespace, step.bundle, likely))
+
+    def _await_boundaries(self, step: Step, wanted: tuple[str, ...], deadline_s: float) -> tuple[str, ...] | Unread:
+        """Poll until the namespace has these boundaries; the ones seen last."""
         while True:
-            try:
-                seen = self.cluster.boundaries(step.namespace)
-            except ClusterUnreachable:
-                seen = None
-            if seen == wanted or self.clock.now_ms() >= deadline_ms:
+            seen = _seen(lambda: self.cluster.boundaries(step.namespace))
+            if seen == wanted or self.clock.monotonic_s() >= deadline_s:
                 return seen
             self._sleep(POLL_S)
 
     def _reported_late(self, step: Step) -> bool:
         """Whether we moved or split bundles of the namespace so lately that their owner may not report topics yet."""
         touched_at_ms = self.ledger.last_confirmed_at_ms(self.plan.identity.cluster_name, step.namespace)
-        return self.clock.now_ms() - touched_at_ms < STATISTICS_S * 1000
+        return abs(self.clock.now_ms() - touched_at_ms) < STATISTICS_S * 1000
 
     def _expected_boundaries(self, step: Step) -> tuple[str, ...]:
         records = self.run.steps()
@@ -353,8 +375,34 @@ class Executor:
         )
 
 
-def _arrived(step: Step, owner: str | None) -> bool:
-    if owner in (None, _UNREADABLE):
+def _reply(call: Callable[[], Reply]) -> Reply:
+    """What is known of a call that was sent: an answer that can't be made sense of is as good as none."""
+    try:
+        return call()
+    except Exception as error:
+        return Reply(None, _in_words(error))
+
+
+def _seen(look: Callable[[], T]) -> T | Unread:
+    """What the cluster shows of a call that was sent: no answer, however malformed, may end the run unseen."""
+    try:
+        return look()
+    except Exception as error:
+        return Unread(_in_words(error))
+
+
+def _in_words(error: Exception) -> str:
+    return str(error) if isinstance(error, AdvisorError) else f"{type(error).__name__}: {error}"[:300]
+
+
+def _nobody(owner: Unread | None) -> str:
+    if owner is None:
+        return "nobody has taken the bundle over"
+    return f"who owns the bundle can't be read, {owner.why}"
+
+
+def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:
+    if not isinstance(owner, str):
         return False
     return owner == step.destination if step.destination else owner != step.source
 

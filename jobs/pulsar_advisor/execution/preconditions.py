@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from pulsar_advisor.execution.cluster_port import Split, Unload
+from pulsar_advisor.execution.ledger_tables import Run, StepRecord
 from pulsar_advisor.model.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
@@ -24,6 +25,7 @@ OVERLOADED_PERCENT: Final = 85.0
 _SPECIFIED_POSITIONS_SINCE = (2, 11)
 _DESTINATION_SINCE = (3, 0)
 _CLOCK_TOLERANCE_S = 300
+_LEDGER_CLOCK_TOLERANCE_S = 30
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,18 @@ def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
     if age_s < -_CLOCK_TOLERANCE_S:
         return f"the snapshot {plan.snapshot} lies {-age_s / 60:.0f} min in the future: check this machine's clock"
     return None
+
+
+def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str | None:
+    """Why this machine's clock can't be trusted with an unfinished run, or None."""
+    times_ms = (run.started_at_ms, run.heartbeat_at_ms, *(step.sent_at_ms or 0 for step in steps))
+    ahead_s = (max(times_ms) - now_ms) / 1000
+    if ahead_s <= _LEDGER_CLOCK_TOLERANCE_S:
+        return None
+    return (
+        f"the ledger's last entry about run {run.id} lies {ahead_s:.0f} s in the future: set this machine's clock, or "
+        f"that of {run.host}"
+    )
 
 
 def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> str | None:

@@ -38,20 +38,21 @@ class Killed(BaseException):
 
 
 class FakeTime:
-    """Milliseconds that pass only while somebody sleeps."""
+    """Milliseconds that pass only while somebody sleeps, and a wall clock that somebody may set."""
 
     def __init__(self) -> None:
         self.ms = START_MS
+        self.set_ahead_s = 0.0
 
     def now_ms(self) -> int:
-        return self.ms
+        return self.ms + int(self.set_ahead_s * 1000)
 
     def pass_s(self, seconds: float) -> None:
         self.ms += int(seconds * 1000)
 
     @property
     def clock(self) -> Clock:
-        return Clock(self.now_ms, self.pass_s)
+        return Clock(self.now_ms, lambda: self.ms / 1000, self.pass_s)
 
 
 @dataclass
@@ -107,6 +108,9 @@ class FakeCluster:
 
     def load_manager(self) -> LoadManagerKind:
         return self.manager
+
+    def unloading_timeout_s(self) -> float:
+        return 60.0
 
     def active_brokers(self) -> frozenset[str]:
         self._now()

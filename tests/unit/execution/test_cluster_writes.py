@@ -20,6 +20,7 @@ from unit.execution.doubles import NAMESPACE
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 RANGE = "0x00000000_0x80000000"
+UNLOADING_TIMEOUT = "namespaceBundleUnloadingTimeoutMs"
 HTTP_LIBRARIES = {"requests", "urllib3", "httpx", "aiohttp", "http"}
 
 
@@ -149,6 +150,25 @@ def test_a_split_goes_out_with_its_positions_and_without_an_unload(
         json=[1073741824],
     ).respond_with_data(status=204)
     assert cluster.send(Split(NAMESPACE, RANGE, (0x40000000,))) == Reply(204, "")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "dynamic", "expected_s"),
+    [
+        ({}, {}, 60.0),
+        ({UNLOADING_TIMEOUT: "90000"}, {}, 90.0),
+        ({UNLOADING_TIMEOUT: "60000"}, {UNLOADING_TIMEOUT: "120000"}, 120.0),
+    ],
+)
+def test_how_long_an_unload_may_take_is_the_brokers_own_setting(
+    httpserver: HTTPServer, runtime: dict[str, str], dynamic: dict[str, str], expected_s: float
+) -> None:
+    brokers = "/admin/v2/brokers"
+    httpserver.expect_request(f"{brokers}/live").respond_with_json([broker_id(httpserver)])
+    httpserver.expect_request(f"{brokers}/configuration/runtime").respond_with_json({"clusterName": "live", **runtime})
+    httpserver.expect_request(f"{brokers}/configuration/values").respond_with_json(dynamic)
+    with AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport:
+        assert AdminCluster(transport).unloading_timeout_s() == expected_s
 
 
 def test_a_refusal_of_the_broker_comes_back_as_its_reason(httpserver: HTTPServer, cluster: AdminCluster) -> None:

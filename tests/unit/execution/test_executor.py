@@ -1,0 +1,142 @@
+"""Whatever the cluster answers and whatever the clocks show, a call is sent once and its effect is looked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from pulsar_advisor.execution.cluster_port import Reply
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plan import Plan, digest_of
+from unit.execution.actors import approved, run
+from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, Killed, make_plan, split_step, unload_step
+
+MOVE, CUT = unload_step(1), split_step(2)
+BUNDLE = f"{NAMESPACE}/{LOWER}"
+
+
+def replies(ledger: Ledger, plan: Plan) -> list[str]:
+    return [event.detail for event in ledger.events(digest_of(plan)) if event.kind == "reply"]
+
+
+def malformed(*_: object) -> None:
+    json.loads("[" * 100_000)
+
+
+def spoil_after_the_call(cluster: FakeCluster, method: str, error: Callable[..., object]) -> None:
+    """From the first effect on, a method answers with something that no decoder expects."""
+    cluster.on_event = lambda what: setattr(cluster, method, error) if what == "after the call" else None
+
+
+def test_an_answer_that_no_decoder_expects_is_a_reply_unknown(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.on_event = lambda what: malformed() if what == "after the call" else None
+    plan = approved(ledger, make_plan([MOVE]))
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert replies(ledger, plan)[0].startswith("no answer RecursionError")
+    assert cluster.effects == [BUNDLE]
+
+
+@pytest.mark.parametrize("step", [MOVE, CUT])
+def test_owners_and_boundaries_that_can_not_be_decoded_leave_a_step_unresolved_and_the_run_stopped(
+    ledger: Ledger, cluster: FakeCluster, step: object
+) -> None:
+    plan = approved(ledger, make_plan([step]))  # type: ignore[list-item]
+    original = cluster.owned_bundles, cluster.boundaries
+
+    def spoil(what: str) -> None:
+        if what == "after the call":
+            cluster.owned_bundles = cluster.boundaries = malformed  # type: ignore[assignment, method-assign]
+
+    cluster.on_event = spoil
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, result.steps[0].state) == (5, "unresolved")
+    assert "RecursionError" in result.sentence
+    assert ledger.runs(digest_of(plan))[0].state == "stopped"
+    cluster.owned_bundles, cluster.boundaries = original  # type: ignore[method-assign]
+    cluster.on_event = lambda _what: None
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert len(cluster.effects) == 1
+
+
+def test_an_unexpected_failure_between_two_steps_ends_the_run_as_stopped(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    spoil_after_the_call(cluster, "topics", malformed)
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
+    assert "unexpected failure, RecursionError" in result.sentence
+    assert ledger.runs(digest_of(plan))[0].state == "stopped"
+
+
+def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.loaded_topics = malformed  # type: ignore[assignment, method-assign]
+    with pytest.raises(Refused, match="nothing was sent: unexpected failure, RecursionError"):
+        run(plan, ledger, cluster)
+    assert ledger.runs(digest_of(plan))[0].state == "refused"
+
+
+def killed_at_work(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    """The process dies while the broker is at work on its call."""
+
+    def die(what: str) -> None:
+        if what == "the broker is at work":
+            raise Killed
+
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        run(plan, ledger, cluster)
+    cluster.on_event = lambda _what: None
+
+
+def test_a_resumed_step_waits_its_whole_time_though_the_clock_is_ahead(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.effect_after_s = 60.0
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.set_ahead_s = 300
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert (len(cluster.writes), cluster.effects) == (1, [BUNDLE])
+
+
+def test_a_resumed_step_waits_as_long_as_the_brokers_take(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.unloading_timeout_s = lambda: 240.0  # type: ignore[method-assign]
+    cluster.effect_after_s = 200.0
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.set_ahead_s = 300
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert len(cluster.writes) == 1
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["lost answer", "answered"])
+def test_a_clock_that_is_set_back_in_mid_run_prolongs_no_wait(ledger: Ledger, cluster: FakeCluster, lost: bool) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.replies, cluster.fails = [Reply(None if lost else 500, "")] * 3, True
+    cluster.on_event = lambda what: setattr(cluster.time, "set_ahead_s", -3 * 3600)
+    began_ms = cluster.time.ms
+    run(plan, ledger, cluster)
+    assert cluster.time.ms - began_ms < 10 * 60_000
+
+
+def test_topics_that_never_show_are_not_waited_for_because_a_clock_was_set_back(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    moved = run(approved(ledger, make_plan([MOVE])), ledger, cluster)
+    cluster.time.set_ahead_s = -600
+    cluster.all_topics.clear()
+    began_ms = cluster.time.ms
+    with pytest.raises(Refused, match="no topic of the bundle is loaded"):
+        run(approved(ledger, moved.undo), ledger, cluster)
+    assert cluster.time.ms - began_ms < 5 * 60_000
+
+
+def test_a_ledger_time_in_the_future_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.set_ahead_s = -240
+    with pytest.raises(Refused, match="run 1 lies 240 s in the future: set this machine's clock"):
+        run(plan, ledger, cluster, resume=True)
+    assert cluster.writes == cluster.writes[:1]
+    assert cluster.owners[BUNDLE] in (B1, B2)
