@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -25,54 +19,14 @@ from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step,
 PLAN = make_plan([unload_step(), split_step()])
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """Address of a PostgreSQL that lives as long as these tests, on a free port of loopback."""
-    if shutil.which("initdb") is None or shutil.which("postgres") is None:
-        pytest.skip("no PostgreSQL server programs on PATH")
-    user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
-        data = Path(folder) / "data"
-        data.mkdir()
-        if user:
-            shutil.chown(folder, user)
-            shutil.chown(data, user)
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        command = ["initdb", "-D", str(data), "-U", "advisor", "-A", "trust", "-E", "UTF8", "--no-sync"]
-        subprocess.run(command, check=True, capture_output=True, user=user, cwd=folder)
-        command = ["postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user, cwd=folder)
-        try:
-            ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-t", "1"]
-            for _ in range(30):
-                if subprocess.run(ready, check=False).returncode == 0:
-                    break
-                threading.Event().wait(0.5)
-            yield f"postgresql+psycopg://advisor@127.0.0.1:{port}"
-        finally:
-            process.kill()
-            process.wait()
-
-
-@pytest.fixture
-def url(server: str, request: pytest.FixtureRequest) -> str:
-    """A database of its own for each test."""
-    name = f"ledger_{abs(hash(request.node.name))}"
-    with create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT").connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    return f"{server}/{name}"
-
-
 @pytest.fixture
 def time() -> FakeTime:
     return FakeTime()
 
 
 @pytest.fixture
-def ledger(url: str, time: FakeTime) -> Iterator[Ledger]:
-    opened = open_ledger(url, time.now_ms)
+def ledger(postgresql_url: str, time: FakeTime) -> Iterator[Ledger]:
+    opened = open_ledger(postgresql_url, time.now_ms)
     yield opened
     opened.close()
 
@@ -90,13 +44,13 @@ def test_a_plan_is_carried_out_and_a_second_apply_does_nothing(ledger: Ledger, t
     assert len(cluster.writes) == 2
 
 
-def test_many_can_open_a_new_ledger_at_once(url: str) -> None:
-    threads = [threading.Thread(target=lambda: propose(open_ledger(url), PLAN, ALICE)) for _ in range(4)]
+def test_many_can_open_a_new_ledger_at_once(postgresql_url: str) -> None:
+    threads = [threading.Thread(target=lambda: propose(open_ledger(postgresql_url), PLAN, ALICE)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(open_ledger(url).proposals(digest_of(PLAN))) == 4
+    assert len(open_ledger(postgresql_url).proposals(digest_of(PLAN))) == 4
 
 
 def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
@@ -114,9 +68,12 @@ def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) ->
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM events", "UPDATE events SET detail = 'nothing'"])
-def test_events_are_only_ever_added(ledger: Ledger, url: str, change: str) -> None:
+def test_events_are_only_ever_added(ledger: Ledger, postgresql_url: str, change: str) -> None:
     propose(ledger, PLAN, ALICE)
-    with create_engine(url).connect() as connection, pytest.raises(Exception, match="events are only ever added"):
+    with (
+        create_engine(postgresql_url).connect() as connection,
+        pytest.raises(Exception, match="events are only ever added"),
+    ):
         connection.execute(text(change))
 
 

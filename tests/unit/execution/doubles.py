@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -90,6 +91,8 @@ class FakeCluster:
     usage: dict[str, float] = field(default_factory=dict)
     statistics_lag_s: float = 0.0
     """How long a new owner reports no topics of a bundle."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held while an effect takes place, for whoever reads from another thread."""
     _moved_at_ms: dict[str, int] = field(default_factory=dict)
     _later: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _wished: dict[str, str] = field(default_factory=dict)
@@ -97,10 +100,12 @@ class FakeCluster:
     def _now(self) -> None:
         if self.unreadable:
             raise ClusterUnreachable("http://10.0.0.1:8080: connection refused")
-        due = [effect for at, effect in self._later if at <= self.time.ms]
-        self._later = [(at, effect) for at, effect in self._later if at > self.time.ms]
-        for effect in due:
-            effect()
+        with self.lock:
+            now_ms = self.time.ms
+            due = [effect for at, effect in self._later if at <= now_ms]
+            self._later = [(at, effect) for at, effect in self._later if at > now_ms]
+            for effect in due:
+                effect()
 
     def cluster_name(self) -> str:
         self._now()

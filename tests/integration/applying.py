@@ -1,0 +1,81 @@
+"""`pulsar-advisor` in a process of its own that a signal hits at one exact instant.
+
+    python applying.py WORK SIGNAL INSTANT ARGUMENT...
+
+Instants are counted from 1: before and after each write to the ledger and each call to the cluster. At `INSTANT` the
+process sends itself `SIGNAL` (a number); 0 only counts. The count goes to the file `WORK/instants`. Waits that protect
+against brokers and hosts much slower than these are shortened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.orm import Session
+
+from pulsar_advisor.execution import apply, executor, ledger
+from pulsar_advisor.execution.cluster_writes import AdminCluster
+
+apply.SETTLE_MARGIN_S = executor.SETTLE_MARGIN_S = 1
+executor._AT_LEAST_S = 1
+executor.POLL_S = 0.05
+ledger.LEASE_MS = 2000
+ledger._RENEW_MS = 300
+
+
+def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:
+    passed = 0
+    wrote = False
+
+    def pass_by() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == instant:
+            os.kill(os.getpid(), signal)
+
+    def execute(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        nonlocal wrote
+        wrote = wrote or statement.startswith(("INSERT", "UPDATE"))
+
+    def before_commit(_connection: object) -> None:
+        if wrote:
+            pass_by()
+
+    def after_commit(_session: object) -> None:
+        nonlocal wrote
+        if wrote:
+            wrote = False
+            pass_by()
+
+    def before_and_after(call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def called(*arguments: object) -> Any:
+            pass_by()
+            answer = call(*arguments)
+            pass_by()
+            return answer
+
+        return called
+
+    event.listen(Engine, "before_cursor_execute", execute)
+    event.listen(Engine, "commit", before_commit)
+    event.listen(Session, "after_commit", after_commit)
+    AdminCluster.send = before_and_after(AdminCluster.send)  # type: ignore[method-assign]
+    AdminCluster.look_up = before_and_after(AdminCluster.look_up)  # type: ignore[method-assign]
+    (command,) = entry_points(group="console_scripts", name="pulsar-advisor")
+    sys.argv[1:] = arguments
+    try:
+        command.load()()
+    finally:
+        (work / "instants").write_text(str(passed))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
