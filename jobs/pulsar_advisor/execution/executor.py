@@ -80,7 +80,7 @@ class Clock:
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     """Epoch milliseconds: only for what is compared with times on other machines."""
     monotonic_s: Callable[[], float] = time.monotonic
-    """Seconds that go on evenly when somebody sets the clock: for every wait."""
+    """Seconds that pass evenly whatever happens to the wall clock: for every wait."""
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -99,7 +99,7 @@ class Unread:
 
 
 Owner = str | None | Unread
-"""Who owns a bundle: a broker, nobody, or not known at this moment."""
+"""Who owns a bundle: a broker, none, or not known at this moment."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Executor:
             return True
         owner = self._await_owner(step, record.topic, now_s + self.settle_s, answered=False)
         if not isinstance(owner, str):
-            self._unresolved(step, _nobody(owner))
+            self._unresolved(step, _unowned(owner))
         elif step.destination is None and owner == step.source:
             self._failed(step, f"it is on {owner}; whether it was unloaded can't be seen, so it is not repeated")
         elif owner == step.source:
@@ -197,7 +197,7 @@ class Executor:
             deadline_s = self._deadline_s(sent_at_s, reply)
             owner = self._await_owner(step, topic, deadline_s, answered=reply.status == NO_CONTENT)
             if not isinstance(owner, str):
-                self._unresolved(step, f"answer {reply}; {_nobody(owner)}")
+                self._unresolved(step, f"answer {reply}; {_unowned(owner)}")
             if _arrived(owner, step):
                 return self._confirm_unload(step, owner)
             at = owner
@@ -395,9 +395,9 @@ def _in_words(error: Exception) -> str:
     return str(error) if isinstance(error, AdvisorError) else f"{type(error).__name__}: {error}"[:300]
 
 
-def _nobody(owner: Unread | None) -> str:
+def _unowned(owner: Unread | None) -> str:
     if owner is None:
-        return "nobody has taken the bundle over"
+        return "no broker has taken the bundle over"
     return f"who owns the bundle can't be read, {owner.why}"
 
 
