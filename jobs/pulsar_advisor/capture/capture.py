@@ -105,6 +105,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             },
             **findings,
         }
+        lease.require()
         write_json(lease.folder / MANIFEST, manifest)
     return lease.snapshot
 

@@ -19,6 +19,7 @@ from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
@@ -58,13 +59,22 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Run every check; returns the content of `validation/…/result.json`.
 
     A snapshot that was validated before is left as it is. Raises `UsageError` if it wasn't normalized, `StorageError`
-    if its tables can't be read or were made from another manifest, or if it was validated by other suites. Whether the
-    data may be used is in the result: `success`.
+    if its tables can't be read or were made from another manifest, or if it was validated by other suites, and
+    `Refused` while another process validates it. Whether the data may be used is in the result: `success`.
     """
     manifest_sha256 = _normalized_manifest_sha256(root, snapshot)
     path = root.folder("validation", snapshot) / RESULT
-    if path.exists():
-        return _existing_result(path, manifest_sha256)
+    if not path.exists():
+        with held(path.parent, snapshot, f"the checks of snapshot {snapshot} are being run") as lease:
+            if not path.exists():  # another process may have run them before we held the lease
+                document = _judged(spark, root, snapshot, manifest_sha256)
+                lease.require()
+                write_checks(root, document)
+                write_json(path, document)
+    return _existing_result(path, manifest_sha256)
+
+
+def _judged(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
     try:
         results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
     except Py4JJavaError as error:
@@ -72,7 +82,7 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
         if damaged is None:
             raise
         raise damaged_table(root, damaged["snapshot"], damaged["table"]) from error
-    document = {
+    return {
         "schema": VALIDATION_RESULT_SCHEMA,
         "cluster": root.cluster,
         "snapshot": snapshot,
@@ -81,9 +91,6 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
         "success": all(result["success"] for result in results if result["severity"] == "critical"),
         "results": results,
     }
-    write_checks(root, document)
-    write_json(path, document)
-    return document
 
 
 def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:

@@ -103,6 +103,7 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
             write_file(lease.folder / entry.path, content)
         if expected:
             raise StorageError(f"{source}: lacks {', '.join(sorted(expected)[:3])}: incomplete archive")
+        lease.require()
         write_file(lease.folder / MANIFEST, manifest)
     return document.snapshot
 

@@ -28,6 +28,7 @@ from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
@@ -100,12 +101,22 @@ def check(root: Root, snapshot: str, request: Request) -> None:
 def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
     """Make and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
 
-    Raises `DataNotFit` without a passed validation of the same manifest.
+    Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process makes
+    plans of the snapshot: an answer whose parts are of two requests would be of none.
     """
+    check(root, snapshot, request)
+    folder = root.folder(PLANS, snapshot)
+    with held(folder, snapshot, f"plans of snapshot {snapshot} are being made") as lease:
+        document = _recommend(spark, root, snapshot, request)
+        lease.require()
+        write_json(folder / RECOMMENDATION, document)
+    return document
+
+
+def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
     from pulsar_advisor.tables.fan_out import fan_out
     from pulsar_advisor.tables.state import cluster_state
 
-    check(root, snapshot, request)
     placements = _names(PLACEMENTS, request.placement, "placement strategy")
     tasks = {
         shedder: {
@@ -124,9 +135,7 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dic
     state = cluster_state(root, snapshot, request.view)
     settings = _settings(root, snapshot, request.what_if)
     refused = _refusals(fit_part(state), settings, scores, with_splits=request.splits)
-    document = {**_document(root, state, settings, scores, refused), "proposer": request.proposer}
-    write_json(root.folder(PLANS, snapshot) / RECOMMENDATION, document)
-    return document
+    return {**_document(root, state, settings, scores, refused), "proposer": request.proposer}
 
 
 def recommend_shedder(task: Mapping[str, Any]) -> str:

@@ -8,44 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, Lease, is_held, lease_content
+from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, Lease, is_held
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
 
 
 @contextmanager
 def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
     """A folder of our own for the capture that starts now: of the next second while one is taken."""
-    while not _claim(folder := root.folder("raw", snapshot_id(moment))):
+    while (lease := _claim(root, snapshot_id(moment))) is None:
         moment += timedelta(seconds=1)
-    with _held(folder, snapshot_id(moment)) as lease:
+    with _held(lease):
         yield lease
 
 
 @contextmanager
 def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
     """The folder of a snapshot that comes from elsewhere. Raises `UsageError` if it is taken."""
-    folder = root.folder("raw", snapshot)
-    if not _claim(folder):
+    lease = _claim(root, snapshot)
+    if lease is None:
+        folder = root.folder("raw", snapshot)
         raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' is there already: {folder}")
-    with _held(folder, snapshot) as lease:
+    with _held(lease):
         yield lease
 
 
 @contextmanager
-def _held(folder: UPath, snapshot: str) -> Iterator[Lease]:
-    """Whatever ends the block before there is a manifest takes the folder with it."""
+def _held(lease: Lease) -> Iterator[None]:
+    """Whatever ends the block before there is a manifest takes the folder with it, unless it is another's by now."""
     try:
-        yield Lease(snapshot, folder)
-        _unlink(folder / LEASE)
+        yield
+        lease.give_up()
     except BaseException:
-        if not (folder / MANIFEST).exists():
-            remove_folder(folder)
+        if lease.is_ours() and not (lease.folder / MANIFEST).exists():
+            remove_folder(lease.folder)
         raise
 
 
@@ -89,19 +90,21 @@ def _is_being_written(folder: UPath, now: datetime) -> bool:
     return is_held(lease, now, otherwise=is_young)
 
 
-def _claim(folder: UPath) -> bool:
-    """Make the folder ours; false if it is taken. On an object store two claims at the same moment may both succeed."""
+def _claim(root: Root, snapshot: str) -> Lease | None:
+    """Make the folder ours; None if it is taken. On an object store two claims at the same moment may both succeed."""
+    folder = root.folder("raw", snapshot)
     try:
         if folder.protocol in ("", "file"):
             folder.mkdir(parents=True, exist_ok=False)
         elif folder.exists():
-            return False
+            return None
     except FileExistsError:
-        return False
+        return None
     except OSError as error:
         raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
-    write_file(folder / LEASE, lease_content(datetime.now(UTC)))
-    return True
+    lease = Lease(snapshot, folder)
+    write_file(folder / LEASE, lease.content())
+    return lease
 
 
 def _unlink(path: UPath) -> None:

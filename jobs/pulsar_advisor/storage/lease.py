@@ -1,22 +1,25 @@
-"""Who is writing a folder: a lease file in it names process and host, and its writer renews it until the end."""
+"""Who is writing a folder: a lease file in it names the process, and its writer renews it until the end.
+
+A writer that was silent for too long, as one that was suspended, may find that another has taken its place. So each
+claim has a nonce, which is compared before the file is renewed or removed, and before a result is written.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from upath import UPath
 
-from pulsar_advisor.model.errors import Refused, StorageError
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.process import Process, has_ended, this_process
 
 LEASE: Final = "lease.json"
 RENEW_EVERY: Final = timedelta(minutes=1)
@@ -25,32 +28,73 @@ EXPIRES_AFTER: Final = timedelta(minutes=15)
 
 
 class Lease:
-    """The claim of this process on one snapshot's folder."""
+    """The claim of this process on one folder."""
 
     def __init__(self, snapshot: str, folder: UPath) -> None:
         self.snapshot = snapshot
         self.folder = folder
+        self._path = folder / LEASE
+        self._nonce = uuid4().hex
         self._lock = threading.Lock()
         self._renewed_at = time.monotonic()
 
+    def content(self) -> bytes:
+        """What the lease file says when it is renewed now."""
+        writer = this_process()
+        return json.dumps(
+            {
+                "process": writer.id,
+                "host": writer.host,
+                "namespace": writer.namespace,
+                "began": writer.began,
+                "nonce": self._nonce,
+                "renewed_at_ms": int(datetime.now(UTC).timestamp() * 1000),
+            }
+        ).encode()
+
     def renew(self) -> None:
-        """Say that we are still writing; cheap, to be called often."""
+        """Say that we are still writing; cheap, to be called often. Raises `Refused` as `require` does."""
         with self._lock:
             if time.monotonic() - self._renewed_at < RENEW_EVERY.total_seconds():
                 return
             self._renewed_at = time.monotonic()
-        write_file(self.folder / LEASE, lease_content(datetime.now(UTC)))
+            self.require()
+            write_file(self._path, self.content())
+
+    def require(self) -> None:
+        """Raises `Refused` if the folder is another process's by now."""
+        if not self.is_ours():
+            raise Refused(
+                f"{self.folder} was taken over by another process, as this one gave no sign of life for "
+                f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes: what it has begun is left to the other one"
+            )
+
+    def is_ours(self) -> bool:
+        """Whether the lease file is still the one that this claim wrote."""
+        try:
+            return bool(_lease(self._path.read_bytes()).get("nonce") == self._nonce)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StorageError(f"can't read {self._path}: {error.strerror or error}") from error
+
+    def give_up(self) -> None:
+        """Remove the lease file, unless it is another's by now."""
+        with suppress(FileNotFoundError):
+            content = self._path.read_bytes()
+            if _lease(content).get("nonce") == self._nonce:
+                _take_away(self._path, content)
 
 
 @contextmanager
-def held(folder: UPath, snapshot: str, work: str) -> Iterator[None]:
-    """Hold the folder of a stage's result while all that the result stands for is written.
+def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
+    """Hold the folder of a stage's result while all that the result rests on is written.
 
     Raises `Refused`, naming the `work`, while another writer holds it. A writer that is gone, or has not renewed its
     lease for `EXPIRES_AFTER`, holds nothing: what it wrote is for the next one to replace.
     """
-    path = folder / LEASE
-    while not _create(path):
+    path, lease = folder / LEASE, Lease(snapshot, folder)
+    while not _create(path, lease.content()):
         try:
             content, began_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
             now = datetime.now(UTC)
@@ -64,59 +108,58 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[None]:
             continue  # its writer has ended this moment, or somebody else has taken its place
         except OSError as error:
             raise StorageError(f"can't take over {path}: {error.strerror or error}") from error
-    lease, ended = Lease(snapshot, folder), threading.Event()
+    try:
+        with renewed(lease.renew, RENEW_EVERY.total_seconds()):
+            yield lease
+    finally:
+        lease.give_up()
 
-    def renew() -> None:
-        while not ended.wait(RENEW_EVERY.total_seconds()):
-            with suppress(StorageError):
-                lease.renew()
 
-    renewing = threading.Thread(target=renew, daemon=True)
-    renewing.start()
+@contextmanager
+def renewed(renew: Callable[[], None], every_s: float) -> Iterator[None]:
+    """Call `renew` every so often from another thread until the block ends, however long one of its waits takes.
+
+    What `renew` raises ends nothing: whoever has lost a lease finds that out before the next write.
+    """
+    ended = threading.Event()
+
+    def keep_renewing() -> None:
+        while not ended.wait(every_s):
+            with suppress(AdvisorError):
+                renew()
+
+    thread = threading.Thread(target=keep_renewing, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        renewing.join()
-        path.unlink(missing_ok=True)
-
-
-def lease_content(moment: datetime) -> bytes:
-    """The lease of this process, renewed at a moment."""
-    writer = {
-        "process": os.getpid(),
-        "host": platform.node(),
-        "renewed_at_ms": int(moment.timestamp() * 1000),
-    }
-    return json.dumps(writer).encode()
+        thread.join()
 
 
 def is_held(content: bytes, now: datetime, *, otherwise: bool) -> bool:
-    """Whether the writer of a lease may still be at work; `otherwise` if its content doesn't tell."""
+    """Whether the writer of a lease may still be at work; `otherwise` if its content doesn't say."""
+    lease = _lease(content)
+    try:
+        renewed_at = datetime.fromtimestamp(lease["renewed_at_ms"] / 1000, UTC)
+        # Releases before 0.2 wrote no namespace: such a writer is at work until its lease runs out.
+        namespace, began = str(lease.get("namespace", "")), str(lease.get("began", ""))
+        writer = Process(str(lease["host"]), int(lease["process"]), namespace, began)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError):
+        return otherwise
+    return now - renewed_at <= EXPIRES_AFTER and not has_ended(writer)
+
+
+def _lease(content: bytes) -> dict[str, Any]:
     try:
         lease = json.loads(content)
-        renewed_at = datetime.fromtimestamp(lease["renewed_at_ms"] / 1000, UTC)
-        writer, host = int(lease["process"]), str(lease["host"])
-    except (ValueError, KeyError, TypeError):
-        return otherwise
-    if now - renewed_at > EXPIRES_AFTER:
-        return False
-    return host != platform.node() or _is_alive(writer)
+    except ValueError:
+        return {}
+    return lease if isinstance(lease, dict) else {}
 
 
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _create(path: UPath) -> bool:
+def _create(path: UPath, content: bytes) -> bool:
     """Write our lease where there is none. On an object store two claims at the same moment may both succeed."""
-    content = lease_content(datetime.now(UTC))
     if path.protocol not in ("", "file"):
         if path.exists():
             return False

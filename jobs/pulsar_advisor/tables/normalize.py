@@ -50,13 +50,15 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     manifest_sha256 = sha256_hex(read_file(folder / MANIFEST, "capture"))
     path = root.folder("tables/result", snapshot) / RESULT
     if not path.exists():
-        with held(path.parent, snapshot, f"the tables of snapshot {snapshot} are being made"):
+        with held(path.parent, snapshot, f"the tables of snapshot {snapshot} are being made") as lease:
             if not path.exists():  # another process may have made them before we held the lease
-                _make(spark, root, snapshot, manifest_sha256)
+                result = _make(spark, root, snapshot, manifest_sha256)
+                lease.require()
+                write_json(path, result)
     return _result(path, manifest_sha256)
 
 
-def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> None:
+def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
     folder = root.folder("raw", snapshot)
     manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     earlier = _earlier_snapshot(root, snapshot)
@@ -80,7 +82,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
         raw.release()
     check_rows(root, snapshot, files, counts)
     rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
-    result = {
+    return {
         "schema": TABLES_RESULT_SCHEMA,
         "cluster": root.cluster,
         "snapshot": snapshot,
@@ -89,7 +91,6 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
         "tables": rows,
         "problems": rows[PROBLEMS.name],
     }
-    write_json(root.folder("tables/result", snapshot) / RESULT, result)
 
 
 def count_rows(folder: UPath) -> int:

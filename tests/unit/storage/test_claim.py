@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,43 +13,48 @@ import pytest
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.claim import LEASE, claimed, claimed_as, remove_remainders
+from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor.storage.root import MANIFEST, Root
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 
 
+ELSEWHERE = Process("elsewhere", 1)
+
+
 @pytest.fixture
-def dead_process() -> int:
-    """The id of a process that has ended."""
+def dead_process() -> Process:
+    """A process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    return process.pid
+    return replace(this_process(), id=process.pid)
 
 
-def begun(root: Root, snapshot: str, *, process: int, host: str, renewed_at: datetime) -> Path:
+def begun(root: Root, snapshot: str, process: Process, renewed_at: datetime) -> Path:
     folder = Path(str(root.folder("raw", snapshot)))
     folder.mkdir(parents=True)
-    lease = {"process": process, "host": host, "renewed_at_ms": int(renewed_at.timestamp() * 1000)}
+    writer = {"process": process.id, "host": process.host, "namespace": process.namespace, "began": process.began}
+    lease = {**writer, "nonce": "another", "renewed_at_ms": int(renewed_at.timestamp() * 1000)}
     (folder / LEASE).write_text(json.dumps(lease))
     (folder / "tenants.jsonl.zst").write_bytes(b"half")
     return folder
 
 
-def test_the_folder_of_a_killed_process_goes(root: Root, dead_process: int) -> None:
-    folder = begun(root, "20261121T082900Z", process=dead_process, host=platform.node(), renewed_at=NOW)
+def test_the_folder_of_a_killed_process_goes(root: Root, dead_process: Process) -> None:
+    folder = begun(root, "20261121T082900Z", dead_process, NOW)
     assert remove_remainders(root, NOW) == ["20261121T082900Z"]
     assert not folder.exists()
 
 
 def test_the_folder_of_a_living_process_stays(root: Root) -> None:
-    folder = begun(root, "20261121T082900Z", process=os.getpid(), host=platform.node(), renewed_at=NOW)
+    folder = begun(root, "20261121T082900Z", this_process(), NOW)
     assert remove_remainders(root, NOW) == []
     assert folder.exists()
 
 
 def test_another_host_has_a_quarter_of_an_hour_to_renew(root: Root) -> None:
-    begun(root, "20261121T080000Z", process=1, host="elsewhere", renewed_at=NOW - timedelta(minutes=14))
-    begun(root, "20261121T080001Z", process=1, host="elsewhere", renewed_at=NOW - timedelta(minutes=16))
+    begun(root, "20261121T080000Z", ELSEWHERE, NOW - timedelta(minutes=14))
+    begun(root, "20261121T080001Z", ELSEWHERE, NOW - timedelta(minutes=16))
     assert remove_remainders(root, NOW) == ["20261121T080001Z"]
 
 
@@ -60,18 +64,18 @@ def test_a_folder_without_lease_is_judged_by_its_name(root: Root) -> None:
     assert remove_remainders(root, NOW) == ["20261121T080000Z"]
 
 
-def test_a_snapshot_is_never_removed(root: Root, dead_process: int) -> None:
-    folder = begun(root, "20261121T082900Z", process=dead_process, host="elsewhere", renewed_at=NOW - timedelta(days=9))
+def test_a_snapshot_is_never_removed(root: Root) -> None:
+    folder = begun(root, "20261121T082900Z", ELSEWHERE, NOW - timedelta(days=9))
     (folder / MANIFEST).write_text("{}")
     assert remove_remainders(root, NOW) == []
     assert (folder / "tenants.jsonl.zst").exists()
 
 
-def test_a_link_in_a_remainder_is_not_followed(root: Root, dead_process: int, tmp_path: Path) -> None:
+def test_a_link_in_a_remainder_is_not_followed(root: Root, dead_process: Process, tmp_path: Path) -> None:
     elsewhere = tmp_path / "precious"
     elsewhere.mkdir()
     (elsewhere / "file").write_text("stays")
-    folder = begun(root, "20261121T082900Z", process=dead_process, host=platform.node(), renewed_at=NOW)
+    folder = begun(root, "20261121T082900Z", dead_process, NOW)
     (folder / "topic_stats").symlink_to(elsewhere)
     remove_remainders(root, NOW)
     assert not folder.exists()
@@ -100,3 +104,11 @@ def test_a_failure_takes_the_folder_with_it(root: Root) -> None:
 def test_a_snapshot_from_elsewhere_never_takes_a_place_that_is_taken(root: Root) -> None:
     with claimed(root, NOW), pytest.raises(UsageError, match="is there already"), claimed_as(root, "20261121T083000Z"):
         pass
+
+
+def test_a_capture_that_was_overtaken_leaves_the_folder_to_the_other(root: Root) -> None:
+    with pytest.raises(KeyboardInterrupt), claimed(root, NOW) as lease:
+        (lease.folder / LEASE).write_text(json.dumps({"nonce": "another"}))
+        (lease.folder / "tenants.jsonl.zst").write_text("theirs")
+        raise KeyboardInterrupt
+    assert (lease.folder / "tenants.jsonl.zst").read_text() == "theirs"

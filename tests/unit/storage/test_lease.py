@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,28 +15,33 @@ import pytest
 from upath import UPath
 
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.storage.lease import LEASE, held
+from pulsar_advisor.storage.lease import LEASE, Lease, held
+from pulsar_advisor.storage.process import Process, this_process
 
 SNAPSHOT = "20261121T083000Z"
 WORK = f"the tables of snapshot {SNAPSHOT} are being made"
 
 
-def leased(folder: Path, *, process: int, host: str, silent_for: timedelta = timedelta()) -> None:
-    """A lease that somebody left."""
+def leased(folder: Path, process: Process, silent_for: timedelta = timedelta()) -> None:
+    """A lease that a process left."""
     renewed_at_ms = int((datetime.now(UTC) - silent_for).timestamp() * 1000)
-    (folder / LEASE).write_text(json.dumps({"process": process, "host": host, "renewed_at_ms": renewed_at_ms}))
+    writer = {"process": process.id, "host": process.host, "namespace": process.namespace, "began": process.began}
+    (folder / LEASE).write_text(json.dumps({**writer, "nonce": "another", "renewed_at_ms": renewed_at_ms}))
 
 
 def files(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
+ELSEWHERE = Process("elsewhere", 1)
+
+
 @pytest.fixture
-def dead_process() -> int:
-    """The id of a process that has ended."""
+def dead_process() -> Process:
+    """A process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    return process.pid
+    return replace(this_process(), id=process.pid)
 
 
 def test_the_second_writer_is_refused_while_the_first_is_at_work(tmp_path: Path) -> None:
@@ -60,23 +65,68 @@ def test_the_next_writer_may_begin_once_the_first_has_ended(tmp_path: Path, ends
     assert files(tmp_path) == []
 
 
-def test_a_killed_writer_stands_in_nobodys_way(tmp_path: Path, dead_process: int) -> None:
-    leased(tmp_path, process=dead_process, host=platform.node())
+def test_a_killed_writer_stands_in_nobodys_way(tmp_path: Path, dead_process: Process) -> None:
+    leased(tmp_path, dead_process)
     with held(UPath(tmp_path), SNAPSHOT, WORK):
         assert json.loads((tmp_path / LEASE).read_text())["process"] == os.getpid()
 
 
 def test_a_writer_on_another_host_that_renewed_its_lease_is_at_work(tmp_path: Path) -> None:
-    leased(tmp_path, process=1, host="elsewhere", silent_for=timedelta(minutes=14))
+    leased(tmp_path, ELSEWHERE, timedelta(minutes=14))
     with pytest.raises(Refused), held(UPath(tmp_path), SNAPSHOT, WORK):
         pass
     assert json.loads((tmp_path / LEASE).read_text())["host"] == "elsewhere"
 
 
 def test_a_writer_on_another_host_that_fell_silent_is_gone(tmp_path: Path) -> None:
-    leased(tmp_path, process=1, host="elsewhere", silent_for=timedelta(minutes=16))
+    leased(tmp_path, ELSEWHERE, timedelta(minutes=16))
     with held(UPath(tmp_path), SNAPSHOT, WORK):
-        assert json.loads((tmp_path / LEASE).read_text())["host"] == platform.node()
+        assert json.loads((tmp_path / LEASE).read_text())["host"] == this_process().host
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [replace(this_process(), namespace="another boot pid:[1]", id=2**22), replace(ELSEWHERE, host=this_process().host)],
+    ids=["another PID namespace", "a lease of an earlier release"],
+)
+def test_an_equal_host_name_proves_no_death(tmp_path: Path, elsewhere: Process) -> None:
+    leased(tmp_path, elsewhere)
+    with pytest.raises(Refused), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pass
+
+
+def test_a_process_id_that_was_given_away_again_is_another_process(tmp_path: Path) -> None:
+    leased(tmp_path, replace(this_process(), began="1"))
+    with held(UPath(tmp_path), SNAPSHOT, WORK):
+        assert files(tmp_path) == [LEASE]
+
+
+def overtaken(folder: Path) -> bytes:
+    """Another process, which found this one silent, takes its place; its lease."""
+    (folder / LEASE).unlink()
+    leased(folder, ELSEWHERE)
+    return (folder / LEASE).read_bytes()
+
+
+def test_whoever_was_overtaken_neither_renews_nor_removes_the_lease_of_the_new_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsar_advisor.storage.lease.RENEW_EVERY", timedelta())
+    with held(UPath(tmp_path), SNAPSHOT, WORK) as lease:
+        theirs = overtaken(tmp_path)
+        with pytest.raises(Refused, match="was taken over by another process"):
+            lease.renew()
+        with pytest.raises(Refused, match="is left to the other one"):
+            lease.require()
+    assert (tmp_path / LEASE).read_bytes() == theirs
+
+
+def test_a_writer_is_renewed_while_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_advisor.storage.lease.RENEW_EVERY", timedelta(milliseconds=1))
+    renewed = threading.Event()
+    monkeypatch.setattr(Lease, "renew", lambda _lease: renewed.set())
+    with held(UPath(tmp_path), SNAPSHOT, WORK):
+        assert renewed.wait(10)
 
 
 def test_a_lease_that_was_only_begun_is_a_writers_until_it_is_old(tmp_path: Path) -> None:
@@ -89,8 +139,8 @@ def test_a_lease_that_was_only_begun_is_a_writers_until_it_is_old(tmp_path: Path
         assert files(tmp_path) == [LEASE]
 
 
-def test_of_two_who_take_over_from_a_dead_writer_one_is_refused(tmp_path: Path, dead_process: int) -> None:
-    leased(tmp_path, process=dead_process, host=platform.node())
+def test_of_two_who_take_over_from_a_dead_writer_one_is_refused(tmp_path: Path, dead_process: Process) -> None:
+    leased(tmp_path, dead_process)
     begin, refused = threading.Barrier(2), threading.Event()
     outcomes: list[str] = []
 

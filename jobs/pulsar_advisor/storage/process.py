@@ -1,0 +1,66 @@
+"""Which process holds something, so that another one can prove that it has ended.
+
+A process id means something within one PID namespace of one boot only, and is given away again when its process ends.
+So a proof needs the boot id, the inode of the PID namespace, and the time at which the process began.
+Source: proc(5), pid_namespaces(7).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_PROC: Final = Path("/proc")
+_ENDED: Final = frozenset("ZX")
+"""States of a process that has ended but was not waited for, and of one that is going."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process as others can find it again. Without `namespace` (not Linux, foreign `/proc`) nothing can be proved."""
+
+    host: str
+    """For people: host names are not unique."""
+    id: int
+    namespace: str = ""
+    """Boot id and PID namespace, within which `id` means something."""
+    began: str = ""
+    """Clock ticks from boot to its start."""
+
+
+def this_process() -> Process:
+    """The process that asks."""
+    return Process(platform.node(), os.getpid(), _namespace(os.getpid()), _began(os.getpid()))
+
+
+def has_ended(process: Process) -> bool:
+    """Whether a process is certainly gone; false also where that can't be seen from here."""
+    if not process.namespace or process.namespace != _namespace(os.getpid()):
+        return False
+    return _began(process.id) != process.began
+
+
+@cache  # a forked child has another id, but the same namespace
+def _namespace(process: int) -> str:
+    try:
+        # /proc may be that of an outer namespace, where this process has another id.
+        if (_PROC / "self").readlink().name != str(process):
+            return ""
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def _began(process: int) -> str:
+    """Field 22 of its `stat`; empty if there is no such process."""
+    try:
+        # The second field, the name in parentheses, may hold blanks.
+        state, *fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return ""
+    return "" if state in _ENDED else fields[18]

@@ -1,0 +1,30 @@
+"""What ends a recommendation before Spark is asked for anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.stages import recommend
+from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.plans import PLANS
+from pulsar_advisor.storage.root import Root
+
+SNAPSHOT = "20261121T083000Z"
+NO_SPARK = cast(SparkSession, None)
+
+
+def test_two_requests_about_one_snapshot_are_not_answered_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recommend, "check", lambda *_: None)
+    root = Root(str(tmp_path), "test")
+    with (
+        held(root.folder(PLANS, SNAPSHOT), SNAPSHOT, "by the other"),
+        pytest.raises(Refused, match="are being made by another process"),
+    ):
+        recommend.run(NO_SPARK, root, SNAPSHOT, recommend.Request())
