@@ -18,8 +18,8 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
-from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
@@ -64,17 +64,12 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """
     manifest_sha256 = _normalized_manifest_sha256(root, snapshot)
     path = root.folder("validation", snapshot) / RESULT
-    if not path.exists():
-        with held(path.parent, snapshot, f"the checks of snapshot {snapshot} are being run") as lease:
-            if not path.exists():  # another process may have run them before we held the lease
-                document = _judged(spark, root, snapshot, manifest_sha256)
-                lease.require()
-                write_checks(root, document)
-                write_json(path, document)
+    work = f"the checks of snapshot {snapshot} are being run"
+    write_once(path, snapshot, work, lambda: _judge(spark, root, snapshot, manifest_sha256))
     return _existing_result(path, manifest_sha256)
 
 
-def _judged(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
+def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
     try:
         results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
     except Py4JJavaError as error:
@@ -82,7 +77,7 @@ def _judged(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str
         if damaged is None:
             raise
         raise damaged_table(root, damaged["snapshot"], damaged["table"]) from error
-    return {
+    document = {
         "schema": VALIDATION_RESULT_SCHEMA,
         "cluster": root.cluster,
         "snapshot": snapshot,
@@ -91,6 +86,8 @@ def _judged(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str
         "success": all(result["success"] for result in results if result["severity"] == "critical"),
         "results": results,
     }
+    write_checks(root, document)
+    return document
 
 
 def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:

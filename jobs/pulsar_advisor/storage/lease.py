@@ -18,7 +18,7 @@ from uuid import uuid4
 from upath import UPath
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.files import write_file, write_json
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 
 LEASE: Final = "lease.json"
@@ -113,6 +113,17 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
             yield lease
     finally:
         lease.give_up()
+
+
+def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Any]) -> None:
+    """Make a stage's result and write its file, unless it is there. Raises `Refused` as `held` and `require` do."""
+    if path.exists():
+        return
+    with held(path.parent, snapshot, work) as lease:
+        if not path.exists():  # another process may have written it before we held the lease
+            result = make()
+            lease.require()
+            write_json(path, result)
 
 
 @contextmanager

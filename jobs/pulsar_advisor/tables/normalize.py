@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 from upath import UPath
 
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
-from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables import derive
@@ -49,12 +49,8 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     folder = root.folder("raw", snapshot)
     manifest_sha256 = sha256_hex(read_file(folder / MANIFEST, "capture"))
     path = root.folder("tables/result", snapshot) / RESULT
-    if not path.exists():
-        with held(path.parent, snapshot, f"the tables of snapshot {snapshot} are being made") as lease:
-            if not path.exists():  # another process may have made them before we held the lease
-                result = _make(spark, root, snapshot, manifest_sha256)
-                lease.require()
-                write_json(path, result)
+    work = f"the tables of snapshot {snapshot} are being made"
+    write_once(path, snapshot, work, lambda: _make(spark, root, snapshot, manifest_sha256))
     return _result(path, manifest_sha256)
 
 
