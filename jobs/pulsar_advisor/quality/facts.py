@@ -25,7 +25,7 @@ from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.raw import spark_url
-from pulsar_advisor.tables.schemas import TABLES, Table
+from pulsar_advisor.tables.schemas import RESOURCES, TABLES, TRAFFIC, Table
 from pulsar_advisor.tables.state import (
     SettingsInputs,
     judged_view,
@@ -42,14 +42,9 @@ _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bun
 _TOLD_BY_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
 """Of these, what a capture from ZooKeeper alone is not expected to have; reports that lie there are rows of brokers."""
 
-_RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
+_RESOURCES: Final = tuple(RESOURCES.values())
 
-_FIGURES: Final = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-)
+_FIGURES: Final = tuple(TRAFFIC.values())
 
 _HIGHEST_FIGURE: Final = 1e15
 """Above it a figure is no rate of messages or bytes any machine has."""

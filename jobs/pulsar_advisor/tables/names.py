@@ -1,4 +1,4 @@
-"""Names and ranges in Spark SQL: bundle names taken apart, namespaces by kind, topics onto the hash ring.
+"""Names, ranges and figures in Spark SQL: bundle names taken apart, namespaces by kind, topics onto the hash ring.
 
 The same rules as `model.bundle_range`, as column expressions.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+
+from pulsar_advisor.tables.schemas import TRAFFIC
 
 _BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})$"
 
@@ -59,6 +61,11 @@ def parsed_boundaries(texts: str) -> Column:
         texts,
         lambda text: sf.when(text.rlike("^0x[0-9a-f]{8}$"), sf.conv(sf.substring(text, 3, 8), 16, 10).cast("bigint")),
     )
+
+
+def traffic_of(struct: str) -> dict[str, Column]:
+    """The traffic columns out of a struct with Pulsar's names."""
+    return {name: sf.col(f"{struct}.{field}") for field, name in TRAFFIC.items()}
 
 
 def ranges_of(namespaces: DataFrame) -> DataFrame:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -13,24 +13,32 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from upath import UPath
 
+from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.tables import derive
+from pulsar_advisor.tables.brokers import brokers
+from pulsar_advisor.tables.bundles import GOES_ON, bundles
+from pulsar_advisor.tables.captured import captured_documents, gaps
+from pulsar_advisor.tables.configuration import policies, settings
 from pulsar_advisor.tables.earlier import earlier_snapshot
+from pulsar_advisor.tables.namespaces import namespaces
+from pulsar_advisor.tables.ownership import ownership
+from pulsar_advisor.tables.problems import problems
 from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
+from pulsar_advisor.tables.reports import load_reports, reported_figures
 from pulsar_advisor.tables.schemas import (
     BUNDLES,
     DOCUMENTS,
-    NOT_AVAILABLE,
     PROBLEMS,
     TABLES,
     TABLES_RESULT_SCHEMA,
     Table,
 )
 from pulsar_advisor.tables.state import judged_view, readable_folder
+from pulsar_advisor.tables.topics import topics
 
 _WRITTEN_AT_ONCE: Final = 4
 """Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""
@@ -61,11 +69,18 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     files = manifest["files"]
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
-    reports = derive.load_reports(raw).persist()
+    reports = load_reports(raw).persist()
     try:
-        counts = raw.counts()
-        _check_counts(folder, files, counts)
-        frames = _frames(spark, raw, reports, manifest, counts, _bundles_of(spark, root, earlier))
+        _check_counts(folder, files, raw.counts)
+        frames = _frames(
+            spark,
+            raw,
+            reports,
+            manifest,
+            _bundles_of(spark, root, earlier),
+            _views(reports, judged_view(manifest)),
+            _bundle_data_interval_minutes(raw),
+        )
         with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
             written = [
                 pool.submit(_write, frames[table.name], table, root.folder(f"tables/{table.name}", snapshot))
@@ -76,7 +91,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     finally:
         reports.unpersist()
         raw.release()
-    check_rows(root, snapshot, files, counts)
+    check_rows(root, snapshot, files, raw.counts)
     rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
     return {
         "schema": TABLES_RESULT_SCHEMA,
@@ -110,15 +125,14 @@ def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
 
 
 def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
-    """(view, bundle, earlier) as `derive.bundles` takes it: nothing if there is no such snapshot."""
-    columns = [column for column in BUNDLES.columns if column.name in ("view", "bundle", *derive.GOES_ON)]
-    schema = ", ".join(f"{column.name} {column.type}" for column in columns)
+    """(view, bundle, earlier) as `bundles` takes it: no rows if there is no such snapshot."""
+    schema = BUNDLES.ddl("view", "bundle", *GOES_ON)
     if snapshot is None:
         rows, captured_at_ms = spark.createDataFrame([], schema), 0
     else:
         rows = spark.read.schema(schema).parquet(spark_url(root.folder("tables/bundles", snapshot)))
         captured_at_ms = int(snapshot_moment(snapshot).timestamp() * 1000)
-    going_on = sf.struct(sf.lit(captured_at_ms).alias("captured_at_ms"), *derive.GOES_ON)
+    going_on = sf.struct(sf.lit(captured_at_ms).alias("captured_at_ms"), *GOES_ON)
     return rows.select("view", "bundle", going_on.alias("earlier"))
 
 
@@ -181,54 +195,43 @@ def _frames(
     raw: RawTables,
     reports: DataFrame,
     manifest: Mapping[str, Any],
-    counts: Mapping[str, tuple[int, int]],
     earlier_bundles: DataFrame,
+    views: Sequence[View],
+    bundle_data_interval_minutes: int,
 ) -> dict[str, DataFrame]:
     """Every table by name."""
-    owned = derive.ownership(raw)
-    figures = derive.reported_figures(reports)
-    namespaces = derive.namespaces(raw, owned, figures)
-    views = derive.views(reports, judged_view(manifest))
-    documents = _rows(spark, DOCUMENTS, list(_documents(manifest, counts)))
+    owned = ownership(raw)
+    figures = reported_figures(reports)
+    namespace_rows = namespaces(raw, owned, figures)
+    documents = _rows(spark, DOCUMENTS, captured_documents(manifest, raw.counts))
     return {
-        "brokers": derive.brokers(
+        "brokers": brokers(
             raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
         ),
-        "bundles": derive.bundles(
+        "bundles": bundles(
             raw,
             reports,
             owned,
             figures,
-            namespaces,
+            namespace_rows,
             earlier_bundles,
             views,
             moved=manifest["moved_bundles"],
             captured_at_ms=manifest["started_at_ms"],
-            bundle_data_interval_minutes=_bundle_data_interval_minutes(raw),
+            bundle_data_interval_minutes=bundle_data_interval_minutes,
         ),
-        "topics": derive.topics(raw, owned, namespaces),
-        "namespaces": namespaces,
-        "policies": derive.policies(raw),
-        "settings": derive.settings(raw),
+        "topics": topics(raw, owned, namespace_rows),
+        "namespaces": namespace_rows,
+        "policies": policies(raw),
+        "settings": settings(raw),
         "documents": documents,
-        "problems": _problems(spark, raw, figures, documents, manifest),
+        "problems": problems(raw, figures, documents, _rows(spark, PROBLEMS, gaps(manifest))),
     }
 
 
-def _documents(manifest: Mapping[str, Any], counts: Mapping[str, tuple[int, int]]) -> Iterator[Mapping[str, Any]]:
-    """Each raw file: when what it holds was read, and how many of its lines can't be."""
-    reads = defaultdict(list)
-    for read in manifest["reads"]:
-        reads[read["surface"], None].append(read)
-        reads[read["surface"], read["target"]].append(read)
-    for file in manifest["files"]:
-        of_file = reads[file["surface"], file["broker"]]
-        yield {
-            **file,
-            "unreadable_rows": counts.get(file["path"], (0, 0))[1],
-            "read_started_at_ms": min((read["started_at_ms"] for read in of_file), default=None),
-            "read_finished_at_ms": max((read["finished_at_ms"] for read in of_file), default=None),
-        }
+def _views(reports: DataFrame, judged: View) -> list[View]:
+    """The views this snapshot has: always the one that is judged, and `published` where ZooKeeper held load reports."""
+    return sorted({judged, *(row["view"] for row in reports.select("view").distinct().collect())})
 
 
 def _bundle_data_interval_minutes(raw: RawTables) -> int:
@@ -238,40 +241,8 @@ def _bundle_data_interval_minutes(raw: RawTables) -> int:
     return (longest and longest[0]) or _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES
 
 
-def _problems(
-    spark: SparkSession, raw: RawTables, figures: DataFrame, documents: DataFrame, manifest: Mapping[str, Any]
-) -> DataFrame:
-    unreadable = raw.unreadable().join(documents.select("path", "broker"), "path", "left")
-    noted = [
-        {
-            "problem": _problem(kind, entry[reason]),
-            "surface": entry["surface"],
-            "broker": entry["broker"],
-            "detail": entry[reason],
-        }
-        for kind, entries, reason in (("failure", "failures", "error"), ("missing", "missing", "reason"))
-        for entry in manifest[entries]
-    ]
-    return (
-        unreadable.select(
-            sf.lit("unreadable_line").alias("problem"), "surface", "path", "broker", sf.col("text").alias("detail")
-        )
-        .unionByName(derive.bad_names(raw, figures).withColumn("problem", sf.lit("bad_name")), allowMissingColumns=True)
-        .unionByName(
-            derive.bad_boundaries(raw).withColumn("problem", sf.lit("bad_boundaries")), allowMissingColumns=True
-        )
-        .unionByName(_rows(spark, PROBLEMS, noted))
-        .withColumn("detail", sf.substring("detail", 1, 500))
-    )
-
-
-def _problem(kind: str, reason: str) -> str:
-    return "not_available" if kind == "missing" and reason.startswith(NOT_AVAILABLE) else kind
-
-
-def _rows(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    schema = ", ".join(f"{column.name} {column.type}" for column in table.columns)
-    return spark.createDataFrame([tuple(row.get(column.name) for column in table.columns) for row in rows], schema)
+def _rows(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
+    return spark.createDataFrame([tuple(row.get(column.name) for column in table.columns) for row in rows], table.ddl())
 
 
 def _write(frame: DataFrame, table: Table, folder: UPath) -> None:

@@ -6,7 +6,8 @@ A line that doesn't fit its schema, or lacks a field it can't do without, is kep
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,17 +21,18 @@ from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.tables.schemas import RESOURCES, TRAFFIC
 
-_RATES = "msgRateIn: double, msgRateOut: double, msgThroughputIn: double, msgThroughputOut: double"
-_USAGE = "struct<usage: double, limit: double>"
-_RESOURCES = ", ".join(f"{name}: {_USAGE}" for name in ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"))
-_STATS = f"struct<{_RATES}, consumerCount: bigint, producerCount: bigint, topics: bigint, cacheSize: bigint>"
-_BUNDLE_STATS = f"map<string, {_STATS}>"
-_AVERAGE = f"struct<{_RATES}, maxSamples: bigint, numSamples: bigint>"
+_TRAFFIC = ", ".join(f"{field}: double" for field in TRAFFIC)
+_RESOURCES = ", ".join(f"{field}: struct<usage: double, limit: double>" for field in RESOURCES)
+BUNDLE_STATS: Final = (
+    f"struct<{_TRAFFIC}, consumerCount: bigint, producerCount: bigint, topics: bigint, cacheSize: bigint>"
+)
+"""Figures of one bundle, in load reports and top bundles alike. Source: Pulsar `NamespaceBundleStats`."""
+_STATS_BY_BUNDLE = f"map<string, {BUNDLE_STATS}>"
+_AVERAGE = f"struct<{_TRAFFIC}, numSamples: bigint>"
 _BROKER_AVERAGES = ", ".join(
-    f"{term}{rate}: double"
-    for term in ("shortTerm", "longTerm")
-    for rate in ("MsgRateIn", "MsgRateOut", "MsgThroughputIn", "MsgThroughputOut")
+    f"{term}{field[0].upper()}{field[1:]}: double" for term in ("shortTerm", "longTerm") for field in TRAFFIC
 )
 _BOUNDARIES = "bundles: struct<boundaries: array<string>, numBundles: bigint>"
 
@@ -45,19 +47,19 @@ class Surface:
 
 SURFACES: Final[Mapping[str, Surface]] = {
     "brokers": Surface(
-        "broker string, webServiceUrl string, version string, leader boolean, available boolean, clockAheadMs bigint",
+        "broker string, webServiceUrl string, version string, available boolean, clockAheadMs bigint",
         ("broker",),
     ),
     "settings": Surface("origin string, broker string, values map<string, string>", ("origin", "values")),
     "load_reports": Surface(
         # Modular (LocalBrokerData) and Simple (LoadReport) side by side: each fills its own fields.
-        f"source string, broker string, readAt bigint, document struct<{_RESOURCES}, {_RATES}, numTopics: bigint, "
+        f"source string, broker string, readAt bigint, document struct<{_RESOURCES}, {_TRAFFIC}, numTopics: bigint, "
         "numBundles: bigint, numProducers: bigint, numConsumers: bigint, bundles: array<string>, "
-        f"lastStats: {_BUNDLE_STATS}, lastBundleGains: array<string>, lastBundleLosses: array<string>, "
+        f"lastStats: {_STATS_BY_BUNDLE}, lastBundleGains: array<string>, lastBundleLosses: array<string>, "
         "brokerVersionString: string, loadManagerClassName: string, startTimestamp: bigint, "
         "persistentTopicsEnabled: boolean, nonPersistentTopicsEnabled: boolean, "
         "webServiceUrl: string, lastUpdate: bigint, "
-        f"systemResourceUsage: struct<{_RESOURCES}>, bundleStats: {_BUNDLE_STATS}, bundleGains: array<string>, "
+        f"systemResourceUsage: struct<{_RESOURCES}>, bundleStats: {_STATS_BY_BUNDLE}, bundleGains: array<string>, "
         "bundleLosses: array<string>, "
         "timestamp: bigint>",
         ("source", "broker", "document"),
@@ -65,7 +67,7 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "broker_metrics": Surface(
         "broker string, readAt bigint, document struct<brk_lb_cpu_usage: double, brk_lb_memory_usage: double, "
         "brk_lb_directMemory_usage: double, brk_lb_bandwidth_in_usage: double, brk_lb_bandwidth_out_usage: double, "
-        "max: double, max_ema: double>",
+        "max_ema: double>",
         ("broker", "readAt", "document"),
     ),
     "service_unit_states": Surface(
@@ -73,18 +75,18 @@ SURFACES: Final[Mapping[str, Surface]] = {
         ("source", "bundle", "document"),
     ),
     "broker_load_data": Surface(
-        f"broker string, readAt bigint, document struct<{_RESOURCES}, {_RATES}, bundleCount: bigint, topics: bigint, "
+        f"broker string, readAt bigint, document struct<{_RESOURCES}, {_TRAFFIC}, bundleCount: bigint, topics: bigint, "
         "weightedMaxEMA: double, msgThroughputEMA: double, updatedAt: bigint>",
         ("broker", "readAt", "document"),
     ),
     "top_bundles": Surface(
         "broker string, readAt bigint, "
-        f"document struct<topBundlesLoadData: array<struct<bundleName: string, stats: {_STATS}>>>",
+        f"document struct<topBundlesLoadData: array<struct<bundleName: string, stats: {BUNDLE_STATS}>>>",
         ("broker", "readAt", "document"),
     ),
     "topic_stats": Surface(
         "broker string, namespace string, range string, domain string, topic string, "
-        f"stats struct<{_RATES}, producerCount: bigint, storageSize: bigint>",
+        f"stats struct<{_TRAFFIC}, producerCount: bigint, storageSize: bigint>",
         ("broker", "namespace", "range", "domain", "topic", "stats"),
     ),
     "owned_bundles": Surface(
@@ -107,22 +109,19 @@ SURFACES: Final[Mapping[str, Surface]] = {
         ("name", "document"),
     ),
     "failure_domains": Surface("domain string, brokers array<string>", ("domain", "brokers")),
-    "topic_names": Surface(
-        "source string, namespace string, domain string, topic string", ("namespace", "domain", "topic")
-    ),
+    "topic_names": Surface("namespace string, domain string, topic string", ("namespace", "domain", "topic")),
     "partitioned_topics": Surface(
         "namespace string, domain string, topic string, partitions int", ("namespace", "domain", "topic", "partitions")
     ),
     "bundle_data": Surface(
-        "bundle string, modifiedAt bigint, "
-        f"document struct<shortTermData: {_AVERAGE}, longTermData: {_AVERAGE}, topics: bigint>",
+        f"bundle string, modifiedAt bigint, document struct<shortTermData: {_AVERAGE}, longTermData: {_AVERAGE}>",
         ("bundle", "modifiedAt", "document"),
     ),
     "broker_time_averages": Surface(
         f"broker string, modifiedAt bigint, document struct<{_BROKER_AVERAGES}>", ("broker", "modifiedAt", "document")
     ),
-    "resource_quotas": Surface("bundle string, modifiedAt bigint", ("bundle",)),
-    "leader": Surface("source string, broker string", ("source",)),
+    "resource_quotas": Surface("bundle string", ("bundle",)),
+    "leader": Surface("source string", ("source",)),
 }
 
 _WITH_CONSUMERS: Final = Surface(
@@ -190,6 +189,10 @@ class RawTables:
     all_lines: Mapping[str, DataFrame]
     has_extensible_brokers: bool
     """Whether some brokers gave metrics in place of a load report; only then lines of `topic_stats` have consumers."""
+    counts: Mapping[str, tuple[int, int]]
+    """Path of each file that has lines -> (lines, unreadable lines among them)."""
+    readable: Mapping[str, int]
+    """Surface -> its readable lines."""
 
     def __getitem__(self, surface: str) -> DataFrame:
         """The readable lines of one surface; none where the surface wasn't captured."""
@@ -207,14 +210,9 @@ class RawTables:
             for surface, lines in self.all_lines.items()
         )
 
-    def counts(self) -> dict[str, tuple[int, int]]:
-        """Path of each file that has lines -> (lines, unreadable lines among them)."""
-        counted = _union(
-            lines.groupBy("_path").agg(sf.count("*").alias("lines"), sf.count_if("_unreadable").alias("unreadable"))
-            for lines in self.all_lines.values()
-        )
-        with_path = counted.select(_path_in_snapshot().alias("path"), "lines", "unreadable")
-        return {row["path"]: (row["lines"], row["unreadable"]) for row in with_path.collect()}
+    def has_lines(self, surface: str) -> bool:
+        """Whether any line of a surface could be read."""
+        return self.readable.get(surface, 0) > 0
 
     def release(self) -> None:
         """Give back the memory and disk that the parsed lines hold."""
@@ -230,7 +228,21 @@ def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, An
         name: _read(spark, surface, [spark_url(folder / file["path"]) for file in files if file["surface"] == name])
         for name, surface in surfaces.items()
     }
-    return RawTables(lines, extensible)
+    counts = _counts(lines.values())
+    readable: Counter[str] = Counter()
+    for file in files:
+        read, unreadable = counts.get(file["path"], (0, 0))
+        readable[file["surface"]] += read - unreadable
+    return RawTables(lines, extensible, counts, readable)
+
+
+def _counts(surfaces: Iterable[DataFrame]) -> dict[str, tuple[int, int]]:
+    counted = _union(
+        lines.groupBy("_path").agg(sf.count("*").alias("lines"), sf.count_if("_unreadable").alias("unreadable"))
+        for lines in surfaces
+    )
+    with_path = counted.select(_path_in_snapshot().alias("path"), "lines", "unreadable")
+    return {row["path"]: (row["lines"], row["unreadable"]) for row in with_path.collect()}
 
 
 def _path_in_snapshot() -> Column:
@@ -251,7 +263,7 @@ def _read(spark: SparkSession, surface: Surface, urls: Sequence[str]) -> DataFra
     return marked.persist(StorageLevel.MEMORY_AND_DISK) if urls else marked
 
 
-def _union(frames: Any) -> DataFrame:
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
     first, *others = frames
     for other in others:
         first = first.unionByName(other)

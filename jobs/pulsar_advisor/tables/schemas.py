@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from pulsar_advisor.model.cluster_state import FIGURES
+
 TABLES_RESULT_SCHEMA: Final = "pulsar-advisor/tables-result/1"
 
 NOT_AVAILABLE: Final = "not available"
@@ -30,18 +32,56 @@ class Table:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
 
+    def ddl(self, *names: str) -> str:
+        """The columns of these names, or all of them, as Spark SQL declares columns."""
+        return ", ".join(f"{one.name} {one.type}" for one in self.columns if not names or one.name in names)
+
+
+TRAFFIC: Final = dict(
+    zip(
+        FIGURES,
+        (
+            "msg_rate_in_per_s",
+            "msg_rate_out_per_s",
+            "msg_throughput_in_bytes_per_s",
+            "msg_throughput_out_bytes_per_s",
+        ),
+        strict=True,
+    )
+)
+"""Pulsar's name of a traffic figure -> its column, in the order of `model.cluster_state.FIGURES`."""
+
+RESOURCES: Final = {
+    "cpu": "cpu",
+    "memory": "memory",
+    "directMemory": "direct_memory",
+    "bandwidthIn": "bandwidth_in",
+    "bandwidthOut": "bandwidth_out",
+}
+"""Pulsar's name of a resource -> how its columns begin, in the order of `model.cluster_state.RESOURCES`."""
+
+_UNITS: Final = {
+    "cpu": "percent points of one core",
+    "memory": "MiB of JVM heap",
+    "directMemory": "MiB",
+    "bandwidthIn": "kbit/s",
+    "bandwidthOut": "kbit/s",
+}
+
 
 def _required(name: str, type_: str, comment: str) -> Column:
     return Column(name, type_, comment, nullable=False)
 
 
-def _rates(prefix: str, of: str) -> tuple[Column, ...]:
-    """The four traffic figures, in the order of `model.cluster_state.FIGURES`."""
-    return (
-        Column(f"{prefix}msg_rate_in_per_s", "double", f"messages/s in; {of} `msgRateIn`"),
-        Column(f"{prefix}msg_rate_out_per_s", "double", f"messages/s out; {of} `msgRateOut`"),
-        Column(f"{prefix}msg_throughput_in_bytes_per_s", "double", f"bytes/s in; {of} `msgThroughputIn`"),
-        Column(f"{prefix}msg_throughput_out_bytes_per_s", "double", f"bytes/s out; {of} `msgThroughputOut`"),
+def _traffic(prefix: str, of: str) -> tuple[Column, ...]:
+    """The four traffic figures, with what they are of."""
+    return tuple(
+        Column(
+            prefix + name,
+            "double",
+            f"{'messages' if 'Rate' in field else 'bytes'}/s {'in' if field.endswith('In') else 'out'}; {of} `{field}`",
+        )
+        for field, name in TRAFFIC.items()
     )
 
 
@@ -91,14 +131,8 @@ BROKERS: Final = Table(
         ),
         Column("start_timestamp_ms", "bigint", "epoch ms; report `startTimestamp` (3.0 and later, not Simple)"),
         *(
-            Column(f"{resource}_{side}", "double", f"{unit} (metrics: percent); report `{field}.{side}`")
-            for resource, field, unit in (
-                ("cpu", "cpu", "percent points of one core"),
-                ("memory", "memory", "MiB of JVM heap"),
-                ("direct_memory", "directMemory", "MiB"),
-                ("bandwidth_in", "bandwidthIn", "kbit/s"),
-                ("bandwidth_out", "bandwidthOut", "kbit/s"),
-            )
+            Column(f"{resource}_{side}", "double", f"{_UNITS[field]} (metrics: percent); report `{field}.{side}`")
+            for field, resource in RESOURCES.items()
             for side in ("usage", "limit")
         ),
         Column(
@@ -108,7 +142,7 @@ BROKERS: Final = Table(
             "`max_ema`; published: `weightedMaxEMA` as told",
         ),
         Column("msg_throughput_ema_bytes_per_s", "double", "bytes/s in and out, smoothed; `msgThroughputEMA` as told"),
-        *_rates("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
+        *_traffic("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
         Column("topics", "bigint", "loaded topics; report `numTopics`"),
         Column("bundles", "bigint", "report `numBundles`; metrics: bundles the broker says it owns"),
         Column("producers", "bigint", "report `numProducers`"),
@@ -122,8 +156,8 @@ BROKERS: Final = Table(
         _required("owned_bundles", "bigint", "bundles the broker owns at the end of the capture; see bundles.owner"),
         Column("persistent_topics_enabled", "boolean", "report `persistentTopicsEnabled`"),
         Column("non_persistent_topics_enabled", "boolean", "report `nonPersistentTopicsEnabled`"),
-        *_rates("stored_short_term_", "sum over the broker's bundles of short averages, broker_time_averages"),
-        *_rates("stored_long_term_", "sum over the broker's bundles of long averages, broker_time_averages"),
+        *_traffic("stored_short_term_", "sum over the broker's bundles of short averages, broker_time_averages"),
+        *_traffic("stored_long_term_", "sum over the broker's bundles of long averages, broker_time_averages"),
         Column("stored_averages_modified_at_ms", "bigint", "epoch ms; when the leader last wrote those sums"),
     ),
 )
@@ -158,7 +192,7 @@ BUNDLES: Final = Table(
         _required("reported", "boolean", "whether some broker's report has figures of it"),
         _required("reported_by", "array<string>", "brokers whose reports have figures of it; sorted"),
         Column("figures_broker", "string", "whose figures these are: the owner's, else the latest reporting broker's"),
-        *_rates("", "report"),
+        *_traffic("", "report"),
         Column("topics", "bigint", "loaded topics; report `topics`"),
         Column("producers", "bigint", "report `producerCount`"),
         Column("consumers", "bigint", "report `consumerCount`"),
@@ -170,9 +204,9 @@ BUNDLES: Final = Table(
         ),
         Column("channel_state", "string", "state in the Extensible manager's ownership channel: `Owned`, `Free`, …"),
         Column("channel_owner", "string", "broker id; who owns it by that channel, or is about to"),
-        *_rates("short_term_", "average over at most 10 samples of"),
+        *_traffic("short_term_", "average over at most 10 samples of"),
         _required("short_term_samples", "bigint", "samples in the short average"),
-        *_rates("long_term_", "average over at most 1000 samples of"),
+        *_traffic("long_term_", "average over at most 1000 samples of"),
         _required("long_term_samples", "bigint", "samples in the long average"),
         _required(
             "averages_origin",
@@ -209,7 +243,7 @@ TOPICS: Final = Table(
         Column("broker", "string", "whose statistics: the owner's if it has some; null: not loaded"),
         Column("reported_range", "string", "range under which the broker reported the topic"),
         _required("reports", "bigint", "number of brokers that have statistics of it"),
-        *_rates("", "topic statistics (three decimals)"),
+        *_traffic("", "topic statistics (three decimals)"),
         Column("producers", "bigint", "topic statistics `producerCount`"),
         Column("storage_size_bytes", "bigint", "topic statistics `storageSize`"),
     ),

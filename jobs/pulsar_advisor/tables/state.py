@@ -35,15 +35,10 @@ from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import validation_result
-from pulsar_advisor.tables.schemas import NOT_AVAILABLE, TABLES_RESULT_SCHEMA
+from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES_RESULT_SCHEMA, TRAFFIC
 
-_RESOURCES: Final = ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out")
-_FIGURES: Final = (
-    "msg_rate_in_per_s",
-    "msg_rate_out_per_s",
-    "msg_throughput_in_bytes_per_s",
-    "msg_throughput_out_bytes_per_s",
-)
+_RESOURCES: Final = tuple(RESOURCES.values())
+_FIGURES: Final = tuple(TRAFFIC.values())
 _RING: Final = 2**32
 
 _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {

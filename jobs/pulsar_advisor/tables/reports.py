@@ -1,0 +1,285 @@
+"""Load reports: what brokers say of their load, of every load manager and in either view, under one set of names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from pulsar_advisor.tables.raw import BUNDLE_STATS, RawTables
+from pulsar_advisor.tables.schemas import BROKERS, RESOURCES, TRAFFIC
+
+_METRICS: Final = {
+    "cpu": "brk_lb_cpu_usage",
+    "memory": "brk_lb_memory_usage",
+    "direct_memory": "brk_lb_directMemory_usage",
+    "bandwidth_in": "brk_lb_bandwidth_in_usage",
+    "bandwidth_out": "brk_lb_bandwidth_out_usage",
+}
+"""Percent. Source: Pulsar `BrokerLoadData.toMetrics`, 3.0 to 4.2."""
+
+_THOUSANDTHS: Final = "decimal(28, 3)"
+_COUNTED: Final = {"consumerCount": "consumers", "producerCount": "producers", "topicCount": "topics"}
+
+OF_BROKER: Final = (
+    "report_source",
+    "report_updated_at_ms",
+    "report_read_at_ms",
+    "start_timestamp_ms",
+    "web_service_url",
+    "version",
+    "load_manager_class_name",
+    *(f"{resource}_{side}" for resource in RESOURCES.values() for side in ("usage", "limit")),
+    "weighted_max_ema_ratio",
+    "msg_throughput_ema_bytes_per_s",
+    *TRAFFIC.values(),
+    "topics",
+    "bundles",
+    "producers",
+    "consumers",
+    "persistent_topics_enabled",
+    "non_persistent_topics_enabled",
+)
+"""Fields of a report that are columns of the table `brokers`, with the same types."""
+
+_NAMES: Final = ("listed", "gains", "losses")
+"""Bundles that the broker serves, has taken on and has given up."""
+
+
+def load_reports(raw: RawTables) -> DataFrame:
+    """(view, broker, report): one report each; `report` has the fields of `OF_BROKER`, listed, gains, losses, stats."""
+    written = _written_reports(raw)
+    if not raw.has_extensible_brokers:
+        return written
+    rebuilt = _rebuilt_reports(raw)
+    both = written.unionByName(rebuilt)
+    return both.unionByName(_published_reports(raw, rebuilt)) if raw.has_lines("broker_load_data") else both
+
+
+def _report(fields: dict[str, Column], stats: Column) -> Column:
+    """A report; a field that isn't given is null, a list of bundles empty."""
+    types = {column.name: column.type for column in BROKERS.columns}
+    nothing = sf.array().cast("array<string>")
+    return sf.struct(
+        *(fields.get(name, sf.lit(None)).cast(types[name]).alias(name) for name in OF_BROKER),
+        *(sf.coalesce(fields.get(name, nothing), nothing).alias(name) for name in _NAMES),
+        stats.alias("stats"),
+    )
+
+
+def _usage(document: Column) -> dict[str, Column]:
+    return {f"{name}_{side}": document[field][side] for field, name in RESOURCES.items() for side in ("usage", "limit")}
+
+
+def _written_reports(raw: RawTables) -> DataFrame:
+    """The reports of Modular and Simple brokers.
+
+    Simple's own throughput totals repeat its message rates, its start time that of the report (seen in 4.0.8), and it
+    names its bundles in their figures only: sums over its bundles replace them, and there is no start time.
+    """
+    document = sf.col("document")
+    stats = sf.coalesce(document["lastStats"], document["bundleStats"])
+    simple = document["bundleStats"].isNotNull()
+
+    def total(field: str) -> Column:
+        if "Throughput" not in field:
+            return document[field]
+        total = sf.aggregate(sf.map_values(stats), sf.lit(0.0), lambda sum_, bundle: sum_ + bundle[field])
+        return sf.when(simple, total).otherwise(document[field])
+
+    usage, usage_of_simple = _usage(document), _usage(document["systemResourceUsage"])
+    fields = {
+        "report_read_at_ms": sf.col("readAt"),
+        "report_updated_at_ms": sf.coalesce(document["lastUpdate"], document["timestamp"]),
+        "start_timestamp_ms": sf.when(~simple, document["startTimestamp"]),
+        **_of_record(document),
+        "report_source": sf.lit("load_report"),
+        **{name: sf.coalesce(usage[name], usage_of_simple[name]) for name in usage},
+        **{name: total(field) for field, name in TRAFFIC.items()},
+        "topics": document["numTopics"],
+        "bundles": document["numBundles"],
+        "consumers": document["numConsumers"],
+        "producers": document["numProducers"],
+        "listed": sf.coalesce(document["bundles"], sf.map_keys(document["bundleStats"])),
+        "gains": sf.coalesce(document["lastBundleGains"], document["bundleGains"]),
+        "losses": sf.coalesce(document["lastBundleLosses"], document["bundleLosses"]),
+    }
+    return (
+        raw["load_reports"]
+        .select(
+            sf.when(sf.col("source") == "rest", "fresh").otherwise("published").alias("view"),
+            "broker",
+            _report(fields, stats).alias("report"),
+        )
+        # The Extensible manager's node in ZooKeeper is a lookup record without load.
+        .where("report.cpu_usage is not null")
+        .groupBy("view", "broker")
+        .agg(sf.max_by("report", "report.report_read_at_ms").alias("report"))
+    )
+
+
+def _of_record(document: Column) -> dict[str, Column]:
+    """What a broker's node says of the broker itself, under every load manager."""
+    return {
+        "web_service_url": document["webServiceUrl"],
+        "version": document["brokerVersionString"],
+        "load_manager_class_name": document["loadManagerClassName"],
+        "persistent_topics_enabled": document["persistentTopicsEnabled"],
+        "non_persistent_topics_enabled": document["nonPersistentTopicsEnabled"],
+    }
+
+
+def _rebuilt_reports(raw: RawTables) -> DataFrame:
+    """What a load report would say of brokers that have none: of usage by metrics, of traffic by sums over topics.
+
+    Metrics give percentages only, so every limit is 100, and no time, so they count as written when they were read.
+    The rest comes from the broker's node in ZooKeeper, a look-up record.
+    """
+    figures = (
+        _bundle_sums(raw)
+        .groupBy("broker")
+        .agg(
+            *(_sum_if_complete(field).cast("double").alias(name) for field, name in TRAFFIC.items()),
+            *(sf.sum(field).alias(name) for field, name in _COUNTED.items()),
+            sf.map_from_entries(
+                sf.collect_list(
+                    sf.struct("bundle", sf.struct(*TRAFFIC, *_COUNTED, sf.lit(0).alias("cacheSize")).cast(BUNDLE_STATS))
+                )
+            ).alias("stats"),
+        )
+    )
+    last = raw["owned_bundles"].where("source = 'rest'").withColumn("last", sf.expr("max(pass) over ()"))
+    listed = last.where("pass = last").groupBy("broker").agg(sf.collect_list("bundle").alias("listed"))
+    records = (
+        raw["load_reports"]
+        .where("source = 'zookeeper'")
+        .groupBy("broker")
+        .agg(sf.max_by("document", "readAt").alias("record"))
+    )
+    metrics, record = sf.col("document"), sf.col("record")
+    fields = {
+        "report_read_at_ms": sf.col("readAt"),
+        "report_updated_at_ms": sf.col("readAt"),
+        "start_timestamp_ms": record["startTimestamp"],
+        **_of_record(record),
+        "report_source": sf.lit("metrics"),
+        "weighted_max_ema_ratio": metrics["max_ema"],
+        **{f"{name}_usage": metrics[metric] for name, metric in _METRICS.items()},
+        **{f"{name}_limit": sf.lit(100.0) for name in _METRICS},
+        **{name: sf.when(sf.col("stats").isNull(), 0.0).otherwise(sf.col(name)) for name in TRAFFIC.values()},
+        **{name: sf.coalesce(name, sf.lit(0)) for name in _COUNTED.values()},
+        "bundles": sf.coalesce(sf.size("listed"), sf.lit(0)),
+        "listed": sf.col("listed"),
+    }
+    return (
+        raw["broker_metrics"]
+        .groupBy("broker")
+        .agg(sf.max_by(sf.struct("readAt", "document"), "readAt").alias("read"))
+        .select("broker", "read.readAt", "read.document")
+        .where("document.brk_lb_cpu_usage is not null")
+        .join(figures, "broker", "left")
+        .join(listed, "broker", "left")
+        .join(records, "broker", "left")
+        .select(sf.lit("fresh").alias("view"), "broker", _report(fields, sf.col("stats")).alias("report"))
+    )
+
+
+def _published_reports(raw: RawTables, rebuilt: DataFrame) -> DataFrame:
+    """The leader's view of Extensible brokers: the load and the top bundles that each published in the system topics.
+
+    A broker that published nothing while they were read keeps what was rebuilt: it would have published a change of
+    more than a tenth.
+    """
+    entries = sf.collect_list(sf.struct("bundle", "stats"))
+    top = top_bundles(raw).groupBy("broker").agg(sf.map_from_entries(entries).alias("top"))
+    stats = raw["top_bundles"].select("broker", sf.lit(True).alias("has_top")).distinct().join(top, "broker", "left")
+    load, other = sf.col("load.document"), sf.col("report")
+    kept = (
+        "start_timestamp_ms",
+        "web_service_url",
+        "version",
+        "load_manager_class_name",
+        "consumers",
+        "producers",
+        "persistent_topics_enabled",
+        "non_persistent_topics_enabled",
+        "listed",
+    )
+    fields = {
+        "report_read_at_ms": sf.col("load.readAt"),
+        "report_updated_at_ms": load["updatedAt"],
+        "report_source": sf.lit("broker_load_data"),
+        "weighted_max_ema_ratio": load["weightedMaxEMA"],
+        "msg_throughput_ema_bytes_per_s": load["msgThroughputEMA"],
+        **_usage(load),
+        **{name: load[field] for field, name in TRAFFIC.items()},
+        "topics": load["topics"],
+        "bundles": load["bundleCount"],
+        **{name: other[name] for name in kept},
+    }
+    published = _report(fields, sf.when(sf.col("has_top"), sf.col("top")).otherwise(other["stats"]))
+    loads = (
+        raw["broker_load_data"]
+        .groupBy("broker")
+        .agg(sf.max_by(sf.struct("readAt", "document"), "readAt").alias("load"))
+    )
+    return (
+        rebuilt.select("broker", "report")
+        .join(loads, "broker", "full")
+        .join(stats, "broker", "left")
+        .select(
+            sf.lit("published").alias("view"),
+            "broker",
+            sf.when(sf.col("load").isNotNull(), published).otherwise(other).alias("report"),
+        )
+    )
+
+
+def top_bundles(raw: RawTables) -> DataFrame:
+    """(broker, bundle, position, stats): the busiest bundles as brokers published them; position 0 is the lightest."""
+    return (
+        raw["top_bundles"]
+        .select("broker", sf.posexplode("document.topBundlesLoadData").alias("position", "top"))
+        .where("top.bundleName is not null and top.stats is not null")
+        .groupBy("broker", sf.col("top.bundleName").alias("bundle"))
+        .agg(sf.max("position").alias("position"), sf.max_by("top.stats", "position").alias("stats"))
+    )
+
+
+def _bundle_sums(raw: RawTables) -> DataFrame:
+    """(broker, bundle, figures): sums over each broker's loaded topics, of thousandths as the broker prints them."""
+    consumers = sf.aggregate(
+        sf.map_values("stats.subscriptions"),
+        sf.lit(0).cast("bigint"),
+        lambda sum_, subscription: sum_ + sf.greatest(sf.size(subscription["consumers"]), sf.lit(0)),
+    )
+    return (
+        raw["topic_stats"]
+        .select(
+            "broker",
+            sf.concat_ws("/", "namespace", "range").alias("bundle"),
+            *(sf.expr(f"try_cast(stats.{field} as {_THOUSANDTHS})").alias(field) for field in TRAFFIC),
+            sf.coalesce(consumers, sf.lit(0)).alias("consumerCount"),
+            sf.coalesce("stats.producerCount", sf.lit(0)).alias("producerCount"),
+        )
+        .groupBy("broker", "bundle")
+        .agg(
+            *(_sum_if_complete(field).alias(field) for field in TRAFFIC),
+            sf.sum("consumerCount").alias("consumerCount"),
+            sf.sum("producerCount").alias("producerCount"),
+            sf.count("*").alias("topicCount"),
+        )
+    )
+
+
+def _sum_if_complete(column: str) -> Column:
+    """A sum that is null as soon as one figure isn't a number: part of a sum would pass for the whole."""
+    return sf.when(sf.count(column) == sf.count("*"), sf.sum(column))
+
+
+def reported_figures(reports: DataFrame) -> DataFrame:
+    """(view, broker, report_updated_at_ms, bundle, stats): every bundle's figures in every report."""
+    return reports.select(
+        "view", "broker", "report.report_updated_at_ms", sf.explode("report.stats").alias("bundle", "stats")
+    )
