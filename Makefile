@@ -9,6 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
+PAGES := $(filter-out docs/checks.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
 .PHONY: help setup demo test test-full lint format lock bench bench-engine bench-capture bench-tables bench-checks up cluster-up cluster-down cluster-load parity record-demo clean
@@ -56,17 +57,20 @@ test-full: setup ## Run every test of every level
 parity: setup ## Compare every strategy with Pulsar's own Java classes
 	@$(BIN)/python tests/run_levels.py --full parity
 
-lint: setup ## Check style, types, the dependency rule, YAML and spelling
+lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/yamllint --strict .
+	$(BIN)/mdformat --check $(PAGES)
 	$(BIN)/codespell
+	$(BIN)/proselint check $(PAGES)
 
-format: setup ## Format the code and fix what ruff can fix
+format: setup ## Format code and Markdown, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/mdformat $(PAGES)
 
 lock: setup ## Resolve the requirements*.in files again into hashed lock files
 	$(LOCK) requirements.in -o requirements.txt
