@@ -209,7 +209,7 @@ def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: R
         return real(*asked)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pulsar_advisor.tables.state.cluster_state", moved_back)
+        patch.setattr("pulsar_advisor.stages.verify.cluster_state", moved_back)
         state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, tasks["apply"], tasks["verify"]) == ("failed", "success", "failed")
 
