@@ -12,10 +12,11 @@ RUN apt-get update \
 
 USER airflow
 WORKDIR /opt/pulsar-advisor
-COPY --chown=airflow:root requirements.txt ./
-RUN pip install --no-cache-dir --require-hashes -r requirements.txt
+COPY --chown=airflow:root requirements.txt requirements-build.txt ./
+RUN pip install --no-cache-dir --require-hashes -r requirements.txt -r requirements-build.txt
 COPY --chown=airflow:root . .
-RUN pip install --no-cache-dir --no-deps -e .
+# Without isolation the builder is the locked one; with it, pip would fetch whatever the index holds today.
+RUN pip install --no-cache-dir --no-deps --no-build-isolation -e .
 
 ENV AIRFLOW__CORE__DAGS_FOLDER=/opt/pulsar-advisor/dags \
     AIRFLOW__CORE__PLUGINS_FOLDER=/opt/pulsar-advisor/plugins \

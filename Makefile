@@ -74,6 +74,7 @@ format: setup ## Format code and Markdown, and fix what ruff can fix
 
 lock: setup ## Resolve the requirements*.in files again into hashed lock files
 	$(LOCK) requirements.in -o requirements.txt
+	$(LOCK) requirements-build.in -o requirements-build.txt
 	$(LOCK) requirements-dev.in -o requirements-dev.txt
 	$(LOCK) requirements-executor.in -o requirements-executor.txt
 

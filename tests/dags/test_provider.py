@@ -57,29 +57,31 @@ def test_the_link_to_a_report_keeps_the_path_airflow_is_served_under(monkeypatch
     assert report_link("20261121T083000Z") == "/airflow/pulsar-advisor/reports/20261121T083000Z"
 
 
-def test_a_token_is_used_and_known_to_this_process_only_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_handed_over_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     hook = connect(
         monkeypatch, password="eyJ.a.b", extra={"zookeeper": "zk1:2181/pulsar", "service_url": "pulsar://b:1"}
     )
-    with hook.options() as options:
-        assert options.admin.admin_urls == ("http://b1:8080", "http://b2:8080")
-        assert options.admin.authorization() == "Bearer eyJ.a.b"
-        assert options.zookeeper is not None
-        assert options.zookeeper.hosts == "zk1:2181/pulsar"
-        assert options.service_url == "pulsar://b:1"
-        assert "eyJ.a.b" not in repr(options)
+    before = dict(os.environ)
+    options = hook.options()
+    assert options.admin.admin_urls == ("http://b1:8080", "http://b2:8080")
+    assert options.admin.authorization() == "Bearer eyJ.a.b"
+    assert options.zookeeper is not None
+    assert options.zookeeper.hosts == "zk1:2181/pulsar"
+    assert options.service_url == "pulsar://b:1"
+    assert "eyJ.a.b" not in repr(options)
+    assert dict(os.environ) == before
     assert "eyJ.a.b" not in {value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")}
 
 
 def test_a_user_and_a_password_are_basic_authentication(monkeypatch: pytest.MonkeyPatch) -> None:
-    with connect(monkeypatch, login="ann", password="secret").options() as options:
-        assert options.admin.authorization() == "Basic YW5uOnNlY3JldA=="
+    options = connect(monkeypatch, login="ann", password="secret").options()
+    assert options.admin.authorization() == "Basic YW5uOnNlY3JldA=="
 
 
 def test_without_a_secret_none_is_sent_and_zookeeper_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    with connect(monkeypatch).options() as options:
-        assert options.admin.authorization() is None
-        assert options.zookeeper is None
+    options = connect(monkeypatch).options()
+    assert options.admin.authorization() is None
+    assert options.zookeeper is None
 
 
 def test_tls_files_and_the_host_name_check_reach_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,15 +91,15 @@ def test_tls_files_and_the_host_name_check_reach_the_connection(monkeypatch: pyt
         "tls_key_file": "/k.pem",
         "tls_verify_hostname": False,
     }
-    with connect(monkeypatch, extra=extra).options() as options:
-        assert options.admin.tls_ca_file == Path("/ca.pem")
-        assert (options.admin.tls_cert_file, options.admin.tls_key_file) == (Path("/c.pem"), Path("/k.pem"))
-        assert options.admin.tls_verify_hostname is False
+    options = connect(monkeypatch, extra=extra).options()
+    assert options.admin.tls_ca_file == Path("/ca.pem")
+    assert (options.admin.tls_cert_file, options.admin.tls_key_file) == (Path("/c.pem"), Path("/k.pem"))
+    assert options.admin.tls_verify_hostname is False
 
 
 def test_a_connection_without_an_admin_url_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="no admin URL"), connect(monkeypatch, extra={"admin_urls": ""}).options():
-        pass
+    with pytest.raises(UsageError, match="no admin URL"):
+        connect(monkeypatch, extra={"admin_urls": ""}).options()
 
 
 def test_testing_a_connection_to_nobody_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:

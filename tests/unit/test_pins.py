@@ -16,7 +16,7 @@ import pyspark
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-executor.txt")
+LOCKS = ("requirements.txt", "requirements-build.txt", "requirements-dev.txt", "requirements-executor.txt")
 
 
 def requirements(lock: str) -> dict[str, str]:
@@ -42,6 +42,14 @@ def test_both_distributions_of_the_package_pyspark_are_of_one_version() -> None:
 
 def test_pandas_is_one_that_pyspark_can_import() -> None:
     assert int(version("pandas").partition(".")[0]) < 3
+
+
+def test_the_package_is_built_by_the_locked_builder_everywhere() -> None:
+    assert versions("requirements-build.txt")["setuptools"] == versions("requirements-dev.txt")["setuptools"]
+    for file in ("Dockerfile", "Makefile"):
+        builds = [line for line in (REPOSITORY / file).read_text().splitlines() if "-e ." in line]
+        assert builds
+        assert all("--no-deps --no-build-isolation" in line for line in builds), file
 
 
 @pytest.mark.parametrize("lock", LOCKS)

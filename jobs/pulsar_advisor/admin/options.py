@@ -44,6 +44,17 @@ class CaptureOptions(BaseModel):
             raise ValueError(_NO_ADMIN_URL)
         return self
 
+    @model_validator(mode="after")
+    def _keeps_credentials_encrypted(self) -> Self:
+        if self.admin is None or self.service_url is None or not self.admin.has_credentials:
+            return self
+        if self.admin.admin_urls[0].startswith("https://") and self.service_url.startswith("pulsar://"):
+            raise ValueError(
+                "service_url pulsar:// would carry the credentials in clear, which the https admin URL doesn't: "
+                "use the brokers' pulsar+ssl:// address"
+            )
+        return self
+
     @property
     def required_admin(self) -> AdminConnection:
         """The admin API, for what can't do without. Raises `UsageError`."""

@@ -34,7 +34,7 @@ from pulsar_advisor.admin.secret import Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
-from pulsar_advisor.model.inert_text import inert
+from pulsar_advisor.model.plain_text import plain
 
 USER_AGENT: Final = f"pulsar-advisor/{importlib.metadata.version('pulsar-rebalance-advisor')}"
 MAXIMUM_HOPS: Final = 5
@@ -104,11 +104,12 @@ class AdminConnection(BaseModel):
     @property
     def has_credentials(self) -> bool:
         """Whether an Authorization header or a client certificate is sent."""
-        return any((self.token, self.token_file, self.token_env, self.basic_user, self.oauth2, self.tls_cert_file))
+        references = (self.token_file, self.token_env, self.basic_user, self.oauth2, self.tls_cert_file)
+        return self.token is not None or any(references)
 
     def authorization(self) -> str | None:
         """The Authorization header's value, unless an OAuth2 issuer has to give it. Raises `UsageError`."""
-        if self.token or self.token_file or self.token_env:
+        if self.token is not None or self.token_file or self.token_env:
             return f"Bearer {secret_line(self.token, self.token_file, self.token_env)}"
         if self.basic_user is not None:
             password = secret_line(self.basic_password, self.basic_password_file, self.basic_password_env)
@@ -161,7 +162,7 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """First line of what Pulsar says about an error, inert; empty where its web server answered instead of it."""
+        """First line of what Pulsar says about an error, as plain text; empty where its web server answered instead."""
         try:
             text = _ERROR.decode(self.body).reason or ""
         except (msgspec.ValidationError, RecursionError):
@@ -169,7 +170,7 @@ class Answer:
         except (msgspec.DecodeError, UnicodeDecodeError):
             text = "" if self.body.lstrip()[:1] == b"<" else self.text
         lines = text.strip().splitlines()
-        return inert(lines[0][:200]) if lines else ""
+        return plain(lines[0][:200]) if lines else ""
 
 
 class AdminTransport:
@@ -309,7 +310,7 @@ class AdminTransport:
         try:
             address = WebAddress.parse(url)
         except ValueError as error:
-            raise ClusterUnreachable(f"{inert(url)}: not asked: {error}") from error
+            raise ClusterUnreachable(f"{plain(url)}: not asked: {error}") from error
         start = address.without_query
         for _ in range(MAXIMUM_HOPS + 1):
             self._require_known(address, "not asked")
@@ -482,6 +483,6 @@ def _checked_url(url: str) -> str:
         address = None
     if address is None or "?" in address.target:
         raise ValueError(
-            f"'{inert(url)}' is not an admin URL; expected the form http://broker:8080 or https://broker:8443"
+            f"'{plain(url)}' is not an admin URL; expected the form http://broker:8080 or https://broker:8443"
         )
     return str(address).rstrip("/")

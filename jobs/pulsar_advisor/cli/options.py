@@ -48,13 +48,15 @@ class LedgerPlace:
     """Where the ledger is."""
 
     ledger: str | None = None
-    """Ledger database (SQLAlchemy URL); by default SQLite beside a local root."""
+    """Ledger database (SQLAlchemy URL, or env:NAME or file:PATH where one with a password is kept); by default SQLite
+    beside a local root."""
 
     def url(self, root: Root) -> str:
         """As given, or beside the root."""
         from pulsar_advisor.execution.ledger import default_ledger_url
+        from pulsar_advisor.execution.ledger_address import shown_in_process_list
 
-        return self.ledger or default_ledger_url(root)
+        return shown_in_process_list(self.ledger) if self.ledger else default_ledger_url(root)
 
     def open(self, root: Root) -> Ledger:
         """The ledger, made if it isn't there."""

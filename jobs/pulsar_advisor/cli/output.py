@@ -7,10 +7,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    pass
+from pulsar_advisor.model.plain_text import plain
 
 
 class Ended(Exception):
@@ -22,18 +21,18 @@ class Ended(Exception):
 
 
 def say(line: str) -> None:
-    """Write a line of the result."""
-    sys.stdout.write(line + "\n")
+    """Write a line of the result, or several; whatever came from the cluster can't act on the terminal."""
+    sys.stdout.write(plain(line, keep="\n") + "\n")
 
 
 def log(line: str) -> None:
-    """Write a line of progress or an error."""
-    sys.stderr.write(line + "\n")
+    """Write a line of progress or an error, as `say` does."""
+    sys.stderr.write(plain(line, keep="\n") + "\n")
 
 
 def print_json(document: Any) -> None:
     """Write a result as JSON."""
-    say(json_text.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
+    say(json_text.dumps(document, indent=1, sort_keys=True))
 
 
 @contextmanager

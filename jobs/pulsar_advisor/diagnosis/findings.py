@@ -13,9 +13,9 @@ from rich.text import Text
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.reporting.figures import plain
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage.files import without_empty_folders, write_file
 from pulsar_advisor.storage.root import Root

@@ -17,10 +17,11 @@ from typing import Final
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select, text, update
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, select, text, update
+from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
+from pulsar_advisor.execution.ledger_address import ledger_url, without_secrets
 from pulsar_advisor.execution.ledger_tables import (
     Approval,
     Event,
@@ -84,7 +85,7 @@ def ledger_exists(url: str) -> bool:
 
     Raises `UsageError` if the URL is not one.
     """
-    parsed = _parsed(url)
+    parsed = ledger_url(url)
     return not _is_file(parsed) or Path(str(parsed.database)).exists()
 
 
@@ -92,30 +93,24 @@ def _is_file(url: URL) -> bool:
     return url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
 
 
-def _parsed(url: str) -> URL:
-    try:
-        return make_url(url)
-    except ArgumentError as error:
-        scheme = url.partition(":")[0]  # the rest may hold a password
-        raise UsageError(f"'{scheme}…' is not a ledger URL; expected sqlite:///FILE or postgresql://…") from error
-
-
 def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> Ledger:
-    """Open a ledger by its SQLAlchemy URL (SQLite, PostgreSQL); tables are created or brought up to this release.
+    """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_address`; tables are made or brought up to date.
 
     Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.
     """
-    parsed = _parsed(url)
+    parsed = ledger_url(url)
     try:
         if _is_file(parsed):
             Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(parsed)
     except (NoSuchModuleError, ImportError) as error:
         raise UsageError(
-            f"no driver for ledger {parsed.render_as_string()}: {error}; use sqlite:///FILE or postgresql://…"
+            f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
         ) from error
     except OSError as error:
-        raise StorageError(f"can't make the folder of ledger {url}: {error.strerror or error}") from error
+        raise StorageError(
+            f"can't make the folder of ledger {without_secrets(parsed)}: {error.strerror or error}"
+        ) from error
     if engine.dialect.name == "sqlite":
         _make_sqlite_transactional(engine)
     with _named_errors(engine), engine.begin() as connection:
@@ -149,7 +144,7 @@ def _upgrade(connection: Connection) -> None:
 
 @contextmanager
 def _named_errors(engine: Engine) -> Iterator[None]:
-    place = engine.url.render_as_string(hide_password=True)
+    place = without_secrets(engine.url)
     try:
         yield
     except CommandError as error:

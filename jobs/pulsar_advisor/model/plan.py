@@ -185,13 +185,14 @@ def dump_plan(plan: Plan) -> bytes:
 def load_plan(content: bytes) -> Plan:
     """The plan in a file's bytes, of this release or an earlier one.
 
-    Raises `StorageError` if it isn't a plan of a known version, `Refused` if its digest isn't that of its content.
+    Raises `StorageError` if it isn't a plan of a known version, `Refused` if its digest isn't that of its content or
+    its bytes aren't the canonical ones: a key that comes twice could show people another plan than the one applied.
     """
     try:
         document = json.loads(content)
         digest = document.pop("digest")
         schema = document["schema"]
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise StorageError(
             f"this is not a plan: {error!r}; expected a JSON object with 'schema' and 'digest'"
         ) from error
@@ -199,12 +200,18 @@ def load_plan(content: bytes) -> Plan:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {PLAN_SCHEMA}")
     try:
         found = _digest(document)
+        canonical = rfc8785.dumps({**document, "digest": digest})
     except rfc8785.CanonicalizationError as error:
         raise StorageError(f"this plan can't be read: it has no canonical form: {error}") from error
     if found != digest:
         raise Refused(
             f"the plan's content has digest {found}, but it claims {digest}: it was changed after it was made; make "
             "it again with `recommend`"
+        )
+    if content != canonical:
+        raise Refused(
+            "the plan's file is not in canonical form (RFC 8785): it was written again, or holds a key twice; make it "
+            "again with `recommend`"
         )
     try:
         plan = Plan.model_validate({"schema_name": document.pop("schema"), **document})

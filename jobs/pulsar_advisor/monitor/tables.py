@@ -18,8 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_advisor.model.cluster_state import RESOURCES, LoadManagerKind
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.resource_usage import percent
-from pulsar_advisor.reporting.figures import moment, plain
+from pulsar_advisor.reporting.figures import moment
 
 SCHEMA: Final = "pulsar-advisor/broker-tables/1"
 _NOTES: Final = (

@@ -8,8 +8,9 @@ from typing import Final
 import altair as alt
 import vl_convert
 
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
-from pulsar_advisor.reporting.figures import percent, plain
+from pulsar_advisor.reporting.figures import percent
 
 # Colours are names here: the style sheet gives each its value in light, in dark and on paper.
 _BEFORE: Final = "#b0b7be"

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Final
 
-from pulsar_advisor.reporting.figures import plain
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.page import ReportPage
 
 COLUMNS: Final = (

@@ -1,18 +1,19 @@
-"""Figures and names as people read them: percent, rates, bytes, counts, and text that can't play tricks on a screen."""
+"""Figures and names as people read them: percent, rates, bytes, counts."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Final
 
-_NO_BREAK: Final = "\u00a0"
+from pulsar_advisor.model.plain_text import NO_BREAK
+
 UNKNOWN: Final = "unknown"
 """What stands where a figure is missing or not finite."""
 
 
 def percent(ratio: float | None, digits: int = 1) -> str:
     """A ratio (0..1) as `71.3 %`."""
-    return UNKNOWN if ratio is None else f"{ratio * 100:.{digits}f}{_NO_BREAK}%"
+    return UNKNOWN if ratio is None else f"{ratio * 100:.{digits}f}{NO_BREAK}%"
 
 
 def message_rate(rate_per_s: float | None) -> str:
@@ -20,7 +21,7 @@ def message_rate(rate_per_s: float | None) -> str:
     if rate_per_s is None:
         return UNKNOWN
     digits = 1 if 0 < abs(rate_per_s) < 10 else 0
-    return f"{rate_per_s:,.{digits}f}{_NO_BREAK}msg/s"
+    return f"{rate_per_s:,.{digits}f}{NO_BREAK}msg/s"
 
 
 def throughput(bytes_per_s: float | None) -> str:
@@ -30,9 +31,9 @@ def throughput(bytes_per_s: float | None) -> str:
     value = bytes_per_s
     for unit in ("B/s", "kB/s", "MB/s"):
         if abs(value) < 999.5:
-            return f"{_three_digits(value)}{_NO_BREAK}{unit}"
+            return f"{_three_digits(value)}{NO_BREAK}{unit}"
         value /= 1000
-    return f"{_three_digits(value)}{_NO_BREAK}GB/s"
+    return f"{_three_digits(value)}{NO_BREAK}GB/s"
 
 
 def _three_digits(value: float) -> str:
@@ -43,7 +44,7 @@ def _three_digits(value: float) -> str:
 
 def count(number: int, noun: str) -> str:
     """`1 bundle`, `1,234 bundles`."""
-    return f"{number:,}{_NO_BREAK}{noun}" if number == 1 else f"{number:,}{_NO_BREAK}{noun}s"
+    return f"{number:,}{NO_BREAK}{noun}" if number == 1 else f"{number:,}{NO_BREAK}{noun}s"
 
 
 def change(before: float | None, after: float | None) -> str:
@@ -65,17 +66,3 @@ def sentence(text: str) -> str:
 def moment(epoch_ms: int) -> str:
     """Epoch milliseconds as `2026-11-21 08:30:00 UTC`."""
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def plain(text: str) -> str:
-    """The text with every control, format and surrogate character written out as `\\u202e`.
-
-    Names come from the cluster and may hold anything: terminal escapes, line breaks, marks that reverse the reading
-    direction.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char == _NO_BREAK else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )

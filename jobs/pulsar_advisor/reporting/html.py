@@ -7,8 +7,9 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, usage_chart
-from pulsar_advisor.reporting.figures import count, message_rate, percent, plain, sentence, throughput
+from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.page import ReportPage
 
 _WIDE: Final = (640, 200)

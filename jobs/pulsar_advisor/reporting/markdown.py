@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pulsar_advisor.reporting.figures import count, message_rate, percent, plain, sentence, throughput
+from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.steps import StepView
 

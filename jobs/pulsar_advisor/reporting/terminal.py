@@ -7,7 +7,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from pulsar_advisor.reporting.figures import count, plain, sentence
+from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.page import ReportPage
 
 FINDINGS_SHOWN: Final = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 import tarfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ import zstandard
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.claim import claimed_as, remove_remainders
 from pulsar_advisor.storage.files import parsed, read_file, sha256_hex, without_empty_folders, write_file
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_moment
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, File, Manifest
 
 LARGEST_MANIFEST_BYTES: Final = 256 << 20
@@ -28,11 +28,14 @@ LARGEST_CONTENT_BYTES: Final = 64 << 30
 """Of one file, decompressed."""
 LONGEST_LINE_BYTES: Final = 256 << 20
 """Readers hold a line in memory; that of a report on 100,000 bundles has some 30 MB."""
+LATER_THAN_ITS_BEGIN_S: Final = 60
+"""A snapshot's id is the second it began in, or a later one while that was taken."""
+AHEAD_OF_US_S: Final = 300
+"""How far the clock of the machine that captured may be ahead of ours: a later snapshot would be `latest` for long."""
 
 _CHUNK_BYTES: Final = 1 << 20
 
 _PATH = re.compile(r"[a-z_]+(/[0-9]+)?\.jsonl\.zst")
-_SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
 
 
 def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
@@ -85,6 +88,11 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
         raise StorageError(f"{source}: its first file is not a {MANIFEST}: not a snapshot archive")
     manifest = _content(archive, member, source)
     document = _checked_manifest(manifest, source)
+    if snapshot_moment(document.snapshot) > datetime.now(UTC) + timedelta(seconds=AHEAD_OF_US_S):
+        raise StorageError(
+            f"{source}: snapshot {document.snapshot} lies in the future, and would be the latest until then: refused; "
+            "check the clocks of this machine and of the one that captured it"
+        )
     expected = _listed_files(document, source)
     present = root.folder("raw", document.snapshot) / MANIFEST
     if present.exists() and read_file(present, "capture") == manifest:
@@ -111,8 +119,15 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
 def _checked_manifest(manifest: bytes, source: str) -> Manifest:
     name = f"{source}: its {MANIFEST}"
     document = msgspec.convert(parsed(manifest, name, "capture", [RAW_SNAPSHOT_SCHEMA]), Manifest)
-    if not _SNAPSHOT_ID.fullmatch(document.snapshot):
-        raise StorageError(f"{source}: '{document.snapshot}' in its manifest is no snapshot id: refused")
+    try:
+        late_s = snapshot_moment(document.snapshot).timestamp() - document.started_at_ms // 1000
+    except ValueError as error:
+        raise StorageError(f"{source}: '{document.snapshot}' in its manifest is no snapshot id: refused") from error
+    if not 0 <= late_s <= LATER_THAN_ITS_BEGIN_S:
+        raise StorageError(
+            f"{source}: its manifest names snapshot {document.snapshot}, but says that it began at "
+            f"{document.started_at_ms} ms: refused"
+        )
     return document
 
 

@@ -35,18 +35,31 @@ def without_empty_folders(folder: UPath) -> Iterator[None]:
 
 
 def write_file(path: UPath, content: bytes) -> None:
-    """Write a whole file, visible only when it is complete. Raises `StorageError` if the place can't be written."""
+    """Write a whole file, visible only when it is complete, and on disk afterwards. Raises `StorageError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.protocol in ("", "file"):
             # Of its own, as another process may be writing the same file: whoever ends last has written it whole.
             temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-            temporary.write_bytes(content)
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(path)
+            _sync_folder(path.parent)
         else:
             path.write_bytes(content)  # an object store shows an object only when it is whole
     except OSError as error:
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
+
+
+def _sync_folder(folder: UPath) -> None:
+    """A name that was written survives a power failure only once its folder is on disk too."""
+    number = os.open(folder.path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def write_json(path: UPath, document: Any) -> bytes:

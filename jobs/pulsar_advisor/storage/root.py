@@ -24,7 +24,7 @@ RESULT: Final = "result.json"
 _ASKED_AT_ONCE: Final = 16
 """Looks at files side by side: in an object store each is a round trip."""
 
-_SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z")
+_SNAPSHOT_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -34,7 +34,9 @@ def snapshot_id(moment: datetime) -> str:
 
 
 def snapshot_moment(snapshot: str) -> datetime:
-    """When a snapshot began, by its id; aware."""
+    """When a snapshot began, by its id; aware. Raises `ValueError` if it is no id, or of no date."""
+    if not _SNAPSHOT_ID.fullmatch(snapshot):
+        raise ValueError("not a snapshot id of the form 20261121T083000Z")
     return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 

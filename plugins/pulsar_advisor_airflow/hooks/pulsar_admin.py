@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
-
-_SECRET: Final = "PULSAR_ADVISOR_CONNECTION_SECRET"  # noqa: S105
 
 
 class PulsarAdminHook(BaseHook):  # type: ignore[misc]
@@ -30,12 +25,10 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         super().__init__()
         self.pulsar_conn_id = pulsar_conn_id
 
-    @contextmanager
-    def options(self) -> Iterator[CaptureOptions]:
-        """The options, usable within the block: only there the environment of this process holds the secret.
+    def options(self) -> CaptureOptions:
+        """The connection as the product takes it. Raises `UsageError` naming the field that can't be used."""
+        from pydantic import SecretStr
 
-        Raises `UsageError` naming the field of the connection that can't be used.
-        """
         from pulsar_advisor.admin.options import capture_options
 
         connection = self.get_connection(self.pulsar_conn_id)
@@ -45,19 +38,14 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
             name: extra.get(name) for name in ("tls_ca_file", "tls_cert_file", "tls_key_file", "tls_verify_hostname")
         }
         if connection.login:
-            admin |= {"basic_user": connection.login, "basic_password_env": _SECRET}
+            admin |= {"basic_user": connection.login, "basic_password": SecretStr(connection.password or "")}
         elif connection.password:
-            admin["token_env"] = _SECRET
-        try:
-            if connection.password:
-                os.environ[_SECRET] = connection.password
-            yield capture_options(
-                admin={**admin, "admin_urls": urls},
-                zookeeper=extra.get("zookeeper") or None,
-                service_url=extra.get("service_url") or None,
-            )
-        finally:
-            os.environ.pop(_SECRET, None)
+            admin["token"] = SecretStr(connection.password)
+        return capture_options(
+            admin={**admin, "admin_urls": urls},
+            zookeeper=extra.get("zookeeper") or None,
+            service_url=extra.get("service_url") or None,
+        )
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether the admin API lets us in, and which cluster answers."""
@@ -67,7 +55,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         from pulsar_advisor.model.errors import AdvisorError
 
         try:
-            with self.options() as options, AdminTransport(options.required_admin) as transport:
+            with AdminTransport(self.options().required_admin) as transport:
                 found = identify(ReadClient(transport))
         except AdvisorError as error:
             return False, str(error)

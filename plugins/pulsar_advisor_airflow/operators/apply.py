@@ -71,11 +71,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
         root = Root(self.root, self.cluster)
         reference = PlanReference(**self.plan)
-        with (
-            as_airflow_errors(),
-            opened_ledger(root) as ledger,
-            PulsarAdminHook(self.pulsar_conn_id).options() as connection,
-        ):
+        with as_airflow_errors(), opened_ledger(root) as ledger:
+            connection = PulsarAdminHook(self.pulsar_conn_id).options()
             unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
             options = ApplyOptions(
                 pause_s=float(self.pause_s),

@@ -35,5 +35,6 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
-        with as_airflow_errors(), PulsarAdminHook(self.pulsar_conn_id).options() as options:
+        with as_airflow_errors():
+            options = PulsarAdminHook(self.pulsar_conn_id).options()
             return run(options, Root(self.root, self.cluster))

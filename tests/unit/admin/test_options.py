@@ -50,6 +50,14 @@ def test_another_way_to_authenticate_replaces_the_profiles(config: Path) -> None
     assert (options.admin.token_env, options.admin.token_file) == ("OUR_TOKEN", None)
 
 
+def test_credentials_do_not_leave_tls_for_the_service_url() -> None:
+    admin = {"admin_urls": ("https://b:8443",), "token_env": "OUR_TOKEN"}
+    with pytest.raises(UsageError, match=r"use the brokers' pulsar\+ssl:// address"):
+        capture_options(admin=admin, service_url="pulsar://b:6650")
+    assert capture_options(admin=admin, service_url="pulsar+ssl://b:6651").service_url is not None
+    assert capture_options(admin={"admin_urls": ("https://b:8443",)}, service_url="pulsar://b:6650")
+
+
 def test_flags_alone_are_enough() -> None:
     options = capture_options(admin={"admin_urls": ("http://b:8080",)}, zookeeper="zk1:2181/chroot")
     assert options.zookeeper is not None

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ def sealed(document: dict[str, Any]) -> bytes:
     """A plan's file with the digest of its content, made without the package; every number in it is an integer."""
     content = {name: value for name, value in document.items() if name != "digest"}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    return json.dumps({**content, "digest": f"sha256:{hashlib.sha256(canonical).hexdigest()}"}).encode()
+    document = {**content, "digest": f"sha256:{hashlib.sha256(canonical).hexdigest()}"}
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 
 def test_a_plan_reads_back_as_it_was_written() -> None:
@@ -36,6 +38,28 @@ def test_a_plan_that_was_changed_after_it_was_made_is_refused() -> None:
     content = dump_plan(make_plan([unload_step()]))
     with pytest.raises(Refused, match="it was changed after it was made"):
         load_plan(content.replace(b'"seed":0', b'"seed":1'))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content[:1] + b'"seed":7,' + content[1:],
+        lambda content: content[:-1] + b',"schema":"pulsar-advisor/plan/1"}',
+        lambda content: content.replace(b'"shop/orders"', b'"shop\\/orders"'),
+        lambda content: json.dumps(json.loads(content), indent=1).encode(),
+        lambda content: content + b"\n",
+    ],
+    ids=["a key twice", "a key again", "escaped", "indented", "a line more"],
+)
+def test_a_plan_in_another_than_the_canonical_form_is_refused(change: Callable[[bytes], bytes]) -> None:
+    content = change(dump_plan(make_plan([unload_step()])))
+    with pytest.raises(Refused, match="not in canonical form"):
+        load_plan(content)
+
+
+def test_a_plan_nested_without_end_is_no_plan() -> None:
+    with pytest.raises(StorageError, match="not a plan"):
+        load_plan(b"[" * 100_000)
 
 
 def test_the_digest_covers_every_step() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.reporting.figures import change, count, message_rate, percent, plain, sentence, throughput
+from pulsar_advisor.reporting.figures import change, count, message_rate, percent, sentence, throughput
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,3 @@ def test_a_count_agrees_with_its_noun() -> None:
 
 def test_a_sentence_gets_one_full_stop() -> None:
     assert (sentence("Done"), sentence("Done.")) == ("Done.", "Done.")
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("täglich/ünï", "täglich/ünï"),
-        ("a\x1b[31mb", "a\\x1b[31mb"),
-        ("a\nb", "a\\nb"),
-        ("a\u202eb", "a\\u202eb"),
-        ("a\ud800b", "a\\ud800b"),
-        ("1\u00a0bundle", "1\u00a0bundle"),
-    ],
-)
-def test_what_is_not_printable_is_written_out(name: str, shown: str) -> None:
-    assert plain(name) == shown

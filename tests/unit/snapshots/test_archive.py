@@ -117,6 +117,26 @@ def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) ->
     return [named(MANIFEST, json.dumps(manifest).encode()), *members[1:]]
 
 
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"snapshot": "99991231T235959Z"}, "but says that it began at"),
+        ({"snapshot": "99991231T235959Z", "started_at_ms": 253402300799000}, "lies in the future"),
+        ({"snapshot": "20261332T083000Z"}, "is no snapshot id"),
+        ({"snapshot": "20261121T0830\u0660\u0660Z"}, "is no snapshot id"),
+        ({"snapshot": "20261121T083101Z"}, "but says that it began at"),
+        ({"started_at_ms": 10**30}, "but says that it began at|Expected"),
+    ],
+)
+def test_an_archive_can_not_become_the_latest_by_a_name_that_is_not_its_own(
+    archive: Path, target: Root, told: dict[str, Any], message: str
+) -> None:
+    rewritten(archive, lambda members: with_manifest(members, lambda manifest: manifest.update(told)))
+    with pytest.raises(StorageError, match=message):
+        import_snapshot(archive, target)
+    assert target.snapshots() == []
+
+
 def with_content(members: Members, content: bytes, **told: Any) -> Members:
     """The archive with another first file, to which its manifest fits."""
 

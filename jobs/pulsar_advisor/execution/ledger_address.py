@@ -1,0 +1,41 @@
+"""A ledger's address: a SQLAlchemy URL, or where one that holds a password lies, so that no command line shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from pulsar_advisor.admin.secret import secret_text
+from pulsar_advisor.model.errors import UsageError
+
+_FORMS = "expected sqlite:///FILE or postgresql://…, or env:NAME or file:PATH where that is kept"
+
+
+def ledger_url(address: str) -> URL:
+    """The URL itself, or the one in `env:NAME` (an environment variable) or `file:PATH`. Raises `UsageError`."""
+    kind, _, place = address.partition(":")
+    if kind == "env":
+        address = secret_text(None, None, place)
+    elif kind == "file":
+        address = secret_text(None, Path(place), None)
+    try:
+        return make_url(address)
+    except (ArgumentError, ValueError):  # whose texts hold parts of the URL, and maybe the password
+        shown = f"what {kind}:{place} holds" if kind in ("env", "file") else "--ledger"
+        raise UsageError(f"{shown} is not a ledger URL; {_FORMS}") from None
+
+
+def without_secrets(url: URL) -> str:
+    """The URL as it may be shown: without password and options, which may hold one."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def shown_in_process_list(address: str) -> str:
+    """The address as given on a command line. Raises `UsageError` if it shows a password to the whole machine."""
+    url = ledger_url(address)
+    kept_elsewhere = address.partition(":")[0] in ("env", "file")
+    if not kept_elsewhere and (url.password is not None or "password" in url.query):
+        raise UsageError("--ledger shows a password to every user of this machine: give env:NAME or file:PATH instead")
+    return address

@@ -1,0 +1,31 @@
+"""What an approver reads is the plan, and nothing that a name in it would like to show instead."""
+
+from __future__ import annotations
+
+from markdown_it import MarkdownIt
+
+from pulsar_advisor.model.plan import Plan
+from pulsar_advisor_airflow.approval_request import body, subject
+from unit.execution.doubles import make_plan, unload_step
+
+EVIL = "a`|\n\n# Approved already\n[click](https://evil) <img src=x> **b** https://evil \x1b[2J\u202e"
+
+
+def plan() -> Plan:
+    step = unload_step().model_copy(update={"namespace": EVIL, "reason": EVIL, "source": EVIL, "destination": EVIL})
+    made = make_plan([step])
+    identity = made.identity.model_copy(update={"cluster_name": EVIL})
+    return made.model_copy(update={"cluster": EVIL, "identity": identity, "shedder": EVIL, "snapshot": EVIL})
+
+
+def test_no_name_becomes_markup() -> None:
+    shown = body(plan(), EVIL, "/reports/x")
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(shown)
+    assert page.count("<tr>") == 2
+    assert page.count("<a ") == page.count('<a href="/reports/x">') == 1
+    assert not [tag for tag in ("<h1", "<img", "<strong>b<") if tag in page]
+    assert not [character for character in "\x1b\u202e" if character in page]
+
+
+def test_the_subject_is_one_plain_line() -> None:
+    assert subject(plan()).isprintable()
