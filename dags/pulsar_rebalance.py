@@ -22,9 +22,17 @@ from datetime import timedelta
 
 from airflow.sdk import Param, TaskGroup, chain, dag, get_current_context, task
 
+from pulsar_advisor.model.bounds import CANARY_HOLD, EXPIRES, MAX_AGE, PAUSE
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.forms import LIMIT_ARGUMENTS, LIMITS, STRATEGY_ARGUMENTS, strategy_params
+from pulsar_advisor_airflow.forms import (
+    HOUR_S,
+    LIMIT_ARGUMENTS,
+    LIMITS,
+    STRATEGY_ARGUMENTS,
+    number_param,
+    strategy_params,
+)
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.stages import captured, spark_stage, trusted_snapshot
@@ -55,21 +63,13 @@ def given_or_fresh() -> str:
         ),
         **strategy_params("ThresholdShedder", "LeastLongTermMessageRate"),
         **LIMITS,
-        "max_age_h": Param(
-            6, type="number", exclusiveMinimum=0, maximum=72, title="Snapshot at most so old (hours)", section="Limits"
-        ),
-        "pause_s": Param(
-            10, type="number", minimum=0, maximum=3600, title="Pause between two calls (seconds)", section="Limits"
-        ),
-        "canary_hold_s": Param(
-            60, type="number", minimum=0, maximum=3600, title="First step must hold (seconds)", section="Limits"
-        ),
+        "max_age_h": number_param(6, MAX_AGE, "Greatest age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
+        "pause_s": number_param(10, PAUSE, "Pause between two calls (seconds)", "Limits"),
+        "canary_hold_s": number_param(60, CANARY_HOLD, "First step must hold (seconds)", "Limits"),
         "answer_within_h": Param(
             4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"
         ),
-        "expires_h": Param(
-            4, type="number", exclusiveMinimum=0, maximum=72, title="Approval holds (hours)", section="Approval"
-        ),
+        "expires_h": number_param(4, EXPIRES, "Approval holds (hours)", "Approval", unit_s=HOUR_S),
         "approvers": Param(
             [],
             type="array",

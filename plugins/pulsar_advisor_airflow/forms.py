@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from airflow.sdk import Param
 
+from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS, Bounds
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL = "all"
+HOUR_S = 3600
 
 _VIEWS = {
     "judged": "those that were validated: fresh, if any broker was asked",
@@ -55,9 +57,22 @@ STRATEGY_ARGUMENTS = (
 )
 """The same for the command line of `recommend`."""
 
+
+def number_param(default: int, bounds: Bounds, title: str, section: str, *, unit_s: int = 1) -> Param:
+    """A number within its bounds; a duration, bounded in seconds, in units of `unit_s` and with decimals."""
+    return Param(
+        default,
+        type="number" if bounds.is_duration else "integer",
+        minimum=bounds.least / unit_s,
+        maximum=bounds.greatest / unit_s,
+        title=title,
+        section=section,
+    )
+
+
 LIMITS = {
-    "max_unloads": Param(10, type="integer", minimum=0, maximum=1000, title="Unloads at most", section="Limits"),
-    "max_splits": Param(2, type="integer", minimum=0, maximum=100, title="Splits at most", section="Limits"),
+    "max_unloads": number_param(10, MAX_UNLOADS, "Unloads at most", "Limits"),
+    "max_splits": number_param(2, MAX_SPLITS, "Splits at most", "Limits"),
 }
 
 LIMIT_ARGUMENTS = ("--max-unloads={{ params.max_unloads }}", "--max-splits={{ params.max_splits }}")

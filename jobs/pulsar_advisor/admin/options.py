@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
+from pulsar_advisor.model.bounds import MAX_REQUESTS
 from pulsar_advisor.model.errors import UsageError
 
 _NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or --profile NAME from a config file"
@@ -33,7 +34,7 @@ class CaptureOptions(BaseModel):
     """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers tell their leader of ownership and load."""
     concurrency: int = Field(default=16, ge=1, le=256)
     """Reads at a time over all brokers; a single broker is never asked more than one thing at a time."""
-    max_requests: int | None = Field(default=None, ge=1)
+    max_requests: int | None = Field(default=None, ge=MAX_REQUESTS.least, le=MAX_REQUESTS.greatest)
     """Requests in all, those to ZooKeeper, redirects and repetitions among them; then nothing more is asked."""
     second_pass: bool = False
     """Whether brokers between which bundles moved are read once more, after their next pass of statistics."""
@@ -102,6 +103,7 @@ def capture_options(
     `admin` holds fields of `AdminConnection`; None and empty values count as not given. A way to authenticate replaces
     the profile's. Raises `UsageError` naming the field that can't be used.
     """
+    MAX_REQUESTS.check(max_requests)
     fields = dict(_profile(profile, config or DEFAULT_CONFIG)) if profile is not None else {}
     given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
     inherited = dict(fields.get("admin", {}))

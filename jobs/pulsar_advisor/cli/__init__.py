@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from pulsar_advisor.cli import clusters, plans, snapshots, stages
 from pulsar_advisor.cli.output import Ended, log
+from pulsar_advisor.cli.usage import explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 
 # Stages import Spark, Great Expectations, kazoo, SQLAlchemy: each verb imports only what it needs, when it runs.
@@ -25,7 +26,7 @@ app = App(
     name="pulsar-advisor",
     help="Previews, explains and carries out load balancing of Apache Pulsar clusters.",
     version=lambda: version(DISTRIBUTION),
-    default_parameter=Parameter(negative_iterable=(), show_default=True),
+    default_parameter=Parameter(negative_iterable=(), show_default=shown_default),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
@@ -61,7 +62,7 @@ def exit_code(arguments: Sequence[str]) -> int:
     try:
         app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        log(f"error: {error}\nSee `pulsar-advisor {' '.join(words[:1])} --help`.")
+        log(f"error: {explained(error)}\nSee `pulsar-advisor {' '.join(error.command_chain or ())} --help`.")
         return UsageError.exit_code
     except AdvisorError as error:
         if debug:

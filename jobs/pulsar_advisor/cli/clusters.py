@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Connection, Json, Place
 from pulsar_advisor.cli.output import Ended, log, print_json
+from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import LATEST
-
-if TYPE_CHECKING:
-    pass
 
 
 def doctor(*, place: Place | None = None, connection: Connection = Connection(), json: Json = False) -> None:
@@ -33,7 +31,7 @@ def doctor(*, place: Place | None = None, connection: Connection = Connection(),
 def brokers(
     *,
     place: Place | None = None,
-    snapshot: str = LATEST,
+    snapshot: str | None = None,
     connection: Connection = Connection(),
     watch: Annotated[tuple[int, ...] | None, Parameter(consume_multiple=(0, 1))] = None,
     json: Json = False,
@@ -42,6 +40,8 @@ def brokers(
 
     Parameters
     ----------
+    snapshot
+        Its id; the latest unless said otherwise.
     watch
         Live: show them again every so many seconds (60 without a number), until interrupted.
     """
@@ -56,8 +56,9 @@ def brokers(
         if watch is not None:
             raise UsageError("a snapshot does not change: --watch needs a live cluster (--admin-url or --profile)")
         root = place.open()
-        loads = iter([load_in_snapshot(root, root.resolve(snapshot))])
+        loads = iter([load_in_snapshot(root, root.resolve(snapshot or LATEST))])
     else:
+        refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url, --profile)": True})
         options = connection.options()
         loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), log)
     console = Console()

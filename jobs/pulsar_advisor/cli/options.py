@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
@@ -161,15 +160,6 @@ class Care:
     """Failed steps that are forgiven; one more stops the run. The first step may not fail."""
     on_drift: Literal["stop", "skip"] = "stop"
     """What to do about a step whose world has changed."""
-
-
-def seconds(duration: str) -> int:
-    """A duration such as 90s, 30m, 4h or 1d, in seconds. Raises `UsageError`."""
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-    number, unit = duration[:-1], duration[-1:]
-    if unit not in units or not number.isdecimal():
-        raise UsageError(f"'{duration}' is not a duration; expected a number with s, m, h or d, for example 4h")
-    return int(number) * units[unit]
 
 
 def os_user() -> str:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Care, Connection, Flag, Json, LedgerPlace, Master, Place, os_user, seconds
+from pulsar_advisor.cli.options import Care, Connection, Flag, Json, LedgerPlace, Master, Place, os_user
 from pulsar_advisor.cli.output import Ended, log, print_json, say
 from pulsar_advisor.cli.stages import capture_into, spark_for
+from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.model.bounds import seconds
 from pulsar_advisor.model.errors import Deviates, Refused
 from pulsar_advisor.storage.root import LATEST, Root
 
@@ -142,6 +144,8 @@ def apply(
     from pulsar_advisor.stages.apply import run as carry_out
     from pulsar_advisor.storage.plans import PLANS
 
+    refuse_together({"--abort": abort, "--resume": resume})
+    refuse_together({"--abort": abort, "--dry-run": dry_run})
     with _opened(plan, place, ledger) as (document, root, book):
         if abort:
             ended = end_run(book, document, person_on_command_line(as_ or os_user()))
@@ -177,7 +181,7 @@ def verify(
     /,
     *,
     place: Place,
-    snapshot: str = LATEST,
+    snapshot: str | None = None,
     connection: Connection = Connection(),
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
@@ -190,21 +194,25 @@ def verify(
     plan
         Path or URL of the plan file.
     snapshot
-        A snapshot taken since; with a connection (--admin-url or --profile) one is taken now instead.
+        A snapshot taken since; the latest unless said otherwise. With a connection (--admin-url or --profile) one is
+        taken now instead.
     """
     from pulsar_advisor.stages.normalize import run as make_tables
+    from pulsar_advisor.stages.verify import check
     from pulsar_advisor.stages.verify import run as compare
 
     captures = bool(connection.admin_url or connection.profile)
+    refuse_together({"--snapshot": snapshot is not None, "--admin-url or --profile": captures})
     with _opened(plan, place, ledger) as (document, root, book):
-        snapshot = capture_into(root, connection.options()) if captures else root.resolve(snapshot)
+        check(document, book)
+        snapshot = capture_into(root, connection.options()) if captures else root.resolve(snapshot or LATEST)
         make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
         result = compare(document, book, root, snapshot)
     if json:
         print_json(result.as_document())
     else:
-        for check in result.bundles:
-            say(f"{_judgement(check.as_predicted)} {check.bundle} at {check.actual or 'nobody'}")
+        for bundle in result.bundles:
+            say(f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'nobody'}")
         for usage in result.brokers if result.usage_judged else ():
             say(
                 f"{_judgement(usage.as_predicted)} {usage.broker} {_percent(usage.actual)}, "

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import print_json, say
 from pulsar_advisor.storage.root import LATEST
-
-if TYPE_CHECKING:
-    pass
 
 
 def list_snapshots(*, place: Place, json: Json = False) -> None:

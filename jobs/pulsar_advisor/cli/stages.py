@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, Wishes
 from pulsar_advisor.cli.output import log, print_json, say, timed
+from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.storage.root import LATEST, Root
 
@@ -104,6 +105,7 @@ def validate(
     from pulsar_advisor.quality.explain import explain as explained
     from pulsar_advisor.quality.explain import named
 
+    refuse_together({"--explain": explain is not None, "--trend": trend is not None})
     if explain is not None:
         say(explained(explain))
         return

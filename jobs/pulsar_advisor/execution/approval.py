@@ -11,6 +11,7 @@ from typing import Final
 from pulsar_advisor.execution.ledger import Ledger, Person
 from pulsar_advisor.execution.ledger_tables import Approval
 from pulsar_advisor.execution.preconditions import OVERLOADED_KEY, overloaded_ratio
+from pulsar_advisor.model.bounds import EXPIRES
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plan import Plan, digest_of
 
@@ -64,10 +65,9 @@ def approve(
 
     `digest` is what the approver typed. Raises `Refused` if it isn't the plan's, if the policy forbids this approver,
     or if the plan splits bundles, makes things worse or has steps of low confidence and that was not allowed;
-    `UsageError` for a time that isn't positive.
+    `UsageError` for a time out of bounds.
     """
-    if valid_for_s <= 0:
-        raise UsageError(f"an approval can't be valid for {valid_for_s} s: give a positive time, for example 4h")
+    EXPIRES.check(valid_for_s)
     if digest != digest_of(plan):
         raise Refused(
             f"the digest given, {digest}, is not that of the plan, {digest_of(plan)}: read the plan you mean to "

@@ -85,6 +85,21 @@ def settle_s(settings: LoadBalancerSettings) -> int:
     return max(settings.stats_update_frequency_in_secs, settings.load_balancer_host_usage_check_interval_minutes * 60)
 
 
+def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
+    """The newest run of a plan that sent something, and when it ended (epoch ms).
+
+    Raises `Refused` if the plan was never carried out, or still is being carried out.
+    """
+    digest = digest_of(plan)
+    runs = ledger.runs(digest)
+    if any(run.state == "active" for run in runs):
+        raise Refused(f"{digest} is being carried out: verify when its run has ended")
+    for run in reversed(runs):
+        if run.state in _SETTLED and run.ended_at_ms is not None:
+            return run, run.ended_at_ms
+    raise Refused(f"{digest} was never carried out: there is nothing to verify")
+
+
 def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadBalancerSettings) -> VerifyResult:
     """Compare a plan that was carried out with the cluster as a later capture shows it.
 
@@ -92,19 +107,14 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
     or from before the end of the run.
     """
     digest = digest_of(plan)
-    runs = ledger.runs(digest)
-    if any(run.state == "active" for run in runs):
-        raise Refused(f"{digest} is being carried out: verify when its run has ended")
-    run = next((run for run in reversed(runs) if run.state in _SETTLED), None)
-    if run is None or run.ended_at_ms is None:
-        raise Refused(f"{digest} was never carried out: there is nothing to verify")
+    run, ended_at_ms = settled_run(plan, ledger)
     if state.cluster_name != plan.identity.cluster_name:
         raise Refused(f"the capture is of cluster '{state.cluster_name}', the plan of '{plan.identity.cluster_name}'")
-    if state.captured_at_ms < run.ended_at_ms:
+    if state.captured_at_ms < ended_at_ms:
         raise Refused(
             f"snapshot {state.snapshot} was taken before run {run.id} ended: capture again, then verify with that one"
         )
-    usage_judged = state.captured_at_ms - run.ended_at_ms >= settle_s(settings) * 1000
+    usage_judged = state.captured_at_ms - ended_at_ms >= settle_s(settings) * 1000
     bundles = tuple(_bundle_checks(plan, state))
     brokers = tuple(_usage_checks(plan, state, settings))
     steps = tuple(name for name, step in ledger.steps(run.id).items() if step.state != "confirmed")

@@ -18,6 +18,8 @@ from pulsar_advisor.model.errors import Refused, StorageError
 
 PLAN_SCHEMA: Final = "pulsar-advisor/plan/1"
 
+_EXPECTED: Final = "name a plan file that `recommend` wrote"
+
 Confidence = Literal["high", "medium", "low"]
 Action = Literal["unload", "split"]
 
@@ -192,10 +194,12 @@ def load_plan(content: bytes) -> Plan:
         document = json.loads(content)
         digest = document.pop("digest")
         schema = document["schema"]
-    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise StorageError(
-            f"this is not a plan: {error!r}; expected a JSON object with 'schema' and 'digest'"
-        ) from error
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"this is not a plan: it is not JSON ({error}); {_EXPECTED}") from error
+    except KeyError as error:
+        raise StorageError(f"this is not a plan: it has no {error}; {_EXPECTED}") from error
+    except (AttributeError, TypeError) as error:
+        raise StorageError(f"this is not a plan: it is not a JSON object; {_EXPECTED}") from error
     if schema != PLAN_SCHEMA:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {PLAN_SCHEMA}")
     try:

@@ -32,8 +32,9 @@ from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.session import identify
 from pulsar_advisor.capture.surfaces import load_manager_kind
+from pulsar_advisor.model.bounds import WATCH
 from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, LoadManagerKind
-from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -136,8 +137,7 @@ def watched(read: Callable[[], ClusterLoad], every_s: int | None, tell: Callable
 
     A cluster that can't be reached ends a watch only at its beginning; later that is told, and tried again.
     """
-    if every_s is not None and every_s < 1:
-        raise UsageError(f"--watch {every_s}: expected at least 1 second")
+    WATCH.check(every_s)
     yield read()
     while every_s is not None:
         time.sleep(every_s)

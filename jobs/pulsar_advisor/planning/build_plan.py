@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
 from pulsar_advisor.model.decision import SplitDecision
@@ -41,6 +42,11 @@ class Limits:
 
     max_unloads: int | None = None
     max_splits: int | None = 10
+
+    def __post_init__(self) -> None:
+        """Refuse numbers out of bounds."""
+        MAX_UNLOADS.check(self.max_unloads)
+        MAX_SPLITS.check(self.max_splits)
 
     def as_mapping(self) -> dict[str, int | float | None]:
         """The limits by name, as a plan records them."""

@@ -15,6 +15,7 @@ from upath import UPath
 
 from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger_tables import PlanRecord
+from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.plan import PLAN_SCHEMA
 from pulsar_advisor.storage.claim import remove_folder
@@ -36,12 +37,10 @@ class Retention:
 
     def __post_init__(self) -> None:
         """Refuse a rule that keeps nothing, and no rule at all."""
-        given = {"--keep-days": self.keep_days, "--keep-count": self.keep_count}
-        if all(number is None for number in given.values()):
+        if self.keep_days is None and self.keep_count is None:
             raise UsageError("say what to keep: --keep-days N, --keep-count N, or both")
-        for option, number in given.items():
-            if number is not None and number < 1:
-                raise UsageError(f"{option} {number}: expected at least 1")
+        KEEP_DAYS.check(self.keep_days)
+        KEEP_COUNT.check(self.keep_count)
 
     def outdated(self, snapshots: Collection[str], now: datetime) -> list[str]:
         """The snapshots (ids) that no rule keeps, oldest first."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import Ledger, Person
+from pulsar_advisor.model.bounds import HISTORY, SEED
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.plan import Plan, PlanInputs
@@ -74,11 +75,13 @@ class Request:
     """Who asks; in the recommendation, never in a plan."""
 
     def __post_init__(self) -> None:
-        """Refuse unknown strategies and unusable settings, before anything is captured or computed."""
+        """Refuse unknown strategies, unusable settings and numbers out of bounds before anything is captured."""
         _names(SHEDDERS, self.shedder, "shedder")
         _names(PLACEMENTS, self.placement, "placement strategy")
         for key, text in self.what_if.items():
             what_if_value(key, text)
+        HISTORY.check(self.history)
+        SEED.check(self.seed)
 
 
 def what_if(pairs: Iterable[str]) -> dict[str, str]:

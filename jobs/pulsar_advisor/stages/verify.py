@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_advisor.execution.verify import VerifyResult, verify_plan
+from pulsar_advisor.execution.verify import VerifyResult, settled_run, verify_plan
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.model.plan import Plan
     from pulsar_advisor.storage.root import Root
+
+
+def check(plan: Plan, ledger: Ledger) -> None:
+    """Raise at once what would otherwise be raised after a capture and Spark: there is no run to verify."""
+    settled_run(plan, ledger)
 
 
 def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pulsar_advisor.cli import exit_code
+from pulsar_advisor.cli.usage import shown_default
+from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.plan import dump_plan
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -31,6 +34,16 @@ def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     [
         (["frobnicate"], 2, 'Unknown command "frobnicate"'),
         (["capture"], 2, "--root"),
+        (["approve", "--root", "r", "--cluster", "c"], 2, "PLAN is missing"),
+        (["normalize", "--root", "r", "--cluster"], 2, "--cluster needs a value: give one after it"),
+        (["recommend", "--root", "r", "--cluster", "c", "all"], 2, "`recommend` takes no 'all': leave it out"),
+        (["snapshots", "list", "x", "--root", "r", "--cluster", "c"], 2, "`snapshots list` takes no 'x'"),
+        (
+            ["recommend", "--root", "r", "--cluster", "c", "--max-unloads", "three"],
+            2,
+            "'three' is not a whole number",
+        ),
+        (["apply", "p", "--pause", "-5s"], 2, "--pause needs a value, and '-5s' is not one"),
         (["capture", "--root", "r", "--cluster", "c", "--bogus"], 2, "--bogus"),
         (["validate", "--root", "r", "--cluster", "c", "--fail-on", "info"], 2, "--fail-on"),
     ],
@@ -61,6 +74,18 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["report"], 2, "there is no snapshot of cluster 'c'"),
         (["report", "--snapshot", "yesterday"], 2, "'yesterday' is not a snapshot id"),
         (["recommend", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
+        (["recommend", "--max-unloads", "-3"], 2, "--max-unloads -3 is out of bounds"),
+        (["recommend", "--max-splits", "9999"], 2, "--max-splits 9,999 is out of bounds"),
+        (["recommend", "--history", "-1"], 2, "--history -1 is out of bounds"),
+        (["recommend", "--seed", "-1"], 2, "--seed -1 is out of bounds"),
+        (["capture", "--max-requests", "0"], 2, "--max-requests 0 is out of bounds"),
+        (["snapshots", "prune", "--keep-days", "0"], 2, "--keep-days 0 is out of bounds"),
+        (["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "0"], 2, "--watch 0 is out of bounds"),
+        (["brokers", "--admin-url", NOBODY_LISTENS, "--snapshot", "latest"], 2, "exclude each other"),
+        (["apply", "x", "--abort", "--resume"], 2, "--abort and --resume exclude each other"),
+        (["apply", "x", "--abort", "--dry-run"], 2, "--abort and --dry-run exclude each other"),
+        (["verify", "x", "--snapshot", "latest", "--admin-url", NOBODY_LISTENS], 2, "exclude each other"),
+        (["validate", "--explain", "x", "--trend", "all"], 2, "--explain and --trend exclude each other"),
         (["run", "--from-archive", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
         (["run", "--from-archive", "x.tar", "--admin-url", NOBODY_LISTENS], 2, "leave out what leads to a cluster"),
         (["run", "--shedder", "Nope"], 2, "there is no shedder 'Nope'"),
@@ -120,7 +145,7 @@ def test_a_file_that_is_no_plan_is_named(tmp_path: Path, capsys: pytest.CaptureF
     code, err = ends(
         capsys, "apply", str(file), "--root", str(tmp_path), "--cluster", "c", "--admin-url", NOBODY_LISTENS
     )
-    assert (code, "this is not a plan" in err) == (1, True)
+    assert (code, "this is not a plan: it has no 'digest'; name a plan file" in err) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +163,31 @@ def test_a_plan_of_another_cluster_or_without_a_ledger_is_refused_and_nothing_is
     code, err = ends(capsys, *words, str(file), "--root", str(tmp_path), "--cluster", cluster)
     assert (code, says in err, err.count("\n")) == (4, True, 1)
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_plan_that_was_never_carried_out_is_refused_before_anything_is_captured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan([unload_step()])
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump_plan(plan))
+    open_ledger(default_ledger_url(Root(str(tmp_path), "demo"))).close()
+    monkeypatch.setattr("pulsar_advisor.cli.plans.capture_into", lambda *_: pytest.fail("captured"))
+    monkeypatch.setattr("pulsar_advisor.cli.plans.spark_for", lambda *_: pytest.fail("started Spark"))
+    words = ["verify", str(file), "--root", str(tmp_path), "--cluster", "demo", "--admin-url", NOBODY_LISTENS]
+    code, err = ends(capsys, *words)
+    assert (code, "was never carried out: there is nothing to verify" in err) == (4, True)
+
+
+@pytest.mark.parametrize("verb", ["capture", "recommend", "apply", "run", "approve", "brokers"])
+def test_the_help_shows_defaults_as_one_would_type_them(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code([verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert not re.search(r"default:\s+(\(\)|None|False|\"\")", shown)
+
+
+def test_a_default_of_one_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (shown_default(1), shown_default(0), shown_default(True), shown_default(False)) == ("1", "0", "on", None)
 
 
 def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:

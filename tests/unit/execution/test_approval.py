@@ -77,7 +77,7 @@ def test_a_plan_without_executable_steps_can_not_be_approved(ledger: Ledger) -> 
 
 
 def test_an_approval_needs_a_positive_time(ledger: Ledger) -> None:
-    with pytest.raises(UsageError, match="can't be valid for 0 s"):
+    with pytest.raises(UsageError, match="--expires 0s is out of bounds: give a duration from 1s to 3d"):
         approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, valid_for_s=0)
 
 

@@ -144,5 +144,5 @@ def test_a_cluster_that_can_not_be_reached_at_first_is_an_error() -> None:
 
 
 def test_an_interval_below_a_second_is_refused() -> None:
-    with pytest.raises(UsageError, match="--watch 0: expected at least 1 second"):
+    with pytest.raises(UsageError, match="--watch 0 is out of bounds: give a whole number from 1 to 86,400"):
         next(watched(Readings(EMPTY), 0, print))

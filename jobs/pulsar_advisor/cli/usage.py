@@ -1,0 +1,48 @@
+"""What the help shows of a default, and a wrong call in one sentence: which word, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cyclopts import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
+
+from pulsar_advisor.model.errors import UsageError
+
+
+def shown_default(value: Any) -> str | None:
+    """A default as one would type it; none for an option that is off, or not given, by default."""
+    if isinstance(value, bool):
+        return "on" if value else None
+    return None if value in (None, "", ()) else str(value)
+
+
+def explained(error: CycloptsError) -> str:
+    """A call that the parser refused, in a sentence that names the word and the remedy."""
+    match error:
+        case UnusedCliTokensError(unused_tokens=[word, *_]):
+            verb = " ".join(error.command_chain or ())
+            return f"`{verb}` takes no '{word}': leave it out, or quote a value that has spaces"
+        case MissingArgumentError(argument=argument, keyword=keyword) if argument is not None:
+            if keyword is not None:
+                return _without_a_value(keyword, error.root_input_tokens or ())
+            name = argument.name if argument.name.startswith("-") else argument.name.upper()
+            return f"{name} is missing"
+        case CoercionError(token=token, target_type=wanted) if token is not None and wanted is int:
+            return f"{token.keyword} '{token.value}' is not a whole number"
+    return str(error)
+
+
+def _without_a_value(option: str, words: Sequence[str]) -> str:
+    """`--pause -5s` and `--pause --resume`: what begins with a dash is taken for an option."""
+    after = words[words.index(option) + 1 :] if option in words else ()
+    if after and after[0].startswith("-"):
+        return f"{option} needs a value, and '{after[0]}' is not one: a value does not begin with a dash"
+    return f"{option} needs a value: give one after it"
+
+
+def refuse_together(given: Mapping[str, bool]) -> None:
+    """Refuse options that exclude each other: at most one of them may be given. Raises `UsageError`."""
+    together = [option for option, is_given in given.items() if is_given]
+    if len(together) > 1:
+        raise UsageError(f"{' and '.join(together)} exclude each other: give only one of them")

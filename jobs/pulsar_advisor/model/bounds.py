@@ -1,0 +1,62 @@
+"""The numbers a user may choose, each with its least and greatest value, and durations as people write them.
+
+The command line, the Spark job and the forms of the DAGs take the same bounds from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.model.errors import UsageError
+
+_SECONDS_OF: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds(text: str) -> int:
+    """A duration such as 90s, 30m, 4h or 1d, in seconds. Raises `UsageError`."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _SECONDS_OF or not (number.isascii() and number.isdecimal()):
+        raise UsageError(f"'{text}' is not a duration: give a whole number with s, m, h or d, for example 4h")
+    return int(number) * _SECONDS_OF[unit]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `seconds` reads them, in the largest unit that leaves no remainder."""
+    unit = next((unit for unit in "dhm" if seconds and seconds % _SECONDS_OF[unit] == 0), "s")
+    return f"{seconds / _SECONDS_OF[unit]:.15g}{unit}"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The least and the greatest value of an option, both allowed; seconds where `is_duration`."""
+
+    option: str
+    least: int
+    greatest: int
+    is_duration: bool = False
+
+    def check(self, value: float | None) -> None:
+        """Raise `UsageError`, naming option, value and bounds, unless the value lies within; None is no choice."""
+        if value is None or self.least <= value <= self.greatest:
+            return
+        kind, text = ("duration", duration) if self.is_duration else ("whole number", "{:,}".format)
+        raise UsageError(
+            f"{self.option} {text(value)} is out of bounds: give a {kind} from {text(self.least)} to "
+            f"{text(self.greatest)}"
+        )
+
+
+MAX_UNLOADS: Final = Bounds("--max-unloads", 0, 10_000)
+MAX_SPLITS: Final = Bounds("--max-splits", 0, 1_000)
+HISTORY: Final = Bounds("--history", 0, 1_000)
+SEED: Final = Bounds("--seed", 0, 2**53 - 1)  # the greatest whole number that canonical JSON writes exactly
+EXPIRES: Final = Bounds("--expires", 1, 3 * 86_400, is_duration=True)
+MAX_AGE: Final = Bounds("--max-age", 0, 7 * 86_400, is_duration=True)
+PAUSE: Final = Bounds("--pause", 0, 3_600, is_duration=True)
+CANARY_HOLD: Final = Bounds("--canary-hold", 0, 3_600, is_duration=True)
+ERROR_BUDGET: Final = Bounds("--error-budget", 0, 100)
+MAX_REQUESTS: Final = Bounds("--max-requests", 1, 10_000_000)
+KEEP_DAYS: Final = Bounds("--keep-days", 1, 36_500)
+KEEP_COUNT: Final = Bounds("--keep-count", 1, 1_000_000)
+WATCH: Final = Bounds("--watch", 1, 86_400)

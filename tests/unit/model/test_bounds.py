@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.bounds import Bounds, duration, seconds
+from pulsar_advisor.model.errors import UsageError
+
+STEPS = Bounds("--steps", 0, 10_000)
+PAUSE = Bounds("--pause", 1, 7200, is_duration=True)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("90s", 90), ("30m", 1800), ("4h", 14_400), ("1d", 86_400)])
+def test_a_duration_is_a_whole_number_and_its_unit(text: str, expected: int) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "s", "4", "-5s", "1.5h", "4 h", "4w", "\u0664h"])
+def test_anything_else_is_no_duration(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a duration: give a whole number with s, m, h or d"):
+        seconds(text)
+
+
+@given(st.integers(0, 10**9))
+def test_a_duration_is_read_back_as_it_is_written(number: int) -> None:
+    assert seconds(duration(number)) == number
+
+
+@pytest.mark.parametrize("value", [None, 0, 10_000])
+def test_both_ends_are_within_and_so_is_no_choice(value: int | None) -> None:
+    STEPS.check(value)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "value", "says"),
+    [
+        (STEPS, -3, "--steps -3 is out of bounds: give a whole number from 0 to 10,000"),
+        (STEPS, 10_001, "--steps 10,001 is out of bounds"),
+        (PAUSE, 86_400, "--pause 1d is out of bounds: give a duration from 1s to 2h"),
+        (PAUSE, 0.5, "--pause 0.5s is out of bounds"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused_with_the_bounds(bounds: Bounds, value: float, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        bounds.check(value)
