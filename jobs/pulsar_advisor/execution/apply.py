@@ -16,7 +16,7 @@ from pulsar_advisor.execution.executor import (
     Executor,
     Stop,
 )
-from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, Person, bundle_name
+from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, Person, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
 from pulsar_advisor.execution.observe import look
 from pulsar_advisor.execution.preconditions import (
@@ -37,6 +37,8 @@ from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
 from pulsar_advisor.storage.files import write_file
 
 APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/1"
+
+HOLDER_POLL_S: Final = 5.0
 
 Progress = Callable[[str], None]
 
@@ -115,6 +117,8 @@ def apply_plan(
     read before the run starts. A run that ends with something sent and something left gives a result with exit code 5.
     """
     digest = digest_of(plan)
+    if options.wait_for_holder:
+        _await_holder(ledger, digest, progress, clock)
     runs = ledger.runs(digest)
     if finished := next((run for run in runs if run.state == "done"), None):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
@@ -150,11 +154,28 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     return ended
 
 
+def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock) -> None:
+    """Wait while another process holds the run of a plan: until that run ends, or nothing was heard of the process.
+
+    If its heartbeats lie in the future, the lease is counted by this machine's monotonic clock.
+    """
+    heard_at_s, heartbeat_at_ms = clock.monotonic_s(), None
+    while (run := _unfinished(ledger.runs(digest))) and ledger.is_held(run):
+        if heartbeat_at_ms is None:
+            progress(f"run {run.id} is held by process {run.pid} on {run.host}: waiting for its end")
+        if run.heartbeat_at_ms != heartbeat_at_ms:
+            heard_at_s, heartbeat_at_ms = clock.monotonic_s(), run.heartbeat_at_ms
+        if clock.monotonic_s() - heard_at_s > LEASE_MS / 1000:
+            return
+        clock.sleep(HOLDER_POLL_S)
+
+
 def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> ApplyResult:
     why = ""
     cause: Exception | None = None
     try:
-        executor.carry_out()
+        with held.kept():
+            executor.carry_out()
     except LeaseLost as lost:
         records = ledger.steps(held.id)
         if all(record.attempts == 0 for record in records.values()):

@@ -69,6 +69,8 @@ class ApplyOptions:
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False
     resume: bool = False
+    wait_for_holder: bool = False
+    """Wait while another process holds the run, instead of refusing: for a caller that is not tried again."""
     undo_folder: UPath | None = None
     """Where the undo plan is written, besides the ledger."""
 
@@ -238,6 +240,7 @@ class Executor:
         """Send a call once, written to the ledger before. Whatever fails from then on, it may have been carried out."""
         self.run.sent(step.id, str(call.request), topic)
         self.progress(f"{step.id}: {call.request}")
+        self.run.renew()  # raises if this process was suspended since, and another one has taken over
         reply = _reply(lambda: self.cluster.send(call))
         self.run.note(step.id, "reply", str(reply))
         return reply

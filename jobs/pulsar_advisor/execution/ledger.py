@@ -5,11 +5,9 @@ Nothing here talks to a cluster. Every method is one transaction; what it return
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,6 +32,8 @@ from pulsar_advisor.execution.ledger_tables import (
 )
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
+from pulsar_advisor.storage.lease import renewed
+from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.root import Root
 
 LEASE_MS: Final = 180_000
@@ -348,10 +348,16 @@ class Ledger:
             "or end it with --abort"
         )
 
+    def is_held(self, run: Run) -> bool:
+        """Whether the process that has a run may still be at work on it."""
+        holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
+        is_recent = self.now_ms() - run.heartbeat_at_ms <= LEASE_MS
+        return run.state == "active" and is_recent and not has_ended(holder)
+
     def take_over(self, run: Run) -> HeldRun:
         """Continue a stopped run, or one whose holder is gone. Raises `Refused` while its holder may be alive."""
         now_ms = self.now_ms()
-        if run.state == "active" and not _is_gone(run, now_ms):
+        if self.is_held(run):
             raise Refused(
                 f"run {run.id} is still held by process {run.pid} on {run.host}, last heard of "
                 f"{(now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
@@ -402,21 +408,28 @@ class HeldRun:
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
         with self._ledger._transaction() as session:
-            renewed = session.execute(
+            now_ms = self._ledger.now_ms()
+            ours = session.execute(
                 update(Run)
                 .where(Run.id == self.id, Run.lease == self._lease, Run.state == "active")
-                .values(heartbeat_at_ms=self._ledger.now_ms())
+                .values(heartbeat_at_ms=now_ms)
                 .returning(Run.id)
             )
-            if renewed.scalar_one_or_none() is None:
+            if ours.scalar_one_or_none() is None:
                 raise LeaseLost(f"run {self.id} was aborted or taken over by another process: this one stops")
             yield session
+        self._renewed_at_ms = now_ms
 
     def renew(self) -> None:
-        """Say that the holder is alive, if that has not been said for a while."""
-        if self._ledger.now_ms() - self._renewed_at_ms >= _RENEW_MS:
+        """Say that the holder is alive, if that has not been said for a while. Raises `LeaseLost`."""
+        # A clock that was set back must not silence the holder.
+        if abs(self._ledger.now_ms() - self._renewed_at_ms) >= _RENEW_MS:
             with self._transaction():
-                self._renewed_at_ms = self._ledger.now_ms()
+                pass
+
+    def kept(self) -> AbstractContextManager[None]:
+        """Stay alive in the ledger until the block ends, also while a call or a look at the cluster takes minutes."""
+        return renewed(self.renew, _RENEW_MS / 1000)
 
     def steps(self) -> Mapping[str, StepRecord]:
         """The steps by their id, in the order of the plan."""
@@ -464,18 +477,11 @@ class HeldRun:
 
 
 def _holder(now_ms: int) -> dict[str, object]:
-    return {"host": socket.gethostname(), "pid": os.getpid(), "heartbeat_at_ms": now_ms}
-
-
-def _is_gone(run: Run, now_ms: int) -> bool:
-    if now_ms - run.heartbeat_at_ms > LEASE_MS:
-        return True
-    if run.host != socket.gethostname() or run.pid == os.getpid():
-        return False
-    try:
-        os.kill(run.pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+    process = this_process()
+    return {
+        "host": process.host,
+        "pid": process.id,
+        "process_namespace": process.namespace,
+        "process_began": process.began,
+        "heartbeat_at_ms": now_ms,
+    }

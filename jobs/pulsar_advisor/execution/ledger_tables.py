@@ -103,6 +103,9 @@ class Run(Base):
     lease: Mapped[int]
     host: Mapped[_Name]
     pid: Mapped[int]
+    process_namespace: Mapped[str] = mapped_column(String(200), server_default="")
+    """Boot id and PID namespace of the holder, and in clock ticks when it began: see `storage.process`."""
+    process_began: Mapped[str] = mapped_column(String(40), server_default="")
     heartbeat_at_ms: Mapped[_Millis]
     started_at_ms: Mapped[_Millis]
     ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)

@@ -18,7 +18,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     """Carry out an approved plan. A refusal, or a run that ended with steps left, is never tried again by itself.
 
     A try that follows a crash resumes the run from what the cluster shows; clearing the task does the same for a run
-    that stopped.
+    that stopped. A try that begins in another container or on another host, while the one before may be alive, waits
+    for the end of its run or of its lease.
 
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
@@ -79,6 +80,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 canary_hold_s=float(self.canary_hold_s),
                 max_age_s=int(float(self.max_age_h) * 3600),
                 resume=unfinished,
+                wait_for_holder=True,
                 undo_folder=root.folder(PLANS, reference.snapshot),
             )
             result = run(reference.load(root), ledger, connection.required_admin, options, self.log.info)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from unittest import mock
@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
+from pulsar_advisor.execution import ledger as ledger_module
 from pulsar_advisor.execution.apply import ApplyResult
 from pulsar_advisor.execution.ledger import Ledger, open_ledger
 from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.storage.process import this_process
 from unit.execution.actors import approved, run
 from unit.execution.doubles import (
     B2,
@@ -56,7 +58,7 @@ def live_once(url: str, cluster: FakeCluster, reaper: Reaper, pid: int) -> Apply
     """One process: apply, or resume what is unfinished, until the end or until killed."""
     ledger = open_ledger(url, cluster.time.now_ms)
     try:
-        with mock.patch.object(os, "getpid", return_value=pid):
+        with mock.patch.object(ledger_module, "this_process", return_value=replace(this_process(), id=pid)):
             resume = any(row.state in ("active", "stopped") for row in ledger.runs(DIGEST))
             reaper.watch(ledger, cluster)
             return run(PLAN, ledger, cluster, resume=resume)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster_port import Reply
-from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.executor import ApplyOptions
+from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
 from unit.execution.actors import approved, run
@@ -140,3 +143,51 @@ def test_a_ledger_time_in_the_future_is_refused(ledger: Ledger, cluster: FakeClu
         run(plan, ledger, cluster, resume=True)
     assert cluster.writes == cluster.writes[:1]
     assert cluster.owners[BUNDLE] in (B1, B2)
+
+
+def alive_elsewhere(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    """A run whose process may be at work: it is interrupted, and the lease runs."""
+
+    def interrupt(_what: str) -> None:
+        raise KeyboardInterrupt
+
+    cluster.on_event = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, ledger, cluster)
+    cluster.on_event = lambda _what: None
+
+
+def test_a_caller_that_is_not_tried_again_waits_for_the_lease_and_goes_on(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    alive_elsewhere(ledger, cluster, plan)
+    began_ms = cluster.time.ms
+    assert run(plan, ledger, cluster, resume=True, wait_for_holder=True).outcome == "done"
+    assert cluster.time.ms - began_ms >= 180_000
+
+
+def test_a_caller_that_waited_for_a_run_that_was_carried_out_has_nothing_to_do(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    alive_elsewhere(ledger, cluster, plan)
+    (held,) = ledger.runs(digest_of(plan))
+    other = HeldRun(ledger, held)
+    other.conclude(MOVE.id, "confirmed", "")
+    clock = replace(cluster.time.clock, sleep=lambda _seconds: other.end("done", "1 of 1 steps confirmed"))
+    options = ApplyOptions(resume=True, wait_for_holder=True)
+    assert apply_plan(plan, ledger, cluster, options, lambda _line: None, clock).outcome == "nothing_to_do"
+
+
+def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_overtaken(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+
+    def suspend(line: str) -> None:
+        if line.startswith("step-001: PUT"):
+            cluster.time.pass_s(181)
+            ledger.take_over(ledger.runs(digest_of(plan))[0])
+
+    result = apply_plan(plan, ledger, cluster, ApplyOptions(), suspend, cluster.time.clock)
+    assert "taken over by another process: this one stops" in result.sentence
+    assert cluster.writes == []

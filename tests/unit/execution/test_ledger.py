@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
+from pulsar_advisor.execution import ledger as ledger_module
 from pulsar_advisor.execution import migrations
 from pulsar_advisor.execution.approval import ApprovalPolicy, propose, standing_approval
 from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, default_ledger_url, open_ledger
@@ -17,6 +19,7 @@ from pulsar_advisor.execution.ledger_tables import Base
 from pulsar_advisor.execution.undo import undo_plan
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, digest_of, load_plan
+from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor.storage.root import Root
 from unit.execution.actors import ALICE, approved
 from unit.execution.doubles import B1, LOWER, NAMESPACE, FakeTime, make_plan, unload_step
@@ -134,6 +137,41 @@ def test_a_heartbeat_keeps_the_lease(ledger: Ledger, time: FakeTime) -> None:
     time.pass_s(170)
     with pytest.raises(Refused, match="last heard of 170 s ago"):
         ledger.take_over(ledger.runs(DIGEST)[0])
+
+
+def test_a_clock_that_was_set_back_does_not_silence_the_holder(ledger: Ledger, time: FakeTime) -> None:
+    run = start(ledger)
+    time.set_ahead_s = -3600
+    run.renew()
+    assert ledger.runs(DIGEST)[0].heartbeat_at_ms == time.now_ms()
+
+
+def test_a_holder_stays_alive_while_it_waits(ledger: Ledger, time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_module, "_RENEW_MS", 1)
+    run = start(ledger)
+    renewed = threading.Event()
+    monkeypatch.setattr(run, "renew", renewed.set)
+    with run.kept():
+        assert renewed.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("holder", "held"),
+    [
+        (this_process(), True),
+        (replace(this_process(), id=2**22), False),
+        (replace(this_process(), began="0"), False),
+        (replace(this_process(), id=2**22, namespace="another boot pid:[1]"), True),
+        (replace(this_process(), id=2**22, namespace=""), True),
+    ],
+    ids=["alive", "ended", "its id was given away", "in another PID namespace", "of an earlier release"],
+)
+def test_a_run_is_free_at_once_only_if_its_process_has_certainly_ended(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, holder: Process, held: bool
+) -> None:
+    monkeypatch.setattr(ledger_module, "this_process", lambda: holder)
+    start(ledger)
+    assert ledger.is_held(ledger.runs(DIGEST)[0]) == held
 
 
 def test_a_stopped_run_can_not_go_on_while_another_is_active(ledger: Ledger) -> None:
