@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, Final
 
 from sqlalchemy import create_engine, select
@@ -19,7 +20,8 @@ from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.plan import PLAN_SCHEMA
 from pulsar_advisor.storage.claim import remove_folder
-from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.files import read_file, read_json
+from pulsar_advisor.storage.lease import LEASE, is_held
 from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
 
@@ -59,6 +61,8 @@ class Pruned:
     removed: tuple[str, ...]
     referred_to: tuple[str, ...]
     """Outdated, but a plan refers to them."""
+    at_work: tuple[str, ...]
+    """Outdated, but some stage is at work on them."""
     remainders: tuple[str, ...]
     """Ids of which an interrupted prune had left some folders."""
     dry_run: bool
@@ -73,80 +77,116 @@ class Pruned:
         yield from (f"{verb} {snapshot}" for snapshot in self.removed)
         yield from (f"{verb} what an interrupted prune left of {snapshot}" for snapshot in self.remainders)
         yield from (f"kept {snapshot}: a plan refers to it" for snapshot in self.referred_to)
-        if not (self.removed or self.remainders or self.referred_to):
+        yield from (f"kept {snapshot}: a stage is at work on it" for snapshot in self.at_work)
+        if not (self.removed or self.remainders or self.referred_to or self.at_work):
             yield "nothing is outdated"
 
 
 def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetime, *, dry_run: bool) -> Pruned:
     """Remove outdated snapshots: the raw manifest first, so that one is never there in part, then every stage's folder.
 
-    Raises `UsageError` where it can't be known which snapshots plans refer to (see `snapshots_of_plans`), and
+    Others may capture, make and carry out plans meanwhile: whether there is a manifest, what plans refer to and whether
+    a stage is at work is looked at again before each snapshot is removed.
+    Raises `UsageError` where it can't be known which snapshots plans refer to (see `PlanReferences`), and
     `StorageError` if the ledger can't be read or a folder can't be removed.
     """
     stages = _stages(root)
-    referred_to = snapshots_of_plans(root, ledger_url, has_plans=PLANS in stages)
+    made = _made_of(
+        root, stages
+    )  # before the manifests are listed, so that a new snapshot is not taken for a remainder
     existing = root.snapshots()
-    outdated = retention.outdated(existing, now)
-    removed = [snapshot for snapshot in outdated if snapshot not in referred_to]
-    remainders = sorted(_made_of(root, stages) - set(existing) - referred_to)
-    if not dry_run:
-        for snapshot in removed:
-            _remove_manifest(root.folder("raw", snapshot) / MANIFEST)
-            remove_folder(root.folder("raw", snapshot))
-        for snapshot in (*remainders, *removed):
-            for stage in stages:
-                remove_folder(root.folder(stage, snapshot))
-    return Pruned(
-        tuple(removed),
-        tuple(snapshot for snapshot in outdated if snapshot in referred_to),
-        tuple(remainders),
-        dry_run,
-    )
+    references = PlanReferences(root, ledger_url, has_plans=PLANS in stages)
+    removed: list[str] = []
+    remainders: list[str] = []
+    referred_to: list[str] = []
+    at_work: list[str] = []
+    for snapshot in sorted({*made.difference(existing), *retention.outdated(existing, now)}):
+        is_remainder = snapshot not in existing
+        has_manifest = (root.folder("raw", snapshot) / MANIFEST).exists()
+        if has_manifest == is_remainder:
+            continue  # imported, or removed by another process, since the listing
+        if snapshot in references.snapshots():
+            referred_to += [] if is_remainder else [snapshot]
+        elif _is_at_work(root, ("raw", *stages), snapshot):
+            at_work += [] if is_remainder else [snapshot]
+        else:
+            (remainders if is_remainder else removed).append(snapshot)
+            if not dry_run:
+                _remove(root, stages, snapshot, has_manifest=has_manifest)
+    return Pruned(tuple(removed), tuple(referred_to), tuple(at_work), tuple(remainders), dry_run)
 
 
-def snapshots_of_plans(root: Root, ledger_url: str | None, *, has_plans: bool) -> frozenset[str]:
-    """The snapshots of every plan of this cluster that the ledger knows (proposed, approved or carried out).
+def _remove(root: Root, stages: Collection[str], snapshot: str, *, has_manifest: bool) -> None:
+    if has_manifest:
+        _remove_manifest(root.folder("raw", snapshot) / MANIFEST)
+        remove_folder(root.folder("raw", snapshot))
+    for stage in stages:
+        remove_folder(root.folder(stage, snapshot))
 
-    Also those of plan files that have something to carry out, since they may be recorded in another ledger, and those
-    a plan's strategies learnt from. Without a ledger there are none, unless the root `has_plans`: then their ledger is
-    elsewhere, and `UsageError` is raised.
+
+def _is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
+    """Whether a process holds the folder of a stage. A lease that doesn't say was begun this moment, or is damaged."""
+    leases = (root.folder(stage, snapshot) / LEASE for stage in stages)
+    contents = (read_file(lease, "prune") for lease in leases if lease.exists())
+    return any(is_held(content, datetime.now(UTC), otherwise=True) for content in contents)
+
+
+class PlanReferences:
+    """The snapshots that the plans of a cluster refer to; plans that are made meanwhile are found when it is asked.
+
+    Those of every plan that the ledger knows (proposed, approved or carried out). Also those of plan files that have
+    something to carry out, since they may be recorded in another ledger, and those a plan's strategies learnt from.
+    Without a ledger there are none, unless the root `has_plans`: then their ledger is elsewhere, and `UsageError` is
+    raised.
     """
-    url = ledger_url or default_ledger_url(root)
-    if not ledger_exists(url):
-        if ledger_url is not None:
-            raise UsageError(f"there is no ledger at {ledger_url}: nothing was removed")
-        if has_plans:
-            raise UsageError(
-                f"{root.path} holds plans but no ledger that tells who refers to them: name it, --ledger URL"
-            )
-        return frozenset()
-    return _snapshots_in_ledger(url, root.cluster).union(*map(_snapshots_of, _plans_to_carry_out(root)))
+
+    def __init__(self, root: Root, ledger_url: str | None, *, has_plans: bool) -> None:
+        self._root = root
+        self._url = ledger_url or default_ledger_url(root)
+        self._read: dict[str, tuple[str, ...]] = {}
+        """What each plan refers to, by its digest or file: a plan never changes."""
+        if not ledger_exists(self._url):
+            if ledger_url is not None:
+                raise UsageError(f"there is no ledger at {ledger_url}: nothing was removed")
+            if has_plans:
+                raise UsageError(
+                    f"{root.path} holds plans but no ledger that says who refers to them: name it, --ledger URL"
+                )
+        else:
+            with closing(open_ledger(self._url)):  # explains a wrong URL, and brings an older ledger up to date
+                pass
+
+    def snapshots(self) -> frozenset[str]:
+        """Every snapshot that a plan refers to at this moment."""
+        if ledger_exists(self._url):
+            self._read_ledger()
+            self._read_files()
+        return frozenset(chain.from_iterable(self._read.values()))
+
+    def _read_ledger(self) -> None:
+        engine = create_engine(self._url)
+        try:
+            with engine.connect() as connection:
+                mine = PlanRecord.cluster == self._root.cluster
+                for digest in set(connection.scalars(select(PlanRecord.digest).where(mine))) - self._read.keys():
+                    document = connection.scalar(select(PlanRecord.document).where(PlanRecord.digest == digest))
+                    self._read[digest] = _snapshots_of(json.loads(document or ""))
+        except SQLAlchemyError as error:
+            raise StorageError(f"ledger {engine.url.render_as_string()} can't be read: {error}") from error
+        finally:
+            engine.dispose()
+
+    def _read_files(self) -> None:
+        for folder in _folders(self._root.path / PLANS / f"cluster={self._root.cluster}"):
+            for file in folder.glob("*--*.json"):
+                if str(file) not in self._read:
+                    plan = read_json(file, "recommend", [PLAN_SCHEMA])
+                    to_carry_out = any(step["executable"] for step in plan["steps"])
+                    self._read[str(file)] = _snapshots_of(plan) if to_carry_out else ()
 
 
-def _snapshots_in_ledger(url: str, cluster: str) -> frozenset[str]:
-    with closing(open_ledger(url)):  # explains a wrong URL, and brings an older ledger up to date
-        pass
-    engine = create_engine(url)
-    try:
-        with engine.connect() as connection:
-            plans = connection.scalars(select(PlanRecord.document).where(PlanRecord.cluster == cluster))
-            return frozenset(snapshot for plan in plans for snapshot in _snapshots_of(json.loads(plan)))
-    except SQLAlchemyError as error:
-        raise StorageError(f"ledger {engine.url.render_as_string()} can't be read: {error}") from error
-    finally:
-        engine.dispose()
-
-
-def _snapshots_of(plan: Mapping[str, Any]) -> list[str]:
-    return [plan["snapshot"], *plan["memory"].get("snapshots", ())]
-
-
-def _plans_to_carry_out(root: Root) -> Iterator[dict[str, Any]]:
-    for folder in _folders(root.path / PLANS / f"cluster={root.cluster}"):
-        for file in folder.glob("*--*.json"):
-            plan = read_json(file, "recommend", [PLAN_SCHEMA])
-            if any(step["executable"] for step in plan["steps"]):
-                yield plan
+def _snapshots_of(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    return (plan["snapshot"], *plan["memory"].get("snapshots", ()))
 
 
 def _remove_manifest(path: UPath) -> None:

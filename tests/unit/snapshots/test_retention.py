@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.snapshots import retention
 from pulsar_advisor.snapshots.retention import Pruned, Retention, prune
 from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
@@ -69,7 +70,7 @@ def test_a_rule_that_keeps_nothing_is_refused(days: int | None, count: int | Non
 def test_everything_made_of_an_outdated_snapshot_goes_and_nothing_else(root: Root) -> None:
     other = Root(root.url, "other")
     write_file(other.folder("tables/bundles", OLD) / "part", b"")
-    assert pruned(root, days=30) == Pruned((OLD,), (), (), dry_run=False)
+    assert pruned(root, days=30) == Pruned((OLD,), (), (), (), dry_run=False)
     assert stages_with(root, OLD) == set()
     assert stages_with(root, MIDDLE) == stages_with(root, NEW) == set(STAGES)
     assert other.folder("tables/bundles", OLD).exists()
@@ -85,7 +86,7 @@ def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> Non
     ledger = open_ledger(default_ledger_url(root))
     propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
     ledger.close()
-    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), dry_run=False)
+    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), (), dry_run=False)
     assert stages_with(root, OLD) == set(STAGES)
 
 
@@ -100,7 +101,7 @@ def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> Non
 def test_a_snapshot_of_a_plan_file_stays_though_this_ledger_does_not_know_it(root: Root) -> None:
     write_plan(root, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD))
     write_plan(root, make_plan([unload_step(executable=False)], cluster=root.cluster, snapshot=MIDDLE))
-    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), dry_run=False)
+    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), (), dry_run=False)
     assert stages_with(root, OLD) == set(STAGES)
 
 
@@ -145,6 +146,57 @@ def test_an_interrupted_prune_leaves_no_half_snapshot_and_the_next_one_ends_it(
     assert stages_with(root, OLD) == {"raw"}  # without a manifest: the next capture removes it
 
 
+LATER = "20261121T115900Z"
+
+
+@pytest.mark.parametrize("listing", ["manifests", "folders"])
+def test_a_snapshot_that_is_made_between_the_listings_stays(
+    root: Root, monkeypatch: pytest.MonkeyPatch, listing: str
+) -> None:
+    def first(list_them: Callable[..., object]) -> Callable[..., object]:
+        def listed(*arguments: object) -> object:
+            found = list_them(*arguments)
+            for stage in STAGES:
+                write_file(root.folder(stage, LATER) / (MANIFEST if stage == "raw" else "part"), b"{}")
+            return found
+
+        return listed
+
+    if listing == "manifests":
+        monkeypatch.setattr(Root, "snapshots", first(Root.snapshots))
+    else:
+        monkeypatch.setattr(retention, "_made_of", first(retention._made_of))
+    assert pruned(root, days=30).removed == (OLD,)
+    assert stages_with(root, LATER) == set(STAGES)
+
+
+def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    def propose_one(*_: object) -> None:
+        ledger = open_ledger(default_ledger_url(root))
+        propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=MIDDLE), ALICE)
+        ledger.close()
+
+    remove = retention.remove_folder
+    monkeypatch.setattr(retention, "remove_folder", lambda folder: (propose_one(), remove(folder)))
+    assert pruned(root, count=1) == Pruned((OLD,), (MIDDLE,), (), (), dry_run=False)
+    assert stages_with(root, MIDDLE) == set(STAGES)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_snapshot_that_a_stage_is_at_work_on_stays(root: Root, stage: str) -> None:
+    with held(root.folder(stage, OLD), OLD, "work"):
+        assert pruned(root, days=30).at_work == (OLD,)
+        assert stages_with(root, OLD) == set(STAGES)
+    assert pruned(root, days=30).removed == (OLD,)
+
+
+def test_a_remainder_that_a_stage_is_at_work_on_stays(root: Root) -> None:
+    (Path(str(root.folder("raw", OLD))) / MANIFEST).unlink()
+    with held(root.folder("raw", OLD), OLD, "it is being imported"):
+        assert pruned(root, days=30) == Pruned((), (), (), (), dry_run=False)
+    assert stages_with(root, OLD) == set(STAGES)
+
+
 def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path) -> None:
     store, url = Root("memory://prune-named", "test"), f"sqlite:///{tmp_path}/ledger.sqlite"
     for snapshot in SNAPSHOTS:
@@ -153,7 +205,7 @@ def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path)
     ledger = open_ledger(url)
     propose(ledger, make_plan([unload_step()], cluster="test", snapshot=OLD), ALICE)
     ledger.close()
-    assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == Pruned((MIDDLE,), (OLD,), (), False)
+    assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == Pruned((MIDDLE,), (OLD,), (), (), False)
     assert store.snapshots() == [OLD, NEW]
     assert stages_with(store, MIDDLE) == set()
     write_plan(store, make_plan([unload_step()], cluster="test", snapshot=NEW, memory={"snapshots": [OLD]}))
@@ -170,8 +222,9 @@ def test_without_plans_no_ledger_is_needed_and_none_is_made(tmp_path: Path) -> N
 
 
 def test_what_is_said() -> None:
-    assert list(Pruned((OLD,), (MIDDLE,), (), dry_run=True).lines()) == [
+    assert list(Pruned((OLD,), (MIDDLE,), (NEW,), (), dry_run=True).lines()) == [
         f"would remove {OLD}",
         f"kept {MIDDLE}: a plan refers to it",
+        f"kept {NEW}: a stage is at work on it",
     ]
-    assert list(Pruned((), (), (), dry_run=False).lines()) == ["nothing is outdated"]
+    assert list(Pruned((), (), (), (), dry_run=False).lines()) == ["nothing is outdated"]
