@@ -3,8 +3,8 @@
     python applying.py WORK SIGNAL INSTANT ARGUMENT...
 
 Instants are counted from 1: before and after each write to the ledger and each call to the cluster. At `INSTANT` the
-process sends itself `SIGNAL` (a number); 0 only counts. The count goes to the file `WORK/instants`. Waits that protect
-against brokers and hosts much slower than these are shortened.
+process sends itself `SIGNAL` (a number); 0 only counts. Their names go to the file `WORK/instants`, one a line. Waits
+that protect against brokers and hosts much slower than these are shortened.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ ledger._RENEW_MS = 300
 
 
 def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:
-    passed = 0
+    passed: list[str] = []
     wrote = False
 
-    def pass_by() -> None:
-        nonlocal passed
-        passed += 1
-        if passed == instant:
+    def pass_by(name: str) -> None:
+        passed.append(name)
+        if len(passed) == instant:
             os.kill(os.getpid(), signal)
 
     def execute(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -46,20 +45,20 @@ def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:
 
     def before_commit(_connection: object) -> None:
         if wrote:
-            pass_by()
+            pass_by("before a write")
 
     def after_commit(_session: object) -> None:
         nonlocal wrote
         if wrote:
             wrote = False
-            pass_by()
+            pass_by("after a write")
 
     def before_and_after(call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)
         def called(*arguments: object) -> Any:
-            pass_by()
+            pass_by("before a call")
             answer = call(*arguments)
-            pass_by()
+            pass_by("after a call")
             return answer
 
         return called
@@ -74,7 +73,7 @@ def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:
     try:
         command.load()()
     finally:
-        (work / "instants").write_text(str(passed))
+        (work / "instants").write_text("\n".join(passed))
 
 
 if __name__ == "__main__":

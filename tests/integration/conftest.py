@@ -15,6 +15,18 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import create_engine, text
 
+NewLedger = Callable[[], str]
+"""Makes the URL of a ledger that is not there yet."""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> NewLedger:
+    """Ledgers on each database that holds them."""
+    if request.param == "sqlite":
+        return lambda: f"sqlite:///{tmp_path}/{uuid4().hex}.sqlite"
+    new_database: NewLedger = request.getfixturevalue("new_postgresql_database")
+    return new_database
+
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
@@ -48,7 +60,7 @@ def postgresql_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def new_postgresql_database(postgresql_server: str) -> Callable[[], str]:
+def new_postgresql_database(postgresql_server: str) -> NewLedger:
     """Makes an empty database and gives its URL."""
 
     def make() -> str:
@@ -61,6 +73,6 @@ def new_postgresql_database(postgresql_server: str) -> Callable[[], str]:
 
 
 @pytest.fixture
-def postgresql_url(new_postgresql_database: Callable[[], str]) -> str:
+def postgresql_url(new_postgresql_database: NewLedger) -> str:
     """A database for this test alone."""
     return new_postgresql_database()

@@ -3,109 +3,29 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from integration.served_cluster import RealTime, served
-from pulsar_advisor.execution.ledger import open_ledger
-from pulsar_advisor.model.plan import Identity, Plan, digest_of, dump_plan
-from unit.execution.actors import approved
-from unit.execution.doubles import LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, split_step, unload_step
+from integration.conftest import NewLedger
+from integration.scene import assert_as_undisturbed, scene
 
-SAMPLED = 5
+SAMPLED = 4
 """Instants in every run of the tests, spread evenly; all of them in `make test-full`."""
-NewLedger = Callable[[], str]
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A served cluster, an approved plan, and a ledger."""
-
-    cluster: FakeCluster
-    plan: Plan
-    ledger_url: str
-    folder: Path
-
-    def command(self, *options: str, signal_at: tuple[int, int] = (0, 0)) -> list[str]:
-        url = f"http://{min(self.plan.identity.broker_ids)}"
-        place = ["--root", str(self.folder), "--cluster", self.plan.cluster, "--ledger", self.ledger_url]
-        care = ["--pause", "0s", "--canary-hold", "0s", "--max-age", "3650d"]
-        program = [sys.executable, str(Path(__file__).with_name("applying.py")), str(self.folder)]
-        plan = str(self.folder / "plan.json")
-        return [*program, *map(str, signal_at), "apply", plan, *place, "--admin-url", url, *care, *options]
-
-    def apply(self, *options: str, signal_at: tuple[int, int] = (0, 0)) -> subprocess.CompletedProcess[str]:
-        command = self.command(*options, signal_at=signal_at)
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-    def instants(self) -> int:
-        return int((self.folder / "instants").read_text())
-
-    def end(self) -> tuple[object, ...]:
-        """Everything that must be the same however often the process died."""
-        ledger = open_ledger(self.ledger_url)
-        (run,) = ledger.runs(digest_of(self.plan))
-        steps = [(step.step_id, step.state, step.observation) for step in ledger.steps(run.id).values()]
-        ledger.close()
-        cluster = self.cluster
-        return run.state, run.sentence, steps, cluster.owners, cluster.boundaries(NAMESPACE), cluster.effects
-
-
-@contextmanager
-def scene(ledger_url: str, folder: Path, effect_after_s: float = 0.0) -> Iterator[Scene]:
-    cluster = FakeCluster(RealTime(), effect_after_s=effect_after_s)
-    with served(cluster, 3) as (first, second, third):
-        cluster.owners = {f"{NAMESPACE}/{LOWER}": first, f"{NAMESPACE}/{UPPER}": first}
-        here = {"source": first, "expect": unload_step().expect.model_copy(update={"owner": first})}
-        steps = unload_step().model_copy(update={**here, "destination": second}), split_step().model_copy(update=here)
-        plan = make_plan(steps, identity=Identity(cluster_name="live", broker_ids=(first, second, third)))
-        (folder / "plan.json").write_bytes(dump_plan(plan))
-        ledger = open_ledger(ledger_url)
-        approved(ledger, plan)
-        ledger.close()
-        yield Scene(cluster, plan, ledger_url, folder)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> NewLedger:
-    """Makes the URL of a new ledger."""
-    if request.param == "sqlite":
-        return lambda: f"sqlite:///{tmp_path}/{uuid4().hex}.sqlite"
-    new_database: NewLedger = request.getfixturevalue("new_postgresql_database")
-    return new_database
-
-
-def assert_as_undisturbed(scene: Scene) -> None:
-    state, sentence, steps, owners, boundaries, effects = scene.end()
-    first, second, _ = scene.plan.identity.broker_ids
-    lower, upper = (f"{NAMESPACE}/{bundle}" for bundle in (LOWER, UPPER))
-    children = [f"{NAMESPACE}/{child}" for child in scene.plan.steps[1].children]
-    assert (state, sentence) == ("done", "2 of 2 steps confirmed")
-    assert [step[:2] for step in steps] == [("step-001", "confirmed"), ("step-002", "confirmed")]  # type: ignore[attr-defined]
-    assert owners == {lower: second, **dict.fromkeys(children, first)}
-    assert boundaries == ("0x00000000", "0x80000000", "0xbfffffff", "0xffffffff")
-    assert effects == [lower, upper]
 
 
 @pytest.mark.parametrize("instants", ["sampled", pytest.param("all", marks=pytest.mark.full)])
 def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
-    ledger_url: NewLedger, tmp_path: Path, instants: str
+    new_ledger: NewLedger, tmp_path: Path, instants: str
 ) -> None:
-    with scene(ledger_url(), tmp_path) as undisturbed:
+    with scene(new_ledger(), tmp_path) as undisturbed:
         ended = undisturbed.apply()
         assert ended.returncode == 0, ended.stderr
         assert_as_undisturbed(undisturbed)
-        count = undisturbed.instants()
+        count = len(undisturbed.instants())
     killed_at = range(1, count + 1, 1 if instants == "all" else count // SAMPLED)
     for instant in killed_at:
-        with scene(ledger_url(), tmp_path) as killed:
+        with scene(new_ledger(), tmp_path) as killed:
             assert killed.apply(signal_at=(signal.SIGKILL, instant)).returncode == -signal.SIGKILL
             ended = killed.apply()
             if ended.returncode == 4:
