@@ -12,7 +12,7 @@ from parity.vector_load import Json, figures, resources, settings_of
 from pulsar_advisor.model.broker_load_data import BrokerLoadData, fresh_records, updated
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle
 from pulsar_advisor.model.java_maps import hash_map_order, string_hashes
-from pulsar_advisor.model.load_data import bundle_namespace, is_service_namespace, require_namespace
+from pulsar_advisor.model.namespaces import bundle_namespace, is_system_service_namespace, require_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import NamespaceBundleStats, comparisons, natural_comparison, top_bundles
 from pulsar_advisor.placement import registry as placements
@@ -235,7 +235,7 @@ def top_k(case: Json, release: str) -> list[Answer]:
 
 def _is_shown(name: str, forbidden: tuple[str, ...], settings: LoadBalancerSettings) -> bool:
     namespace = bundle_namespace(name, settings)
-    if namespace == "pulsar/system" or is_service_namespace(namespace, settings):
+    if is_system_service_namespace(namespace, settings):
         return False
     if not settings.load_balancer_shedding_bundles_with_policies_enabled:
         require_namespace(name.rpartition("/")[0], settings)

@@ -11,14 +11,15 @@ import numpy as np
 
 from parity.vector_load import figures, settings_of
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, contains, format_range, topic_hash
-from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.cluster_state import NOBODY, IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.extensible_load import extensible_load
+from pulsar_advisor.model.isolation_policies import needs_secondaries
 from pulsar_advisor.model.java_maps import concurrent_map_order, string_hashes
-from pulsar_advisor.model.load_data import bundle_namespace
+from pulsar_advisor.model.namespaces import bundle_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
 from pulsar_advisor.placement.filters import fewest_bundles
-from pulsar_advisor.placement.isolation_policies import may_shed_with_policies, needs_secondaries
 from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.bundle_splitter_task import select as select_modular
@@ -31,6 +32,7 @@ from pulsar_advisor.splitting.specified_positions_divide import forced_split_bou
 from states import BrokerRow, BundleRow, cluster_state
 
 Json = Mapping[str, Any]
+ISOLATION = IsolationPolicy("p", ("t/n",), ("a",), (), 1, 100)
 Outcome = tuple[bool | None, object, object, str]
 """Passed (None: not applicable), expected, actual, note."""
 
@@ -507,11 +509,20 @@ def _needs_secondaries(case: Json, release: str) -> object:
 
 
 def _may_shed(case: Json, release: str) -> object:
+    """Whether the bundle of a namespace with such policies is among its broker's top bundles."""
     flag = "loadBalancerSheddingBundlesWithPoliciesEnabled"
-    return [
-        may_shed_with_policies(step["hasIsolationPolicy"], step["hasAntiAffinityGroup"], step[flag])
-        for step in _steps(case)
-    ]
+
+    def is_in_top_bundles(step: Json) -> bool:
+        state = cluster_state(
+            [BrokerRow("a:8080")],
+            [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", (1, 1, 1, 1), topics=1)],
+            isolation_policies=(ISOLATION,) if step["hasIsolationPolicy"] else (),
+            anti_affinity_groups={"t/n": "group"} if step["hasAntiAffinityGroup"] else None,
+        )
+        settings = settings_of({flag: step[flag]}, release)
+        return len(extensible_load(state, settings, state.captured_at_ms).top(0)) > 0
+
+    return [is_in_top_bundles(step) for step in _steps(case)]
 
 
 RUNNERS: dict[str, Callable[[Json, str], object]] = {

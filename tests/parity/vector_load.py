@@ -16,9 +16,8 @@ from pulsar_advisor.model.load_data import (
     BundleLoad,
     LoadData,
     assemble,
-    bundle_namespace,
-    is_service_namespace,
 )
+from pulsar_advisor.model.namespaces import bundle_namespace, is_never_shed
 from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 
@@ -96,9 +95,7 @@ def load_of(case: Json, settings: LoadBalancerSettings) -> LoadData:
         ),
         bundle_hashes=string_hashes(names),
         known=np.array([name in known for name in names], dtype=bool),
-        service=np.array(
-            [is_service_namespace(bundle_namespace(name, settings), settings) for name in names], dtype=bool
-        ),
+        service=np.array([is_never_shed(bundle_namespace(name, settings), settings) for name in names], dtype=bool),
         recently_unloaded=np.array([name in case.get("recentlyUnloaded", {}) for name in names], dtype=bool),
         listing=(pairs[:, 0], pairs[:, 1]),
     )

@@ -14,9 +14,10 @@ from pulsar_advisor.execution.ledger_tables import Run, StepRecord
 from pulsar_advisor.model.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.isolation_policies import broker_host, needs_secondaries
+from pulsar_advisor.model.java_expressions import matched
+from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.plan import Plan, Step
-from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression, needs_secondaries
-from pulsar_advisor.planning.executable import is_pulsars_own
 
 OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 OVERLOADED_PERCENT: Final = 85.0
@@ -298,17 +299,14 @@ def overloaded_ratio(plan: Plan) -> float:
 
 
 class _Unreadable(ValueError):
-    """A pattern that Python can't apply as Java would."""
+    """An expression that can't be applied here as Java would."""
 
 
 def _matches(expressions: Iterable[str], text: str) -> bool:
-    for expression in expressions:
-        pattern = compile_java_expression(expression)
-        if isinstance(pattern, str):
-            raise _Unreadable(f"pattern '{expression}': {pattern}")
-        if pattern.fullmatch(text):
-            return True
-    return False
+    found = matched(expressions, [text])
+    for expression, why in found.unusable.items():
+        raise _Unreadable(f"expression '{expression}': {why}")
+    return bool(found.matches[0])
 
 
 def _release(version: str) -> tuple[int, ...] | None:

@@ -5,31 +5,20 @@ Source: `ExtensibleLoadManagerImpl`, `TopBundlesLoadData`, `LoadDataStore` (3.0.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
 
 import numpy as np
 
 from pulsar_advisor.model.broker_load_data import fresh_records, updated
-from pulsar_advisor.model.cluster_state import (
-    NOBODY,
-    Booleans,
-    ClusterState,
-    Floats,
-    Indices,
-    Integers,
-    IsolationPolicy,
-)
+from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
 from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
-from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT, is_service_namespace, require_namespace
+from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT
+from pulsar_advisor.model.namespaces import is_system_service_namespace, require_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import stats_of, top_bundles
-
-_SYSTEM_NAMESPACE: Final = "pulsar/system"
 
 
 @dataclass(frozen=True)
@@ -108,13 +97,12 @@ def _top_of_brokers(
     """Worked out when asked for: a cycle looks at a few brokers only."""
     bundles, names = state.bundles, state.namespaces.names
     excluded = np.array([name in settings.load_balancer_shedding_excluded_namespaces for name in names], dtype=bool)
-    shown = ~excluded & ~np.array(
-        [name == _SYSTEM_NAMESPACE or is_service_namespace(name, settings) for name in names], dtype=bool
-    )
+    shown = ~excluded & ~np.array([is_system_service_namespace(name, settings) for name in names], dtype=bool)
     if not settings.load_balancer_shedding_bundles_with_policies_enabled:
         shown &= np.array([group is None for group in state.namespaces.anti_affinity_groups], dtype=bool)
-        isolated = [_is_isolated(require_namespace(name, settings), state.isolation_policies) for name in names]
-        shown &= ~np.array(isolated, dtype=bool)
+        for name in names:
+            require_namespace(name, settings)
+        shown &= isolation_of(state).policy_of_namespace == NO_POLICY
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     recently = (bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms)
     throughput = bundles.traffic[:, THROUGHPUT_IN] + bundles.traffic[:, THROUGHPUT_OUT]
@@ -153,13 +141,3 @@ def _top_of_brokers(
         return rows[positions]
 
     return top
-
-
-def _is_isolated(namespace: str, policies: tuple[IsolationPolicy, ...]) -> bool:
-    """Whether a policy applies to the namespace; an expression that can't be read applies to nothing."""
-    for policy in policies:
-        for expression in policy.namespaces:
-            with suppress(re.error):
-                if re.fullmatch(expression, namespace, re.ASCII):
-                    return True
-    return False

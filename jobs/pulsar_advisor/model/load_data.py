@@ -3,12 +3,11 @@
 Rows stay those of the cluster state; the order in which Java would walk its maps is kept beside them. Building it costs
 hashing and sorting of all names, so it is apart from the strategies and done once per snapshot.
 
-Source: `LoadData`, `LocalBrokerData`, `NamespaceBundle.getBundleNamespace`, `NamespaceService` (2.11.0 to 5.0.1).
+Source: `LoadData`, `LocalBrokerData` (2.11.0 to 5.0.1).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import FIGURES, Booleans, ClusterState, Floats, Indices, Integers
-from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.java_maps import (
     Hashes,
     bundle_name_hashes,
@@ -25,6 +23,7 @@ from pulsar_advisor.model.java_maps import (
     hash_map_order,
     string_hashes,
 )
+from pulsar_advisor.model.namespaces import is_never_shed
 from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -120,7 +119,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
     brokers, bundles = state.brokers, state.bundles
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     namespace_hashes = string_hashes(state.namespaces.names)[bundles.namespace]
-    service_namespace = np.array([is_service_namespace(name, settings) for name in state.namespaces.names], dtype=bool)
+    service_namespace = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=bool)
     listed = np.flatnonzero(bundles.listed & (bundles.owner >= 0)).astype(np.int32)
     reported = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
     long_term_rate = bundles.long_term[reported, RATE_IN] + bundles.long_term[reported, RATE_OUT]
@@ -206,48 +205,6 @@ def with_recently_unloaded(load: LoadData, unloaded: Booleans) -> LoadData:
         excluded=_memberships(excluded_broker[order], excluded_bundle[order], count),
         exclusion=exclusion[order],
     )
-
-
-_HEARTBEAT_OR_SLA: Final = re.compile(r"(pulsar|sla-monitor)/[^:]+:\d+", re.ASCII)
-_HEARTBEAT_OR_SLA_UP_TO_4_0: Final = re.compile(r"pulsar/([^/]+/)?[^:]+:\d+|sla-monitor/[^/]+/[^:]+:\d+", re.ASCII)
-_TWO_PART_PATTERNS: Final = (4, 2, 0)
-_SYSTEM_NAMESPACE_SHED: Final = (3, 0, 1)
-_ENTITY_NAME: Final = re.compile(r"[-=:.\w]+", re.ASCII)
-
-
-def bundle_namespace(bundle: str, settings: LoadBalancerSettings) -> str:
-    """Namespace in a bundle's full name; the whole name where there is no valid namespace in it, as in Pulsar.
-
-    Namespaces of three parts (`tenant/cluster/namespace`) are valid up to 4.0.
-    """
-    namespace = bundle.rpartition("/")[0]
-    return namespace if _is_namespace(namespace, settings) else bundle
-
-
-def require_namespace(namespace: str, settings: LoadBalancerSettings) -> str:
-    """The same text; raises `DataNotFit` where the release would not take it for a namespace."""
-    if not _is_namespace(namespace, settings):
-        raise DataNotFit(
-            f"'{namespace}' is not a namespace of this release; expected <tenant>/<namespace>. Capture again"
-        )
-    return namespace
-
-
-def _is_namespace(text: str, settings: LoadBalancerSettings) -> bool:
-    parts = text.split("/")
-    valid_lengths = (2,) if settings.behaviour >= _TWO_PART_PATTERNS else (2, 3)
-    return len(parts) in valid_lengths and all(_ENTITY_NAME.fullmatch(part) for part in parts)
-
-
-def is_service_namespace(namespace: str, settings: LoadBalancerSettings) -> bool:
-    """Whether no shedder ever moves bundles of this namespace: a broker's heartbeat or SLA monitor.
-
-    Up to 4.0 the SLA monitor is recognised in its three-part form only; up to 3.0.0 `pulsar/system` counts too.
-    """
-    if namespace == "pulsar/system":
-        return settings.behaviour < _SYSTEM_NAMESPACE_SHED
-    patterns = _HEARTBEAT_OR_SLA if settings.behaviour >= _TWO_PART_PATTERNS else _HEARTBEAT_OR_SLA_UP_TO_4_0
-    return patterns.fullmatch(namespace) is not None
 
 
 def _concurrent_rows(hashes: Hashes, present: Booleans) -> Indices:

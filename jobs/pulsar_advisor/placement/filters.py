@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
+from pulsar_advisor.model.namespaces import SYSTEM_NAMESPACE
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement.anti_affinity import (
@@ -31,7 +33,6 @@ from pulsar_advisor.placement.anti_affinity import (
     least_occupied,
     may_unload,
 )
-from pulsar_advisor.placement.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
 
 SETTING_KEYS: Final = (
     "loadManagerClassName",
@@ -43,7 +44,6 @@ SETTING_KEYS: Final = (
 
 _CLASS_FILTER_SINCE: Final = (3, 0, 0)
 _SYSTEM_SPREAD_SINCE: Final = (3, 3, 0)
-_SYSTEM_NAMESPACE: Final = "pulsar/system"
 
 
 class Answer(IntEnum):
@@ -249,7 +249,7 @@ def modular_candidates(
         filtering.keep(has_room, Answer.TOO_MANY_TOPICS, state.brokers.topics, most)
     _by_anti_affinity(filtering, facts, namespace)
     if settings.load_balancer_distribute_bundles_evenly_enabled or (
-        state.namespaces.names[namespace] == _SYSTEM_NAMESPACE and settings.behaviour >= _SYSTEM_SPREAD_SINCE
+        state.namespaces.names[namespace] == SYSTEM_NAMESPACE and settings.behaviour >= _SYSTEM_SPREAD_SINCE
     ):
         owned = np.bincount(
             state.bundles.owner[facts.listed[slice(*facts.listed_offsets[namespace : namespace + 2])]],

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.planning.build_plan import boundaries_of
-from pulsar_advisor.planning.executable import is_pulsars_own
 
 NAMES_SHOWN: Final = 10
 

@@ -5,20 +5,10 @@ What they rule out stays in the plan, marked, because Pulsar itself would do it.
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
 from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.planning.proposal import Move
-
-_OWN_NAMESPACES: Final = re.compile(r"pulsar/system|(pulsar|sla-monitor)/(.+/)?[^/]+:\d+")
-"""Pulsar's own: its system namespace, and the heartbeat and SLA monitor namespaces of single brokers, both forms."""
-
-
-def is_pulsars_own(namespace: str) -> bool:
-    """Whether a namespace belongs to Pulsar itself and is never touched."""
-    return _OWN_NAMESPACES.fullmatch(namespace) is not None
 
 
 def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:

@@ -1,8 +1,6 @@
-"""What brokers would look like after bundles move: the `proportional` model.
+"""What brokers would look like after bundles move, by the `proportional` model.
 
-Moving a bundle moves CPU by its share of its broker's message rate (in + out) and bandwidth by its share of the
-broker's throughput in that direction; heap and direct memory stay where they are. The shares are those of the
-snapshot, so the order of moves does not matter. The model is an assumption, named wherever its figures appear.
+The shares are those of the snapshot, so the order of moves does not matter.
 
 Figures that are infinite or no number make sums that are none either: computed on without a warning, and left out of
 the plan (`finite`).
@@ -14,13 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Bundles, ClusterState, Floats, Indices
+from pulsar_advisor.model.cluster_state import NOBODY, Bundles, ClusterState, Floats, Indices
 from pulsar_advisor.model.plan import BrokerForecast, Forecast
+from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-
-_CPU = RESOURCES.index("cpu")
-_BANDWIDTH = (RESOURCES.index("bandwidthIn"), RESOURCES.index("bandwidthOut"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,22 +36,13 @@ def loads_of(state: ClusterState) -> BrokerLoads:
     return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts)
 
 
-def _share(part: float, whole: float) -> float:
-    """Share of a broker's figure that a bundle causes, at most all of it; nothing where the broker reports none."""
-    return min(part / whole, 1.0) if whole > 0.0 and part > 0.0 else 0.0
-
-
 @np.errstate(over="ignore", invalid="ignore")
 def after_move(
     loads: BrokerLoads, origin: BrokerLoads, bundles: Bundles, bundle: int, source: int, to: int
 ) -> BrokerLoads:
     """Loads after one bundle went from `source` to `to`; `origin` are the snapshot's loads, which give the shares."""
     figures = bundles.traffic[bundle]
-    moved = np.zeros(len(RESOURCES))
-    whole = origin.traffic[source]
-    moved[_CPU] = origin.usage[source, _CPU] * _share(figures[0] + figures[1], whole[0] + whole[1])
-    for direction, resource in enumerate(_BANDWIDTH):
-        moved[resource] = origin.usage[source, resource] * _share(figures[2 + direction], whole[2 + direction])
+    (moved,) = usage_of(bundles.traffic[[bundle]], origin.traffic[[source]], origin.usage[[source]])
     usage, traffic, counts = loads.usage.copy(), loads.traffic.copy(), loads.bundles.copy()
     usage[source] -= moved
     usage[to] += moved

@@ -6,7 +6,6 @@ is judged where no broker was asked, so that there is no other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
@@ -16,8 +15,9 @@ from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.isolation_policies import broker_host
+from pulsar_advisor.model.java_expressions import matched
 from pulsar_advisor.model.strategy import Strategy
-from pulsar_advisor.placement.isolation_policies import broker_host, compile_java_expression
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage.files import read_json
@@ -409,25 +409,19 @@ def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> Dat
     hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
 
     def row(policy: dict[str, Any]) -> tuple[str, list[str], int, int]:
-        expressions = [e for part in ("namespaces", "primary", "secondary") for e in policy[part]]
-        unusable = [e for e in expressions if not isinstance(compile_java_expression(e), re.Pattern)]
+        of_namespaces = matched(policy["namespaces"], namespaces)
+        of_primaries, of_secondaries = (matched(policy[part], hosts) for part in ("primary", "secondary"))
         return (
             policy["name"],
-            unusable,
-            _matched(policy["namespaces"], namespaces),
-            _matched(policy["primary"], hosts),
+            [*of_namespaces.unusable, *of_primaries.unusable, *of_secondaries.unusable],
+            int(of_namespaces.matches.sum()),
+            int(of_primaries.matches.sum()),
         )
 
     return spark.createDataFrame(
         [row(policy) for policy in policies],
         "name string, unusable array<string>, matched_namespaces bigint, matched_primaries bigint",
     ).withColumn("unusable_expressions", sf.size("unusable"))
-
-
-def _matched(expressions: list[str], names: list[str]) -> int:
-    compiled = [compile_java_expression(expression) for expression in expressions]
-    patterns = [pattern for pattern in compiled if isinstance(pattern, re.Pattern)]
-    return sum(any(pattern.fullmatch(name) for pattern in patterns) for name in names)
 
 
 def _settings(settings: DataFrame) -> DataFrame:

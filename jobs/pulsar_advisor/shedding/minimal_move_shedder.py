@@ -3,8 +3,7 @@
 No broker is to end above 1.10 times the mean usage of the brokers as found. A bundle that alone exceeds this stays
 where it is, and a broker that can't get there by giving is held to 1.10 times what stays with it. Of all moves that
 reach this it wants the fewest, so it names destinations itself. Where none are found, 1.10 is raised in steps of 0.05
-until some are. What moves with a bundle follows the `proportional` model: CPU by its share of its broker's message
-rate, bandwidth by its share of throughput in that direction, memory not at all; so every resource is a linear sum.
+until some are. What moves with a bundle follows the `proportional` model, so every resource is a linear sum.
 Bound, heuristic and optimum are in `fewest_moves`.
 
 It moves only what may be carried out without a person's second thought: never what Pulsar's own shedders leave alone,
@@ -13,10 +12,7 @@ what validation found unfit, what a split is working on, or what isolation polic
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,8 +31,11 @@ from pulsar_advisor.model.cluster_state import (
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT, load_data
+from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
+from pulsar_advisor.model.load_data import load_data
+from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import EXCLUSIONS
@@ -155,9 +154,10 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     listed, reason = listed[seen], reason[seen]
     namespace, source = bundles.namespace[listed], bundles.owner[listed]
     names = state.namespaces.names
-    ruled = _matching((expression for policy in state.isolation_policies for expression in policy.namespaces), names)
+    isolation = isolation_of(state)
+    ruled = isolation.policy_of_namespace != NO_POLICY
     ruled |= np.array([group is not None for group in state.namespaces.anti_affinity_groups], dtype=np.bool_)
-    own = np.array([name.partition("/")[0] in ("pulsar", "sla-monitor") for name in names], dtype=np.bool_)
+    own = np.array([is_pulsars_own(name) for name in names], dtype=np.bool_)
     excluded = settings.load_balancer_shedding_excluded_namespaces
     has_figures = np.asarray(np.isfinite(bundles.traffic[listed]).all(axis=1))
     refusals: tuple[tuple[int, Booleans], ...] = (
@@ -172,14 +172,12 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     for code, refused in refusals:
         reason[(reason == NOT_NEEDED) & refused] = code
 
-    hosts = [broker.rpartition(":")[0] for broker in brokers.ids]
-    reserved = _matching((expression for policy in state.isolation_policies for expression in policy.primary), hosts)
     return MovableLoad(
         broker_ids=brokers.ids,
         brokers=rows,
         fit=fit,
         receives=fit
-        & ~reserved
+        & isolation.shared
         & brokers.persistent_topics_enabled
         & brokers.non_persistent_topics_enabled
         & (brokers.topics < settings.load_balancer_broker_max_topics),
@@ -189,37 +187,8 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
         bundles=listed,
         source=source,
         exclusion=reason,
-        moved=_moved(state, listed, source),
+        moved=usage_of(bundles.traffic[listed], brokers.traffic[source], brokers.usage[source]),
     )
-
-
-def _matching(expressions: Iterable[str], names: Iterable[str]) -> Booleans:
-    """Names that an expression of a policy matches as a whole; one that Python can't read matches nothing."""
-    patterns = []
-    for expression in expressions:
-        with suppress(re.error):
-            patterns.append(re.compile(expression, re.ASCII))
-    return np.array([any(pattern.fullmatch(name) for pattern in patterns) for name in names], dtype=np.bool_)
-
-
-def _moved(state: ClusterState, bundles: Indices, source: Indices) -> Floats:
-    """What goes with bundles by the `proportional` model: nothing where the broker reports no such figure."""
-    part, whole = state.bundles.traffic[bundles], state.brokers.traffic[source]
-
-    def share(numerator: Floats, denominator: Floats) -> Floats:
-        usable = np.isfinite(numerator) & (numerator > 0) & (denominator > 0)
-        ratio = np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=usable)
-        return np.minimum(ratio, 1.0)
-
-    shares = np.zeros((len(bundles), len(RESOURCES)))
-    with np.errstate(invalid="ignore", over="ignore"):
-        shares[:, RESOURCES.index("cpu")] = share(
-            part[:, RATE_IN] + part[:, RATE_OUT], whole[:, RATE_IN] + whole[:, RATE_OUT]
-        )
-        shares[:, RESOURCES.index("bandwidthIn")] = share(part[:, THROUGHPUT_IN], whole[:, THROUGHPUT_IN])
-        shares[:, RESOURCES.index("bandwidthOut")] = share(part[:, THROUGHPUT_OUT], whole[:, THROUGHPUT_OUT])
-    usage = state.brokers.usage[source]
-    return np.where(np.isfinite(usage), usage, 0.0) * shares
 
 
 def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import ClusterState, Floats, Indices, Integers
 from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
-from pulsar_advisor.model.load_data import bundle_namespace
+from pulsar_advisor.model.namespaces import bundle_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas

@@ -1,6 +1,6 @@
 """Names, ranges and figures in Spark SQL: bundle names taken apart, namespaces by kind, topics onto the hash ring.
 
-The same rules as `model.bundle_range`, as column expressions.
+The same rules as `model.bundle_range` and `model.namespaces`, as column expressions.
 """
 
 from __future__ import annotations
@@ -8,12 +8,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.model.namespaces import BROKERS_NAMESPACES, SYSTEM_NAMESPACE, NamespaceKind
 from pulsar_advisor.tables.schemas import TRAFFIC
 
 _BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})$"
-
-_HEARTBEAT = r"^pulsar/([^/:]+/)?[^/:]+:\d+$"
-_SLA_MONITOR = r"^sla-monitor/([^/:]+/)?[^/:]+:\d+$"
 
 
 def is_bundle_name(bundle: str) -> Column:
@@ -40,19 +38,17 @@ def bundle_name() -> Column:
 
 
 def namespace_kind(namespace: str = "namespace") -> Column:
-    """`heartbeat`, `sla_monitor`, `system` or `user`. Source: NamespaceService, both forms of its patterns."""
+    """The `NamespaceKind` of a column of namespaces."""
     name = sf.col(namespace)
-    return (
-        sf.when(name.rlike(_HEARTBEAT), "heartbeat")
-        .when(name.rlike(_SLA_MONITOR), "sla_monitor")
-        .when(name == "pulsar/system", "system")
-        .otherwise("user")
-    )
+    kind = sf.when(name == SYSTEM_NAMESPACE, NamespaceKind.SYSTEM.value)
+    for brokers_kind, expression in BROKERS_NAMESPACES.items():
+        kind = kind.when(name.rlike(f"^(?:{expression})$"), brokers_kind.value)
+    return kind.otherwise(NamespaceKind.USER.value)
 
 
 def has_implied_range(namespace: str = "namespace") -> Column:
     """Whether a namespace is of the sort that has no boundaries document, hence one bundle with the full range."""
-    return namespace_kind(namespace).isin("heartbeat", "sla_monitor")
+    return namespace_kind(namespace).isin(*(kind.value for kind in BROKERS_NAMESPACES))
 
 
 def parsed_boundaries(texts: str) -> Column:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.load_data import (
@@ -11,8 +10,6 @@ from pulsar_advisor.model.load_data import (
     RECENTLY_UNLOADED,
     SERVICE_BUNDLE,
     LoadData,
-    bundle_namespace,
-    is_service_namespace,
     load_data,
     with_recently_unloaded,
 )
@@ -73,29 +70,3 @@ def test_more_unloads_take_candidates_away() -> None:
     assert names(after, 0, "excluded") == [f"t/n/{HALF}", f"t/n/{OTHER_HALF}"]
     assert names(after, 1, "candidates") == names(load, 1, "candidates")
     assert after.exclusion.tolist().count(RECENTLY_UNLOADED) == 2
-
-
-@pytest.mark.parametrize(
-    ("namespace", "release", "special"),
-    [
-        ("pulsar/host:8080", "4.0.8", True),
-        ("pulsar/host:8080", "4.2.4", True),
-        ("pulsar/cluster/host:8080", "4.0.8", True),
-        ("sla-monitor/host:8080", "4.0.8", False),
-        ("sla-monitor/host:8080", "4.2.4", True),
-        ("sla-monitor/cluster/host:8080", "4.0.8", True),
-        ("pulsar/system", "4.0.8", False),
-        ("pulsar/system", "2.11.0", True),
-        ("public/default", "4.2.4", False),
-    ],
-)
-def test_heartbeat_and_sla_namespaces_by_release(namespace: str, release: str, special: bool) -> None:
-    assert is_service_namespace(namespace, resolve_settings(release).values) is special
-
-
-def test_a_name_without_a_valid_namespace_is_taken_whole() -> None:
-    old, new = resolve_settings("4.0.8").values, resolve_settings("4.2.4").values
-    assert bundle_namespace("t/n/0x0_0x1", new) == "t/n"
-    assert bundle_namespace("bundle-1", new) == "bundle-1"
-    assert bundle_namespace("t/c/n/0x0_0x1", old) == "t/c/n"
-    assert bundle_namespace("t/c/n/0x0_0x1", new) == "t/c/n/0x0_0x1"

@@ -108,14 +108,25 @@ def test_what_may_not_move_stays_and_says_why(row: dict[str, Any], code: str) ->
     assert set(bundle_codes(decision)) == {code}
 
 
+def with_heaviest_in(namespace: str) -> tuple[ClusterState, int]:
+    """The hot cluster with the bundle that would move in another namespace, and that bundle's row."""
+    state = state_of(HOT, HOT_BUNDLES)
+    heaviest = int(np.flatnonzero(state.bundles.traffic[:, 0] == 25.0)[0])
+    names = tuple(namespace if row == heaviest else name for row, name in enumerate(state.namespaces.names))
+    return replace(state, namespaces=replace(state.namespaces, names=names)), heaviest
+
+
 @pytest.mark.parametrize("namespace", ["pulsar/system", "pulsar/a:8080", "sla-monitor/a:8080"])
 def test_pulsars_own_namespaces_are_never_touched(namespace: str) -> None:
-    state = state_of(HOT, HOT_BUNDLES)
-    first = int(np.flatnonzero(state.bundles.traffic[:, 0] == 25.0)[0])
-    names = tuple(namespace if row == first else name for row, name in enumerate(state.namespaces.names))
-    decision = answer(replace(state, namespaces=replace(state.namespaces, names=names)))
-    assert first not in decision.bundle
-    assert bundle_codes(decision)[first] in ("pulsars_own", "service_bundle")
+    state, heaviest = with_heaviest_in(namespace)
+    decision = answer(state)
+    assert heaviest not in decision.bundle
+    assert bundle_codes(decision)[heaviest] in ("pulsars_own", "service_bundle")
+
+
+def test_other_namespaces_of_pulsars_tenant_move_like_any_other() -> None:
+    state, heaviest = with_heaviest_in("pulsar/mine")
+    assert heaviest in answer(state).bundle
 
 
 def test_an_excluded_namespace_stays() -> None:
@@ -129,6 +140,14 @@ POLICY = IsolationPolicy("p", namespaces=("t/a-1",), primary=("c",), secondary=(
 
 def test_a_namespace_with_a_policy_stays_and_a_reserved_broker_receives_nothing() -> None:
     state = replace(state_of(HOT, HOT_BUNDLES), isolation_policies=(POLICY,))
+    decision = answer(state)
+    assert bundle_codes(decision)[1] == "with_policies"
+    assert "c" not in [destination for _, _, destination in moves(state, decision)]
+
+
+def test_policies_may_quote_names_as_java_does() -> None:
+    quoted = replace(POLICY, namespaces=(r"\Qt/a-1\E",), primary=(r"\Qc\E",))
+    state = replace(state_of(HOT, HOT_BUNDLES), isolation_policies=(quoted,))
     decision = answer(state)
     assert bundle_codes(decision)[1] == "with_policies"
     assert "c" not in [destination for _, _, destination in moves(state, decision)]

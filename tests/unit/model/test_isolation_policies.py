@@ -1,18 +1,9 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from pulsar_advisor.model.cluster_state import IsolationPolicy
-from pulsar_advisor.placement.isolation_policies import (
-    NO_POLICY,
-    broker_host,
-    compile_java_expression,
-    isolation_of,
-    may_shed_with_policies,
-    needs_secondaries,
-)
+from pulsar_advisor.model.isolation_policies import NO_POLICY, broker_host, isolation_of, needs_secondaries
 from states import BrokerRow, BundleRow, cluster_state
 
 
@@ -50,8 +41,10 @@ def test_a_broker_is_shared_while_no_policy_has_it_as_primary():
     assert rules.shared.tolist() == [False, False, True]
 
 
-def test_an_id_without_a_port_has_no_host():
-    assert isolation_of(state(brokers=("east-1", "east-2:8080"))).has_host.tolist() == [False, True]
+def test_an_id_without_a_port_has_no_host_and_no_policy_matches_it():
+    rules = isolation_of(state(policy(primary=(".*",)), brokers=("east-1", "east-2:8080")))
+    assert rules.has_host.tolist() == [False, True]
+    assert rules.primary.tolist() == [[False, True]]
 
 
 @pytest.mark.parametrize(("broker", "host"), [("a.b:8080", "a.b"), ("::1:8080", "::1"), ("plain", None)])
@@ -66,43 +59,6 @@ def test_an_expression_that_does_not_compile_matches_nothing_and_is_reported():
     assert (finding.policy, finding.expression, finding.why) == ("p", "*", "nothing to repeat at position 0")
 
 
-@pytest.mark.parametrize("expression", [r"\p{Alpha}+", "[a-z&&[^b]]+", "[a-z[0-9]]", r"\h", r"a\z", "{", "a{,2}"])
-def test_syntax_that_java_reads_in_another_way_is_reported(expression):
-    assert isinstance(compile_java_expression(expression), str)
-
-
-@pytest.mark.parametrize(
-    ("expression", "text"),
-    [
-        (r"\Qa.b\E\d", "a.b1"),
-        (r"\Qa.b", "a.b"),
-        (r"(?<host>a)b", "ab"),
-        (r"a++b", "aab"),
-        (r"(?i)EAST", "east"),
-        (r"a\\p", "a\\p"),
-        (r"(?<=a)b|ab", "ab"),
-    ],
-)
-def test_syntax_that_both_languages_mean_alike_is_translated(expression, text):
-    pattern = compile_java_expression(expression)
-    assert isinstance(pattern, re.Pattern)
-    assert pattern.fullmatch(text)
-
-
-def test_digits_and_letters_are_ascii_as_in_java():
-    pattern = compile_java_expression(r"\w+-\d")
-    assert isinstance(pattern, re.Pattern)
-    assert not pattern.fullmatch("é-1")
-    assert not pattern.fullmatch("a-٣")
-
-
 @pytest.mark.parametrize(("primaries", "expected"), [(2, True), (3, False), (15, False)])
 def test_secondaries_come_in_while_primaries_are_fewer_than_the_minimum(primaries, expected):
     assert needs_secondaries(primaries, min_limit=3) is expected
-
-
-@pytest.mark.parametrize("isolation", [True, False])
-@pytest.mark.parametrize("group", [True, False])
-def test_bundles_with_policies_are_shed_only_if_enabled(isolation, group):
-    assert may_shed_with_policies(isolation, group, enabled=True)
-    assert may_shed_with_policies(isolation, group, enabled=False) is not (isolation or group)

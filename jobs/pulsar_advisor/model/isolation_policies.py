@@ -6,21 +6,20 @@ secondary one that only a secondary expression matches; secondaries come in whil
 `min_limit` (the usage threshold is never looked at). A namespace without a policy gets the shared brokers, those that
 are primary in no policy and take its kind of topics.
 
-Expressions are Java's. What both languages read alike is translated; what Python can't read, or would read otherwise,
-matches nothing and is reported. Same from 2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`,
-`NamespaceIsolationPolicyImpl`, `MinAvailablePolicy`, `LoadManagerShared.applyNamespacePolicies`.
+Expressions are Java's (`java_expressions`); one that can't be applied here matches nothing and is reported. Same from
+2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`, `NamespaceIsolationPolicyImpl`, `MinAvailablePolicy`,
+`LoadManagerShared.applyNamespacePolicies`.
 """
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Indices, IsolationPolicy
+from pulsar_advisor.model.java_expressions import matched
 
 NO_POLICY = -1
 
@@ -57,20 +56,15 @@ def isolation_of(state: ClusterState) -> Isolation:
     """The policies of a cluster state, in its order of policies."""
     unusable: dict[UnusableExpression, None] = {}
     hosts = [broker_host(broker) for broker in state.brokers.ids]
+    has_host = np.array([host is not None for host in hosts], dtype=np.bool_)
+    texts = [host or "" for host in hosts]
     policies = state.isolation_policies
 
-    def matches(policy: IsolationPolicy, expressions: Iterable[str], names: Sequence[str | None]) -> Booleans:
-        patterns = []
-        for expression in expressions:
-            pattern = compile_java_expression(expression)
-            if isinstance(pattern, re.Pattern):
-                patterns.append(pattern)
-            else:
-                unusable[UnusableExpression(policy.name, expression, pattern)] = None
-        return np.array(
-            [name is not None and any(pattern.fullmatch(name) for pattern in patterns) for name in names],
-            dtype=np.bool_,
-        )
+    def matches(policy: IsolationPolicy, expressions: Iterable[str], names: Sequence[str]) -> Booleans:
+        found = matched(expressions, names)
+        for expression, why in found.unusable.items():
+            unusable[UnusableExpression(policy.name, expression, why)] = None
+        return found.matches
 
     policy_of_namespace = np.full(len(state.namespaces), NO_POLICY, dtype=np.int32)
     primary = np.zeros((len(policies), len(hosts)), dtype=np.bool_)
@@ -78,15 +72,15 @@ def isolation_of(state: ClusterState) -> Isolation:
     for row, policy in enumerate(policies):
         applies = matches(policy, policy.namespaces, state.namespaces.names)
         policy_of_namespace[applies & (policy_of_namespace == NO_POLICY)] = row
-        primary[row] = matches(policy, policy.primary, hosts)
-        secondary[row] = matches(policy, policy.secondary, hosts) & ~primary[row]
+        primary[row] = has_host & matches(policy, policy.primary, texts)
+        secondary[row] = has_host & matches(policy, policy.secondary, texts) & ~primary[row]
     return Isolation(
         policy_of_namespace=policy_of_namespace,
         min_limit=tuple(policy.min_limit for policy in policies),
         primary=primary,
         secondary=secondary,
         shared=np.asarray(~primary.any(axis=0)),
-        has_host=np.array([host is not None for host in hosts], dtype=np.bool_),
+        has_host=has_host,
         unusable=tuple(unusable),
     )
 
@@ -100,29 +94,3 @@ def broker_host(broker: str) -> str | None:
 def needs_secondaries(primaries: int, min_limit: int) -> bool:
     """Whether a policy falls back on its secondaries, with this many primaries available (`MinAvailablePolicy`)."""
     return primaries < min_limit
-
-
-def may_shed_with_policies(has_isolation_policy: bool, has_anti_affinity_group: bool, enabled: bool) -> bool:
-    """Whether the Extensible manager sheds bundles of such a namespace.
-
-    `enabled` is `loadBalancerSheddingBundlesWithPoliciesEnabled` (`TransferShedder`).
-    """
-    return enabled or not (has_isolation_policy or has_anti_affinity_group)
-
-
-_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
-_READ_DIFFERENTLY = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[pPhHRXGkzeccN]|\[[^\]]*\[|&&|\{(?!\d+(?:,\d*)?\}))")
-
-
-def compile_java_expression(expression: str) -> re.Pattern[str] | str:
-    """A Java expression as Python's, or in words why it can't be applied."""
-    translated = _QUOTED.sub(lambda quoted: re.escape(quoted[1]), expression)
-    if _READ_DIFFERENTLY.search(translated):
-        return "it uses syntax that Python's expressions don't have or read in another way"
-    translated = re.sub(r"\(\?<(?![=!])", "(?P<", translated)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return re.compile(translated, re.ASCII)
-    except (re.error, Warning) as error:
-        return str(error)

@@ -1,0 +1,35 @@
+"""The `proportional` model: what part of a broker's usage goes with a bundle.
+
+CPU goes by the bundle's share of its broker's message rate (in and out together), bandwidth by its share of the
+broker's throughput in that direction; heap and direct memory stay. It is an assumption, named wherever its figures
+appear.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import RESOURCES, Floats
+from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT
+
+
+def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
+    """(m, 5): what goes with m bundles, columns and units as in `usage`.
+
+    `bundles` is their traffic and `brokers` that of the broker each is on, (m, 4), order of FIGURES; `usage` is that
+    broker's, (m, 5), order of RESOURCES. A share is at most one. Nothing goes where a broker reports no such figure.
+    """
+    shares = np.zeros((len(bundles), len(RESOURCES)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        shares[:, RESOURCES.index("cpu")] = _share(
+            bundles[:, RATE_IN] + bundles[:, RATE_OUT], brokers[:, RATE_IN] + brokers[:, RATE_OUT]
+        )
+    shares[:, RESOURCES.index("bandwidthIn")] = _share(bundles[:, THROUGHPUT_IN], brokers[:, THROUGHPUT_IN])
+    shares[:, RESOURCES.index("bandwidthOut")] = _share(bundles[:, THROUGHPUT_OUT], brokers[:, THROUGHPUT_OUT])
+    return np.where(np.isfinite(usage), usage, 0.0) * shares
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    usable = np.isfinite(part) & (part > 0) & (whole > 0)
+    with np.errstate(over="ignore"):
+        return np.minimum(np.divide(part, whole, out=np.zeros(len(part)), where=usable), 1.0)
