@@ -14,7 +14,6 @@ from pulsar_advisor.planning.proposal import Role
 BROKER_EXAMPLES_SHOWN: Final = 12
 BUNDLE_EXAMPLES_SHOWN: Final = 5
 NEAR_TIES_SHOWN: Final = 10
-STRATEGIES_SHOWN: Final = 24
 
 _ROLES: Final[tuple[Role, ...]] = ("shedder", "load manager", "placement", "splitting")
 
@@ -98,7 +97,7 @@ class Silence:
 
 @dataclass(frozen=True)
 class Answers:
-    """All strategies, the decisive ones first; cut to `STRATEGIES_SHOWN`."""
+    """All strategies, the decisive ones first; `strategies_total` is their number before any cut."""
 
     silences: tuple[Silence, ...]
     strategies: tuple[StrategyAnswers, ...]
@@ -203,7 +202,7 @@ def group_answers(
                 near_ties=found.near_ties.examples(),
                 near_ties_total=found.near_ties.seen,
             )
-            for role, strategy in ordered[:STRATEGIES_SHOWN]
+            for role, strategy in ordered
             for found in (strategies[role, strategy],)
         ),
         strategies_total=len(ordered),

@@ -13,8 +13,6 @@ from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, ClusterState, 
 from pulsar_advisor.model.plan import Forecast, Plan, PlannedSetting
 from pulsar_advisor.model.resource_usage import percent
 
-BROKERS_SHOWN: Final = 40
-HOT_BROKERS_SHOWN: Final = 20
 SHARES_SHOWN: Final = 10
 
 OVERLOAD_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
@@ -67,7 +65,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class BrokerTable:
-    """The brokers worth a line: those the plan touches, then the hottest; sorted by usage before."""
+    """The brokers, sorted by usage before; `total` is their number before any cut."""
 
     rows: tuple[BrokerRow, ...]
     total: int
@@ -153,10 +151,9 @@ def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]
 
 
 def broker_table(rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tuple[Threshold, ...]) -> BrokerTable:
-    """The table of the page, cut to `BROKERS_SHOWN` lines."""
-    chosen = sorted(range(len(rows)), key=lambda i: (not rows[i].touched, i))[:BROKERS_SHOWN]
+    """The table of the page."""
     return BrokerTable(
-        rows=tuple(rows[i] for i in sorted(chosen)),
+        rows=rows,
         total=len(rows),
         before=_spread(plan.predicted.before if plan else None),
         after=_spread(plan.predicted.after if plan else None),
@@ -166,18 +163,17 @@ def broker_table(rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tup
 
 
 def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | None) -> tuple[HotBroker, ...]:
-    """What makes the hottest brokers hot; those the plan takes load from come first among them."""
-    sources = {step.source for step in plan.steps} if plan else set()
-    chosen = sorted(range(len(rows)), key=lambda i: (rows[i].id not in sources, i))[:HOT_BROKERS_SHOWN]
+    """What makes each broker hot, in the order of the rows."""
     index_of = {broker: i for i, broker in enumerate(state.brokers.ids)}
     steps = {f"{step.namespace}/{step.bundle}": step.id for step in reversed(plan.steps)} if plan else {}
     owner_of_topic = np.append(state.bundles.owner, NOBODY)[state.topics.bundle]  # NOBODY, -1, finds the appended one
     hot = []
-    for row in (rows[i] for i in sorted(chosen)):
+    bundles_of = _rows_by_owner(state.bundles.owner, len(state.brokers))
+    topics_of = _rows_by_owner(np.where(state.topics.loaded, owner_of_topic, NOBODY), len(state.brokers))
+    for row in rows:
         broker = index_of[row.id]
         whole = state.brokers.traffic[broker]
-        bundles = np.flatnonzero(state.bundles.owner == broker)
-        topics = np.flatnonzero((owner_of_topic == broker) & state.topics.loaded)
+        bundles, topics = bundles_of[broker], topics_of[broker]
         largest_bundles = _largest(bundles, state.bundles.traffic, whole)
         largest_topics = _largest(topics, state.topics.traffic, whole)
         hot.append(
@@ -207,6 +203,12 @@ def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | N
 def _rate_and_throughput(traffic: Floats) -> tuple[Floats, Floats]:
     """In plus out: messages/s and bytes/s of each row."""
     return traffic[:, 0] + traffic[:, 1], traffic[:, 2] + traffic[:, 3]
+
+
+def _rows_by_owner(owner: npt.NDArray[np.integer], brokers: int) -> list[npt.NDArray[np.intp]]:
+    """For each broker the rows it owns, ascending; in one pass, as there may be millions of topics."""
+    order = np.argsort(owner, kind="stable")
+    return np.split(order, np.searchsorted(owner[order], np.arange(brokers + 1)))[1:-1]
 
 
 def _deciding_resource(percents: Floats, usage: float | None) -> str | None:

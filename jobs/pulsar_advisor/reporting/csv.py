@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.page import ReportPage
@@ -35,11 +35,17 @@ COLUMNS: Final = (
 )
 
 
-def render_csv(page: ReportPage) -> str:
+class _Line:
+    """A file for `csv.writer`, whose `writerow` then returns the line."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def csv_lines(page: ReportPage) -> Iterator[str]:
     """A header and one line a step, unloads before splits; a page without steps is the header alone."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer: Any = csv.writer(_Line(), lineterminator="\n")
+    yield writer.writerow(COLUMNS)
     for view in (*page.unloads.shown, *page.splits.shown):
         step = view.step
         usage = {effect.broker: (effect.before_ratio, effect.after_ratio) for effect in view.effects}
@@ -65,8 +71,7 @@ def render_csv(page: ReportPage) -> str:
             view.rests_on - len(step.failed_checks),
             " ".join(step.failed_checks),
         )
-        writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
-    return text.getvalue()
+        yield writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
 
 
 def _harmless(text: str) -> str:

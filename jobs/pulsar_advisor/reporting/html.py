@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, usage_chart
+from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.page import ReportPage
 
@@ -19,6 +20,7 @@ _NARROW: Final = (150, 96)
 
 def render_html(page: ReportPage) -> str:
     """The page as HTML text. The same page gives the same text."""
+    page = cut_for_readers(page)
     template = _environment().get_template("report.html")
     has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in page.brokers.rows)
     return template.render(

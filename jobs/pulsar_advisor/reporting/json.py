@@ -1,8 +1,10 @@
-"""The report as one JSON document: the page itself, cut lists and all, for programs."""
+"""The report as one JSON document: the page itself, lists whole, for programs."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -11,20 +13,28 @@ from pydantic import BaseModel
 from pulsar_advisor.reporting.page import REPORT_SCHEMA, ReportPage
 
 
-def report_json(page: ReportPage) -> dict[str, Any]:
-    """The page as JSON types, under the schema name `pulsar-advisor/report/1`; a figure that isn't finite is null."""
-    return {"schema": REPORT_SCHEMA, **_value(page)}
+def json_chunks(page: ReportPage) -> Iterator[str]:
+    """The page as JSON under the schema name `pulsar-advisor/report/1`, piece by piece; a figure that isn't finite is
+    null."""
+    encoder = json.JSONEncoder(indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members)
+    yield from encoder.iterencode({"schema": REPORT_SCHEMA, **_members(page)})
+    yield "\n"
 
 
-def _value(value: Any) -> Any:
+def _members(value: Any) -> dict[str, Any]:
+    """What an object holds, one level deep: the encoder asks again for what is within."""
     if isinstance(value, BaseModel):
-        return _value(value.model_dump(mode="json"))
-    if is_dataclass(value):
-        return {item.name: _value(getattr(value, item.name)) for item in fields(value)}
+        members: dict[str, Any] = value.model_dump(mode="json")
+    elif is_dataclass(value):
+        members = {item.name: getattr(value, item.name) for item in fields(value)}
+    else:
+        raise TypeError(f"{value!r} has no place in a report")
+    return {name: _finite(member) for name, member in members.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _value(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_value(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return {key: _finite(item) for key, item in value.items()}
     return value

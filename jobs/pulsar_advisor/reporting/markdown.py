@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.steps import StepView
@@ -18,7 +19,7 @@ _HOT_BUNDLES: Final = 3
 
 def render_markdown(page: ReportPage) -> str:
     """GitHub-flavoured Markdown; names of the cluster can't become markup."""
-    return "\n".join(_lines(page)) + "\n"
+    return "\n".join(_lines(cut_for_readers(page))) + "\n"
 
 
 def _lines(page: ReportPage) -> Iterator[str]:
@@ -112,6 +113,7 @@ def _hot(page: ReportPage) -> Iterator[str]:
             for share in hot.bundles[:_HOT_BUNDLES]
         ),
     )
+    yield from _cut(len(page.hot[:_HOT_BROKERS]), page.brokers.total, "broker")
 
 
 def _steps(page: ReportPage) -> Iterator[str]:
@@ -209,6 +211,8 @@ def _left_alone(page: ReportPage) -> Iterator[str]:
         )
         if answers.near_ties_total:
             yield from ("", f"{count(answers.near_ties_total, 'decision')} settled by the last digit.")
+    if page.answers.strategies_total > len(page.answers.strategies):
+        yield from ("", f"{len(page.answers.strategies)} of {page.answers.strategies_total} strategies shown.")
 
 
 def _combinations(page: ReportPage) -> Iterator[str]:

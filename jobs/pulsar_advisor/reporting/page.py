@@ -93,7 +93,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """Everything a report shows. Lists are cut to what can be read; beside each stands the number before the cut."""
+    """Everything a report holds, lists whole; `reporting.cut` cuts them for readers."""
 
     cluster: str
     cluster_name: str

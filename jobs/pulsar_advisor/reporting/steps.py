@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, parse_range
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.plan import Plan, Step
 from pulsar_advisor.reporting.figures import count
-
-STEPS_SHOWN: Final = 200
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class StepView:
 
 @dataclass(frozen=True)
 class StepList:
-    """Unloads or splits in the order of the plan; cut to `STEPS_SHOWN`."""
+    """Unloads or splits in the order of the plan; `total` is their number before any cut."""
 
     shown: tuple[StepView, ...]
     total: int
@@ -73,6 +73,7 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
     if plan is None:
         return StepList((), 0), StepList((), 0)
     usage = {broker: row.usage_ratio for broker, row in plan.predicted.before.brokers.items()}
+    topics_of = cache(lambda namespace: _topics_of(state, namespace))  # many splits are of one namespace
     unloads: list[StepView] = []
     splits: list[StepView] = []
     for step in plan.steps:
@@ -80,19 +81,25 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
         effects = tuple(Effect(broker, usage.get(broker), after) for broker, after in step.predicted.brokers.items())
         if step.executable:
             usage.update(step.predicted.brokers)
-        children = _children(state, step) if len(listed) < STEPS_SHOWN else ()
-        listed.append(StepView(step, effects, children, len(plan.rests_on.get(step.action, ()))))
+        rests_on = len(plan.rests_on.get(step.action, ()))
+        listed.append(StepView(step, effects, _children(state, step, topics_of), rests_on))
     return (
-        StepList(tuple(unloads[:STEPS_SHOWN]), len(unloads), plan.rests_on.get("unload", ())),
-        StepList(tuple(splits[:STEPS_SHOWN]), len(splits), plan.rests_on.get("split", ())),
+        StepList(tuple(unloads), len(unloads), plan.rests_on.get("unload", ())),
+        StepList(tuple(splits), len(splits), plan.rests_on.get("split", ())),
     )
 
 
-def _children(state: ClusterState, step: Step) -> tuple[Child, ...]:
+def _topics_of(state: ClusterState, namespace: str) -> npt.NDArray[np.intp]:
+    """Rows of a namespace's topics."""
+    if namespace not in state.namespaces.names:
+        return np.empty(0, np.intp)
+    return np.flatnonzero(state.topics.namespace == state.namespaces.names.index(namespace))
+
+
+def _children(state: ClusterState, step: Step, topics_of: Callable[[str], npt.NDArray[np.intp]]) -> tuple[Child, ...]:
     if step.namespace not in state.namespaces.names:
         return ()
-    topics = state.topics
-    rows = np.flatnonzero(topics.namespace == state.namespaces.names.index(step.namespace))
+    topics, rows = state.topics, topics_of(step.namespace)
     children = []
     for text in step.children:
         lower, upper = parse_range(text)

@@ -9,7 +9,6 @@ from typing import Any, Final
 from pulsar_advisor.reporting.figures import count, percent
 
 EXAMPLES_SHOWN: Final = 5
-EXCLUDED_SHOWN: Final = 20
 _SEVERITIES: Final = ("critical", "warning", "info")
 
 
@@ -82,7 +81,7 @@ def _check(result: Mapping[str, Any]) -> Check:
             ", ".join(f"{column}={value}" for column, value in example.items())
             for example in result["examples"][:EXAMPLES_SHOWN]
         ),
-        excluded=tuple(result["excluded"][:EXCLUDED_SHOWN]),
+        excluded=tuple(result["excluded"]),
         excluded_total=len(result["excluded"]),
         error=result["error"],
     )
@@ -107,4 +106,4 @@ def _coverage(coverage: Mapping[str, Any]) -> Coverage:
         sentence = f"{percent(1 - ratio)} of the load could not be judged."
     if left_out:
         sentence += f" Left out: {', '.join(left_out)}."
-    return Coverage(ratio, tuple(brokers[:EXCLUDED_SHOWN]), tuple(namespaces[:EXCLUDED_SHOWN]), bundles, sentence)
+    return Coverage(ratio, tuple(brokers), tuple(namespaces), bundles, sentence)

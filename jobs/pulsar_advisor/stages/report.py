@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from typing import Final, Literal
 
@@ -15,12 +14,12 @@ from pulsar_advisor.planning.build_plan import planned_settings
 from pulsar_advisor.planning.drift import drift
 from pulsar_advisor.quality.history import good_before, quality_history, started_failing
 from pulsar_advisor.reporting.answers import read_outcomes
-from pulsar_advisor.reporting.csv import render_csv
+from pulsar_advisor.reporting.csv import csv_lines
 from pulsar_advisor.reporting.html import render_html
-from pulsar_advisor.reporting.json import report_json
+from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page
-from pulsar_advisor.storage.files import read_json, write_file
+from pulsar_advisor.storage.files import read_json, write_chunks
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
@@ -86,13 +85,12 @@ def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
 
 def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
     """Write a page in one form; where it lies. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
-    renderers: dict[Format, Callable[[ReportPage], str]] = {
-        "html": render_html,
-        "md": render_markdown,
-        "csv": render_csv,
-        "json": lambda page: json.dumps(report_json(page), indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+    renderers: dict[Format, Callable[[ReportPage], Iterable[str]]] = {
+        "html": lambda page: (render_html(page),),
+        "md": lambda page: (render_markdown(page),),
+        "csv": csv_lines,
+        "json": json_chunks,
     }
-    content = renderers[form](page)
     path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
-    write_file(path, content.encode())
+    write_chunks(path, (chunk.encode() for chunk in renderers[form](page)))
     return str(path)

@@ -36,19 +36,24 @@ def without_empty_folders(folder: UPath) -> Iterator[None]:
 
 def write_file(path: UPath, content: bytes) -> None:
     """Write a whole file, visible only when it is complete, and on disk afterwards. Raises `StorageError`."""
+    write_chunks(path, (content,))
+
+
+def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
+    """The same for content that comes piece by piece."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.protocol in ("", "file"):
             # Of its own, as another process may be writing the same file: whoever ends last has written it whole.
             temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
             with temporary.open("wb") as file:
-                file.write(content)
+                file.writelines(chunks)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
             _sync_folder(path.parent)
         else:
-            path.write_bytes(content)  # an object store shows an object only when it is whole
+            path.write_bytes(b"".join(chunks))  # in one call: an object store shows an object only when it is whole
     except OSError as error:
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
 

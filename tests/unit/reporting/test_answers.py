@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from pulsar_advisor.reporting.answers import (
     BUNDLE_EXAMPLES_SHOWN,
-    STRATEGIES_SHOWN,
     Answers,
     OutcomeRow,
     group_answers,
@@ -91,12 +90,6 @@ def test_a_class_in_two_roles_is_shown_twice() -> None:
         ("AvgShedder", "shedder"),
         ("AvgShedder", "placement"),
     ]
-
-
-def test_more_strategies_than_can_be_read_are_cut_and_counted() -> None:
-    rows = [outcome("one", "C", "", strategy=f"S{number}") for number in range(STRATEGIES_SHOWN + 3)]
-    answers = grouped(rows)
-    assert (len(answers.strategies), answers.strategies_total) == (STRATEGIES_SHOWN, STRATEGIES_SHOWN + 3)
 
 
 def test_a_shedder_that_does_nothing_is_named_once_with_all_its_placements() -> None:

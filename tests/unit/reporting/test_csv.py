@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
-from pulsar_advisor.reporting.csv import COLUMNS, render_csv
+from pulsar_advisor.reporting.csv import COLUMNS, csv_lines
 from unit.reporting.skewed import QUARTERS, balanced_inputs, hostile_inputs, skewed_inputs
 
 
 def test_each_step_is_a_line_with_the_plans_figures() -> None:
     inputs = skewed_inputs()
-    rows = list(csv.DictReader(io.StringIO(render_csv(inputs.page()))))
+    rows = list(csv.DictReader(io.StringIO("".join(csv_lines(inputs.page())))))
     assert [row["step"] for row in rows] == [step.id for step in inputs.plans[0].steps]
     first = inputs.plans[0].steps[0]
     assert float(rows[0]["msg_rate_per_s"]) == first.expect.msg_rate_per_s
@@ -22,9 +23,15 @@ def test_each_step_is_a_line_with_the_plans_figures() -> None:
 
 
 def test_no_steps_is_a_header_alone() -> None:
-    assert render_csv(balanced_inputs().page()) == ",".join(COLUMNS) + "\n"
+    assert "".join(csv_lines(balanced_inputs().page())) == ",".join(COLUMNS) + "\n"
 
 
 def test_a_name_is_no_formula() -> None:
-    (row,) = csv.DictReader(io.StringIO(render_csv(hostile_inputs().page())))
+    (row,) = csv.DictReader(io.StringIO("".join(csv_lines(hostile_inputs().page()))))
     assert row["namespace"] == "'=cmd()/b"
+
+
+def test_every_step_has_its_line_however_many_there_are() -> None:
+    page = skewed_inputs().page()
+    many = replace(page.unloads, shown=page.unloads.shown[:1] * 500, total=500)
+    assert len(list(csv_lines(replace(page, unloads=many)))) == 1 + 500 + page.splits.total

@@ -1,0 +1,56 @@
+"""What people can read of a page: long lists cut; the page keeps the number before the cut beside each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.steps import StepList
+from pulsar_advisor.reporting.trust import Check
+
+BROKERS_SHOWN: Final = 40
+HOT_BROKERS_SHOWN: Final = 20
+STEPS_SHOWN: Final = 200
+STRATEGIES_SHOWN: Final = 24
+EXCLUDED_SHOWN: Final = 20
+
+Row = TypeVar("Row")
+
+
+def cut_for_readers(page: ReportPage) -> ReportPage:
+    """The page as HTML and Markdown show it.
+
+    Brokers that the plan touches come before the hottest ones, and brokers it takes load from before other hot ones.
+    """
+    sources = {view.step.source for steps in (page.unloads, page.splits) for view in steps.shown}
+    trust = page.trust
+    return replace(
+        page,
+        brokers=replace(page.brokers, rows=_first(page.brokers.rows, BROKERS_SHOWN, lambda row: row.touched)),
+        hot=_first(page.hot, HOT_BROKERS_SHOWN, lambda hot: hot.broker.id in sources),
+        unloads=_steps(page.unloads),
+        splits=_steps(page.splits),
+        answers=replace(page.answers, strategies=page.answers.strategies[:STRATEGIES_SHOWN]),
+        trust=replace(
+            trust,
+            failed=tuple(map(_check, trust.failed)),
+            not_evaluated=tuple(map(_check, trust.not_evaluated)),
+            passed=tuple(map(_check, trust.passed)),
+        ),
+    )
+
+
+def _first(rows: Sequence[Row], number: int, preferred: Callable[[Row], bool]) -> tuple[Row, ...]:
+    """At most so many rows, the preferred ones before the others, in the order they had."""
+    chosen = sorted(range(len(rows)), key=lambda i: (not preferred(rows[i]), i))[:number]
+    return tuple(rows[i] for i in sorted(chosen))
+
+
+def _steps(steps: StepList) -> StepList:
+    return replace(steps, shown=steps.shown[:STEPS_SHOWN])
+
+
+def _check(check: Check) -> Check:
+    return replace(check, excluded=check.excluded[:EXCLUDED_SHOWN])
