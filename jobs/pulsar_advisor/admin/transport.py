@@ -189,12 +189,14 @@ class AdminTransport:
         writes: bool = False,
         budget: RequestBudget | None = None,
         arrive: Callable[[int], None] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`arrive` is told the size of every piece of a body, in the thread that reads it, and may make it wait."""
         self.connection = connection
         self._budget = budget or RequestBudget()
         self._arrive = arrive
         self._writes = writes
+        self._sleep = sleep
         self._first = 0
         self._web_addresses: dict[str, str] = {}
         self._hosts = {WebAddress.parse(url).host for url in connection.admin_urls}
@@ -269,7 +271,7 @@ class AdminTransport:
             wait=wait_random_exponential(multiplier=0.2, max=5),
             retry=retry_if_exception(_is_broken_connection) | retry_if_result(_is_transient),
             retry_error_callback=_last_outcome,
-            sleep=time.sleep,
+            sleep=self._sleep,
         )
         return retrying(self.request, "GET", path, broker_url=broker_url, params=params, limit_bytes=limit_bytes)
 
