@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,36 @@ from snapshots import skewed_modular_cluster
 pytestmark = pytest.mark.spark
 
 
-def test_each_computation_gets_a_task_of_its_own(spark: SparkSession) -> None:
+TASKS = {f"combination-{number}": {"shedder": f"S{number}"} for number in (2, 0, 1)}
+
+
+@pytest.fixture
+def partition() -> Callable[[Any], str]:
+    """Made here, so that it travels as it is: workers can't import this module."""
+
     def partition(payload: Any) -> str:
         return f"{payload['shedder']} in task {TaskContext.get().partitionId()}"
 
-    tasks = {f"combination-{number}": {"shedder": f"S{number}"} for number in (2, 0, 1)}
-    assert fan_out(spark, tasks, partition) == {
+    return partition
+
+
+def test_each_computation_gets_a_task_of_its_own_where_there_are_partitions_enough(
+    spark: SparkSession, partition: Callable[[Any], str]
+) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 8)
+    try:
+        answers = fan_out(spark, TASKS, partition)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", 1)
+    assert answers == {
         "combination-2": "S2 in task 0",
         "combination-0": "S0 in task 1",
         "combination-1": "S1 in task 2",
     }
+
+
+def test_of_a_small_snapshot_one_worker_makes_all(spark: SparkSession, partition: Callable[[Any], str]) -> None:
+    assert set(fan_out(spark, TASKS, partition).values()) == {f"S{number} in task 0" for number in range(3)}
 
 
 def test_nothing_to_compute_is_no_job(spark: SparkSession) -> None:

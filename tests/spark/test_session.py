@@ -44,12 +44,15 @@ def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_wa
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("raw_bytes", "quick"), [(0, True), (1 << 30, False)])
-def test_only_a_short_job_leaves_out_javas_slow_compiler(raw_bytes: int, quick: bool) -> None:
+@pytest.mark.parametrize(("raw_bytes", "quick", "compiled"), [(0, True, "false"), (1 << 30, False, "true")])
+def test_a_short_job_leaves_out_javas_slow_compiler_and_compiles_no_query(
+    raw_bytes: int, quick: bool, compiled: str
+) -> None:
     script = (
         "from pulsar_advisor.tables.session import spark_session\n"
         f"session = spark_session('local[1]', raw_bytes={raw_bytes})\n"
         "print('TieredStopAtLevel=1' in session.conf.get('spark.driver.extraJavaOptions'))\n"
+        "print(session.conf.get('spark.sql.codegen.wholeStage'))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == str(quick), done.stderr
+    assert done.stdout.split() == [str(quick), compiled], done.stderr

@@ -24,6 +24,7 @@ from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import comparable_before
+from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import RESOURCES, TABLES, TRAFFIC, Table
 from pulsar_advisor.tables.state import (
@@ -80,7 +81,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
 
     @cache
     def table(name: str, of: str = snapshot) -> DataFrame:
-        return spark.read.parquet(spark_url(readable_folder(root, of, name)))
+        return in_few_partitions(spark.read.parquet(spark_url(readable_folder(root, of, name))))
 
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     view = judged_view(manifest)
@@ -177,7 +178,7 @@ def _brokers(
         for figure in _FIGURES
     }
     return (
-        brokers.crossJoin(sf.broadcast(common))
+        brokers.crossJoin(few_rows(common))
         .join(sums, "broker", "left")
         .withColumns(
             {
@@ -239,7 +240,7 @@ def _bundles(
     # Each broker's own heartbeat bundles make a list that was read a list with something in it.
     lists = bundles.select(sf.explode("claimed_by").alias("owner")).distinct()
     of_brokers = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms").join(
-        sf.broadcast(lists.withColumn("owner_lists", sf.lit(True))), "owner", "left"
+        few_rows(lists.withColumn("owner_lists", sf.lit(True))), "owner", "left"
     )
     # Only the Modular manager's leader stores averages, and only some managers name owners in ZooKeeper.
     nodes = bundles.agg(
@@ -250,8 +251,8 @@ def _bundles(
     same = "partition by namespace, in_boundaries, lower, upper"
     averages = [f"{term}{figure}" for term in ("", "short_term_", "long_term_") for figure in _FIGURES]
     judged = (
-        bundles.join(sf.broadcast(of_brokers), "owner", "left")
-        .crossJoin(sf.broadcast(nodes))
+        bundles.join(few_rows(of_brokers), "owner", "left")
+        .crossJoin(few_rows(nodes))
         .join(_loaded_topics(topics), "bundle", "left")
         .selectExpr(
             "*",
@@ -356,16 +357,19 @@ def _capture(spark: SparkSession, manifest: Mapping[str, Any], table: Callable[[
     Facts: required surfaces that the manifest accounts for in no way, columns that aren't as the tables declare them.
     """
     accounted = {entry["surface"] for part in ("files", "missing", "failures") for entry in manifest[part]}
-    row = (
-        manifest["snapshot"],
-        manifest["skew_ms"] / 1000,
-        (manifest["finished_at_ms"] - manifest["started_at_ms"]) / 1000,
-        sorted(set(_REQUIRED_SURFACES) - accounted),
-        [wrong for declared in TABLES for wrong in _undeclared(declared, dict(table(declared.name).dtypes))],
-    )
-    return spark.createDataFrame(
-        [row],
+    row = {
+        "snapshot": manifest["snapshot"],
+        "skew_seconds": manifest["skew_ms"] / 1000,
+        "duration_seconds": (manifest["finished_at_ms"] - manifest["started_at_ms"]) / 1000,
+        "absent": sorted(set(_REQUIRED_SURFACES) - accounted),
+        "undeclared": [
+            wrong for declared in TABLES for wrong in _undeclared(declared, dict(table(declared.name).dtypes))
+        ],
+    }
+    return frame_of(
+        spark,
         "snapshot string, skew_seconds double, duration_seconds double, absent array<string>, undeclared array<string>",
+        [row],
     ).withColumns({"absent_surfaces": sf.size("absent"), "undeclared_columns": sf.size("undeclared")})
 
 
@@ -387,7 +391,7 @@ def _namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInp
     )
     return (
         namespaces.where("not deleted")
-        .crossJoin(sf.broadcast(domains))
+        .crossJoin(few_rows(domains))
         .withColumn("group", sf.expr("nullif(lower(trim(anti_affinity_group)), '')"))
         .selectExpr(
             "*",
@@ -408,19 +412,20 @@ def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> Dat
     brokers = read_table(root, snapshot, "brokers", view)["broker"].to_pylist() if policies else []
     hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
 
-    def row(policy: dict[str, Any]) -> tuple[str, list[str], int, int]:
+    def row(policy: dict[str, Any]) -> dict[str, Any]:
         of_namespaces = matched(policy["namespaces"], namespaces)
         of_primaries, of_secondaries = (matched(policy[part], hosts) for part in ("primary", "secondary"))
-        return (
-            policy["name"],
-            [*of_namespaces.unusable, *of_primaries.unusable, *of_secondaries.unusable],
-            int(of_namespaces.matches.sum()),
-            int(of_primaries.matches.sum()),
-        )
+        return {
+            "name": policy["name"],
+            "unusable": [*of_namespaces.unusable, *of_primaries.unusable, *of_secondaries.unusable],
+            "matched_namespaces": int(of_namespaces.matches.sum()),
+            "matched_primaries": int(of_primaries.matches.sum()),
+        }
 
-    return spark.createDataFrame(
-        [row(policy) for policy in policies],
+    return frame_of(
+        spark,
         "name string, unusable array<string>, matched_namespaces bigint, matched_primaries bigint",
+        [row(policy) for policy in policies],
     ).withColumn("unusable_expressions", sf.size("unusable"))
 
 
@@ -470,7 +475,7 @@ def _topics(topics: DataFrame) -> DataFrame:
         return f"concat('0x', lpad(lower(hex({column})), 8, '0'))"
 
     repeated = topics.groupBy("topic").agg(sf.count("*").alias("stands")).where("stands > 1")
-    return topics.join(sf.broadcast(repeated), "topic", "left").selectExpr(
+    return topics.join(few_rows(repeated), "topic", "left").selectExpr(
         "*",
         "coalesce(stands, 1) as occurrences",
         f"if(loaded, reported_range = concat({bound('lower')}, '_', {bound('upper')}), null) "

@@ -22,6 +22,7 @@ from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.frames import materialized
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 from pulsar_advisor.tables.state import damaged_table, setting_number, settings_inputs
 
@@ -141,9 +142,8 @@ def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
     frame = make_rows()
     kwargs = [expectation["kwargs"] for expectation in suites()[table]["expectations"]]
     spoken_of = {*re.findall(r"\w+", json.dumps(kwargs)), *_KEYS[table]}
-    rows = frame.select(*(column for column in frame.columns if column in spoken_of)).persist()
-    rows.count()
-    return rows
+    rows = frame.select(*(column for column in frame.columns if column in spoken_of))
+    return materialized(rows)
 
 
 def _results_of(table: str, rows: Future[DataFrame], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -153,16 +153,17 @@ def _results_of(table: str, rows: Future[DataFrame], parameters: Mapping[str, An
         message = str(error).partition(";\n")[0]  # what follows is Spark's plan
         unknown = {"success": False, "exception_info": {"raised_exception": True, "exception_message": message}}
         return [_result(check, unknown, []) for check in checks() if check.table == table]
-    try:
-        return run_suite(frame, table, suites()[table]["expectations"], parameters)
-    finally:
-        frame.unpersist()
+    return run_suite(frame, table, suites()[table]["expectations"], parameters)
 
 
 def run_suite(
     rows: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Results of a table's expectations in their order; failing rows are fetched in a second pass, where there are."""
+    """Results of a table's expectations in their order.
+
+    The first pass only asks which hold, which Great Expectations finds in one aggregation. The failing rows of the
+    others are counted, and fetched if they aren't too many to be named.
+    """
     import great_expectations as gx
 
     logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of each temporary folder
@@ -198,14 +199,19 @@ def run_suite(
 
     codes = {expectation["meta"]["code"] for expectation in expectations}
     mine = [check for check in checks() if check.table == table and check.code in codes]
-    judged = outcomes((check.code for check in mine), {"result_format": "BASIC", "partial_unexpected_count": 0})
-    failed = [code for code, outcome in judged.items() if _error(outcome) is None and _failed_rows(outcome)]
+    judged = outcomes((check.code for check in mine), {"result_format": "BOOLEAN_ONLY"})
+    failed = [code for code, outcome in judged.items() if _error(outcome) is None and not outcome["success"]]
+    counted = outcomes(failed, {"result_format": "BASIC", "partial_unexpected_count": 0})
     detailed = outcomes(
-        (code for code in failed if _failed_rows(judged[code]) <= _CONFINABLE_ROWS),
+        (code for code in failed if _failed_rows(counted[code]) <= _CONFINABLE_ROWS),
         {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])},
     )
     return [
-        _result(check, judged[check.code], _failing_rows(detailed[check.code]) if check.code in detailed else [])
+        _result(
+            check,
+            counted.get(check.code, judged[check.code]),
+            _failing_rows(detailed[check.code]) if check.code in detailed else [],
+        )
         for check in mine
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.tables.raw import RawTables
@@ -11,9 +11,10 @@ from pulsar_advisor.tables.raw import RawTables
 def policies(raw: RawTables) -> DataFrame:
     """One row an isolation policy, numbered in the order Pulsar gave them."""
     no_patterns = sf.array().cast("array<string>")
+    in_the_order_read = Window.orderBy(sf.monotonically_increasing_id())
     parameter = "document.auto_failover_policy.parameters['{}']"
     return raw["isolation_policies"].select(
-        sf.monotonically_increasing_id().alias("position"),
+        (sf.row_number().over(in_the_order_read) - 1).alias("position"),
         "name",
         *(
             sf.coalesce(f"document.{field}", no_patterns).alias(field)

@@ -1,26 +1,37 @@
-"""Many independent computations side by side on Spark's executors, one task each."""
+"""Many independent computations on Spark's executors: side by side, as far as a snapshot's size makes it worth it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
 
 def fan_out(spark: SparkSession, tasks: Mapping[str, Any], function: Callable[[Any], str]) -> dict[str, str]:
-    """Call `function` with every task's payload, each in a Spark task of its own; task id -> what it returned.
+    """Call `function` with every task's payload; task id -> what it returned.
 
-    Payloads are JSON values; `function` is a module's function (executors import it, so its module must be installed
-    or shipped there) and returns text. It reads what it needs, such as `cluster_state(...)`, on the executor itself. An
-    exception in one of them ends them all. The order of the results is that of the tasks.
+    Each call is a Spark task of its own where the session has that many shuffle partitions. For a small snapshot it has
+    one (`session`), so that one Python worker starts and makes all calls one after the other. Payloads are JSON values;
+    `function` is a module's function (executors import it, so its module must be installed or shipped there) and
+    returns text. It reads what it needs, such as `cluster_state(...)`, on the executor itself. An exception in one of
+    them ends them all. The order of the results is that of the tasks.
     """
     if not tasks:
         return {}
-    rows = [(number, task, json.dumps(payload)) for number, (task, payload) in enumerate(tasks.items())]
+    side_by_side = min(len(tasks), int(spark.conf.get(_PARTITIONS) or len(tasks)))
+    rows = pa.table(
+        {
+            "partition": pa.array([number % side_by_side for number in range(len(tasks))], pa.int32()),
+            "task": list(tasks),
+            "payload": [json.dumps(payload) for payload in tasks.values()],
+        }
+    )
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -31,10 +42,10 @@ def fan_out(spark: SparkSession, tasks: Mapping[str, Any], function: Callable[[A
                 )
 
     # Placed by number, not by hash or in turn: either of those could put two long computations behind one another.
-    placed = spark.createDataFrame(rows, "number int, task string, payload string").repartitionById(len(rows), "number")
+    placed = spark.createDataFrame(rows).repartitionById(side_by_side, "partition")
     computed = placed.mapInArrow(compute, "task string, answer string, partition bigint").collect()
     partitions = len({row["partition"] for row in computed})
-    if partitions != len(rows):
-        raise RuntimeError(f"Spark ran {len(rows)} computations in {partitions} tasks: they waited for each other")
+    if partitions != side_by_side:
+        raise RuntimeError(f"Spark ran {len(tasks)} computations in {partitions} tasks: they waited for each other")
     answers = {row["task"]: row["answer"] for row in computed}
     return {task: answers[task] for task in tasks}

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.namespaces import BROKERS_NAMESPACES, SYSTEM_NAMESPACE, NamespaceKind
+from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.schemas import TRAFFIC
 
 _BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})$"
@@ -95,9 +96,9 @@ def with_range(topics: DataFrame, ranges: DataFrame) -> DataFrame:
     )
     holds = "r -> r.lower <= hash and (hash < r.upper or r.upper = 4294967295)"
     return (
-        topics.join(sf.broadcast(shifts), "namespace", "left")
+        topics.join(few_rows(shifts), "namespace", "left")
         .withColumn("bucket", sf.expr("shiftright(hash, shift)"))
-        .join(sf.broadcast(candidates), ["namespace", "bucket"], "left")
+        .join(few_rows(candidates), ["namespace", "bucket"], "left")
         .withColumn("range", sf.expr(f"get(filter(candidates, {holds}), 0)"))
         .withColumns({"lower": sf.col("range.lower"), "upper": sf.col("range.upper")})
         .drop("shift", "bucket", "candidates", "range")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from pulsar_advisor.tables.bundles import GOES_ON, bundles
 from pulsar_advisor.tables.captured import captured_documents, gaps
 from pulsar_advisor.tables.configuration import policies, settings
 from pulsar_advisor.tables.earlier import earlier_snapshot
+from pulsar_advisor.tables.frames import frame_of, in_few_partitions, in_one_partition, materialized, no_rows
 from pulsar_advisor.tables.namespaces import namespaces
 from pulsar_advisor.tables.ownership import ownership
 from pulsar_advisor.tables.problems import problems
@@ -69,9 +70,9 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     files = manifest["files"]
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
-    reports = load_reports(raw).persist()
     try:
         _check_counts(folder, files, raw.counts)
+        reports = materialized(load_reports(raw))
         frames = _frames(
             spark,
             raw,
@@ -89,7 +90,6 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
         for table in written:
             table.result()
     finally:
-        reports.unpersist()
         raw.release()
     check_rows(root, snapshot, files, raw.counts)
     rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
@@ -128,7 +128,7 @@ def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFr
     """(view, bundle, earlier) as `bundles` takes it: no rows if there is no such snapshot."""
     schema = BUNDLES.ddl("view", "bundle", *GOES_ON)
     if snapshot is None:
-        rows, captured_at_ms = spark.createDataFrame([], schema), 0
+        rows, captured_at_ms = no_rows(spark, schema), 0
     else:
         rows = spark.read.schema(schema).parquet(spark_url(root.folder("tables/bundles", snapshot)))
         captured_at_ms = int(snapshot_moment(snapshot).timestamp() * 1000)
@@ -200,10 +200,10 @@ def _frames(
     bundle_data_interval_minutes: int,
 ) -> dict[str, DataFrame]:
     """Every table by name."""
-    owned = ownership(raw)
+    owned = materialized(ownership(raw))
     figures = reported_figures(reports)
-    namespace_rows = namespaces(raw, owned, figures)
-    documents = _rows(spark, DOCUMENTS, captured_documents(manifest, raw.counts))
+    namespace_rows = materialized(namespaces(raw, owned, figures))
+    documents = frame_of(spark, DOCUMENTS.ddl(), captured_documents(manifest, raw.counts))
     return {
         "brokers": brokers(
             raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
@@ -225,7 +225,7 @@ def _frames(
         "policies": policies(raw),
         "settings": settings(raw),
         "documents": documents,
-        "problems": problems(raw, figures, documents, _rows(spark, PROBLEMS, gaps(manifest))),
+        "problems": problems(raw, figures, documents, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
     }
 
 
@@ -241,10 +241,6 @@ def _bundle_data_interval_minutes(raw: RawTables) -> int:
     return (longest and longest[0]) or _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES
 
 
-def _rows(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    return spark.createDataFrame([tuple(row.get(column.name) for column in table.columns) for row in rows], table.ddl())
-
-
 def _write(frame: DataFrame, table: Table, folder: UPath) -> None:
     """Write one table in its declared columns; only `topics` is large enough for more than one file."""
     columns = [
@@ -252,5 +248,5 @@ def _write(frame: DataFrame, table: Table, folder: UPath) -> None:
         for column in table.columns
     ]
     typed = frame.select(*columns)
-    placed = typed if table.name == "topics" else typed.repartition(1)
+    placed = in_few_partitions(typed) if table.name == "topics" else in_one_partition(typed)
     placed.write.mode("overwrite").option("compression", "zstd").parquet(spark_url(folder))

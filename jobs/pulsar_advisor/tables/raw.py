@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 from pyspark import StorageLevel
@@ -21,6 +23,7 @@ from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
 from pulsar_advisor.tables.schemas import RESOURCES, TRAFFIC
 
 _TRAFFIC = ", ".join(f"{field}: double" for field in TRAFFIC)
@@ -133,6 +136,8 @@ _WITH_CONSUMERS: Final = Surface(
 )
 """Read where brokers give no report that counts consumers; elsewhere it would only cost time."""
 
+_TOPICS: Final = "topic_stats"
+_CORRUPT: Final = "_corrupt"
 _HASHED_AT_ONCE = 8
 _BLOCK_BYTES = 4 * 2**20
 
@@ -186,7 +191,9 @@ def _attempt(digest: Any, path: UPath) -> str:
 class RawTables:
     """All lines of a snapshot, parsed once: the readable ones by surface, and the rest."""
 
-    all_lines: Mapping[str, DataFrame]
+    parsed: Sequence[DataFrame]
+    """(_path, _surface, _text, one struct a surface): every line, with the struct of its own surface. `_text` is what
+    a line says that can't be used, else null. Topic statistics, most of a large snapshot, are a frame of their own."""
     has_extensible_brokers: bool
     """Whether some brokers gave metrics in place of a load report; only then lines of `topic_stats` have consumers."""
     counts: Mapping[str, tuple[int, int]]
@@ -195,51 +202,55 @@ class RawTables:
     """Surface -> its readable lines."""
 
     def __getitem__(self, surface: str) -> DataFrame:
-        """The readable lines of one surface; none where the surface wasn't captured."""
-        return self.all_lines[surface].where("not _unreadable").drop("_text", "_path", "_unreadable")
-
-    def unreadable(self) -> DataFrame:
-        """(surface, path, text) of every line that can't be used."""
-        return _union(
-            lines.where("_unreadable").select(
-                sf.lit(surface).alias("surface"),
-                _path_in_snapshot().alias("path"),
-                # A line that parsed but lacks a required field has no text of its own: say what it was read as.
-                sf.coalesce("_text", sf.to_json(sf.struct(*SURFACES[surface].required))).alias("text"),
-            )
-            for surface, lines in self.all_lines.items()
+        """The readable lines of one surface. Where there are none, Spark leaves out what is joined with them."""
+        parsed = next(frame for frame in self.parsed if surface in frame.columns)
+        lines = parsed.where((sf.col("_surface") == surface) & sf.col("_text").isNull()).select(f"{surface}.*")
+        return (
+            lines.drop(_CORRUPT) if self.has_lines(surface) else no_rows(parsed.sparkSession, SURFACES[surface].schema)
         )
 
     def has_lines(self, surface: str) -> bool:
         """Whether any line of a surface could be read."""
         return self.readable.get(surface, 0) > 0
 
+    def unreadable(self) -> DataFrame:
+        """(surface, path, text) of every line that can't be used."""
+        return _union(
+            parsed.where("_text is not null").select(
+                sf.col("_surface").alias("surface"), _path_in_snapshot().alias("path"), sf.col("_text").alias("text")
+            )
+            for parsed in self.parsed
+        )
+
     def release(self) -> None:
         """Give back the memory and disk that the parsed lines hold."""
-        for lines in self.all_lines.values():
-            lines.unpersist()
+        for parsed in self.parsed:
+            parsed.unpersist()
 
 
 def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]]) -> RawTables:
     """Parse all raw files of a snapshot's folder, each once, on disk where memory is short."""
     extensible = any(file["surface"] == "broker_metrics" for file in files)
-    surfaces = {**SURFACES, "topic_stats": _WITH_CONSUMERS} if extensible else SURFACES
-    lines = {
-        name: _read(spark, surface, [spark_url(folder / file["path"]) for file in files if file["surface"] == name])
-        for name, surface in surfaces.items()
-    }
-    counts = _counts(lines.values())
+    of_topics = [file for file in files if file["surface"] == _TOPICS]
+    of_others = [file for file in files if file["surface"] != _TOPICS]
+    others = {name: surface for name, surface in SURFACES.items() if name != _TOPICS}
+    topics = {_TOPICS: _WITH_CONSUMERS if extensible else SURFACES[_TOPICS]}
+    parsed = [
+        materialized(_parsed(spark, folder, of_others, others)),
+        _parsed(spark, folder, of_topics, topics).persist(StorageLevel.MEMORY_AND_DISK),
+    ]
+    counts = _counts(parsed)
     readable: Counter[str] = Counter()
     for file in files:
         read, unreadable = counts.get(file["path"], (0, 0))
         readable[file["surface"]] += read - unreadable
-    return RawTables(lines, extensible, counts, readable)
+    return RawTables(parsed, extensible, counts, readable)
 
 
-def _counts(surfaces: Iterable[DataFrame]) -> dict[str, tuple[int, int]]:
+def _counts(parsed: Iterable[DataFrame]) -> dict[str, tuple[int, int]]:
     counted = _union(
-        lines.groupBy("_path").agg(sf.count("*").alias("lines"), sf.count_if("_unreadable").alias("unreadable"))
-        for lines in surfaces
+        lines.groupBy("_path").agg(sf.count("*").alias("lines"), sf.count("_text").alias("unreadable"))
+        for lines in parsed
     )
     with_path = counted.select(_path_in_snapshot().alias("path"), "lines", "unreadable")
     return {row["path"]: (row["lines"], row["unreadable"]) for row in with_path.collect()}
@@ -250,21 +261,45 @@ def _path_in_snapshot() -> Column:
     return sf.regexp_extract("_path", r"/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
 
 
-def _read(spark: SparkSession, surface: Surface, urls: Sequence[str]) -> DataFrame:
-    schema = f"{surface.schema}, _text string"
-    unusable = " or ".join(["_text is not null", *(f"`{field}` is null" for field in surface.required)])
-    if urls:
-        lines = spark.read.schema(schema).option("columnNameOfCorruptRecord", "_text").json(list(urls))
-        path = sf.col("_metadata.file_path")
-    else:
-        lines = spark.createDataFrame([], schema)
-        path = sf.lit("")
-    marked = lines.withColumns({"_path": path, "_unreadable": sf.expr(unusable)})
-    return marked.persist(StorageLevel.MEMORY_AND_DISK) if urls else marked
+def _parsed(
+    spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surfaces: Mapping[str, Surface]
+) -> DataFrame:
+    """Lines as `RawTables.parsed` has them. A file is named for its surface, or lies in a folder that is."""
+    lines = _lines(spark, [spark_url(folder / file["path"]) for file in files])
+    only = next(iter(surfaces)) if len(surfaces) == 1 else None
+    surface = sf.lit(only) if only else sf.substring_index(sf.substring_index("_path", "/", -1), ".", 1)
+    documents = [
+        sf.when(
+            sf.col("_surface") == name,
+            sf.from_json("value", f"{surface.schema}, {_CORRUPT} string", {"columnNameOfCorruptRecord": _CORRUPT}),
+        ).alias(name)
+        for name, surface in surfaces.items()
+    ]
+    unusable = sf.coalesce(*(_unusable(name, surface) for name, surface in surfaces.items()))
+    return (
+        lines.withColumn("_surface", surface)
+        .select("_path", "_surface", "value", *documents)
+        .select("_path", "_surface", unusable.alias("_text"), *surfaces)
+    )
+
+
+def _lines(spark: SparkSession, urls: Sequence[str]) -> DataFrame:
+    if not urls:
+        return no_rows(spark, "_path string, value string")
+    return in_few_partitions(spark.read.text(list(urls)).select(sf.col("_metadata.file_path").alias("_path"), "value"))
+
+
+def _unusable(name: str, surface: Surface) -> Column:
+    """What a line of a surface says if it can't be used, else null.
+
+    A line that isn't JSON, or of other types, is its own text; one that lacks a required field, what it was read as.
+    """
+    document = sf.col(name)
+    broken = document.isNull() | document[_CORRUPT].isNotNull() | ~sf.is_valid_utf8("value")
+    incomplete = reduce(or_, (document[field].isNull() for field in surface.required))
+    found = sf.to_json(sf.struct(*(document[field].alias(field) for field in surface.required)))
+    return sf.when(sf.col("_surface") == name, sf.when(broken, sf.col("value")).when(incomplete, found))
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
-    first, *others = frames
-    for other in others:
-        first = first.unionByName(other)
-    return first
+    return reduce(DataFrame.union, frames)

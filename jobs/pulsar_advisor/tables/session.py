@@ -16,16 +16,22 @@ from pyspark.sql import SparkSession
 
 _QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
-_FRUGAL: Final = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+_FRUGAL: Final = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g"
+"""Heap and metaspace begin at what a run needs: each growth of theirs collects the whole heap."""
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 """Leaves out Java's slow compiler, which a short job never earns back; on a Spark cluster Java keeps its own choice."""
 
 _LONG_JOB_BYTES: Final = 200 << 20
 """Of a snapshot's raw files. Ten million topics (800 MB) take nearly twice the processor time without that compiler."""
 
+_SMALL_SNAPSHOT_BYTES: Final = 4 << 20
+"""Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it."""
+
 _EVERYWHERE: Final[dict[str, Any]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": False,
+    # Every call of a column's method would look for the line of ours that makes it, and hand that to Java.
+    "spark.python.sql.dataFrameDebugging.enabled": False,
     # The statistics of cached columns leave NaN out, so that `x > limit` skips a batch that holds one (seen in 4.1.3);
     # Great Expectations caches what it judges.
     "spark.sql.inMemoryColumnarStorage.partitionPruning": False,
@@ -40,6 +46,14 @@ _LOCAL: Final[dict[str, Any]] = {
     # Measuring every exchange before planning the next one costs more than it saves where there is no network.
     "spark.sql.adaptive.enabled": False,
     "spark.sql.catalogImplementation": "in-memory",
+}
+
+_SMALL: Final[dict[str, Any]] = {
+    "spark.sql.codegen.wholeStage": False,
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Rows that are all in one partition are joined and grouped where they are: no exchange, no broadcast, one task.
+    "spark.sql.shuffle.partitions": 1,
+    "spark.sql.autoBroadcastJoinThreshold": -1,
 }
 
 
@@ -60,6 +74,8 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             java = [_FRUGAL, _QUIET] if raw_bytes >= _LONG_JOB_BYTES else [_FRUGAL, _QUICK_START, _QUIET]
             settings |= {**_LOCAL, "spark.driver.extraJavaOptions": " ".join(java)}
+            if raw_bytes < _SMALL_SNAPSHOT_BYTES:
+                settings |= _SMALL
     for key, value in settings.items():
         if told(key) is None:
             builder = builder.config(key, value)
