@@ -66,6 +66,7 @@ lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling
 	$(BIN)/mdformat --check $(PAGES)
 	$(BIN)/codespell
 	$(BIN)/proselint check $(PAGES)
+	$(BIN)/blocklint $(PAGES)
 
 format: setup ## Format code and Markdown, and fix what ruff can fix
 	$(BIN)/ruff check --fix .

@@ -79,7 +79,7 @@ def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
     reference = PlanReference(**next(candidate for candidate in candidates if candidate))
     proposer = get_current_context()["dag_run"].triggering_user_name
     if proposer is None:
-        raise AirflowFailException("Airflow doesn't say who triggered this run, so nobody proposed the plan")
+        raise AirflowFailException("Airflow doesn't report who triggered this run, so the plan has no proposer")
     root = _root()
     with as_airflow_errors(), opened_ledger(root) as ledger:
         approval.propose(ledger, reference.load(root), Person(proposer, AUTHENTICATED_BY))

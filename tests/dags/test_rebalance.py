@@ -73,7 +73,7 @@ def test_an_unknown_digest_fails_without_asking_anybody(stages: Stages, run_dag:
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(Answer("Reject"), "rejected by olive"), (Answer("Reject", person=None), "nobody answered in time")],
+    [(Answer("Reject"), "rejected by olive"), (Answer("Reject", person=None), "no answer in time")],
     ids=["rejected", "timed out"],
 )
 def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answer: Answer, said: str) -> None:

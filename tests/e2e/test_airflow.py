@@ -238,7 +238,7 @@ def test_after_a_time_out_nothing_was_written(
     assert user("uma").finished("pulsar_rebalance", run) == "success"
     assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "skipped"
     assert moves(cluster) == before
-    assert "nobody answered in time" in ledger.events(advice["digest"])[-1].detail
+    assert "no answer in time" in ledger.events(advice["digest"])[-1].detail
 
 
 def test_whoever_proposed_a_plan_cannot_approve_it(

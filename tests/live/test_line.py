@@ -71,7 +71,7 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
     before = len(cluster.write_requests())
 
     unapproved = recommended.apply()
-    assert (unapproved.code, "nobody has approved" in unapproved.err) == (4, True)
+    assert (unapproved.code, "has no approval" in unapproved.err) == (4, True)
 
     other = digest[:-1] + ("0" if digest[-1] != "0" else "1")
     wrong = recommended.shell("approve", str(recommended.path), "--digest", other, "--as", "bob", "--splits")

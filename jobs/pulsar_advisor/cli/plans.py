@@ -212,7 +212,7 @@ def verify(
         print_json(result.as_document())
     else:
         for bundle in result.bundles:
-            say(f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'nobody'}")
+            say(f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}")
         for usage in result.brokers if result.usage_judged else ():
             say(
                 f"{_judgement(usage.as_predicted)} {usage.broker} {_percent(usage.actual)}, "
@@ -245,6 +245,6 @@ def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan
     if document.cluster != place.cluster:
         raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{place.cluster}'")
     if not ledger_exists(url := ledger.url(root)):
-        raise Refused(f"there is no ledger at {url}, so nobody is recorded to have proposed the plan: --ledger URL")
+        raise Refused(f"there is no ledger at {url}, so the plan has no recorded proposer: pass --ledger URL")
     with closing(ledger.open(root)) as book:
         yield document, root, book

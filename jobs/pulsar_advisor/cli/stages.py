@@ -188,7 +188,7 @@ def _recommend(
     check(root, snapshot, request)
     document = compute(spark(), root, snapshot, request)
     if ledger.ledger is None and root.path.protocol not in ("", "file"):
-        log("no ledger beside an object store: nobody is recorded as proposer, no plan can be approved (--ledger URL)")
+        log("no ledger beside an object store: no proposer is recorded, no plan can be approved; pass --ledger URL")
         return document
     with closing(ledger.open(root)) as book:
         propose_plans(root, document, book, person_on_command_line(document["proposer"]))

@@ -115,7 +115,7 @@ def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> App
     digest = digest_of(plan)
     approvals = ledger.approvals(digest)
     if not approvals:
-        raise Refused(f"nobody has approved {digest}: have it approved with `approve PLAN --digest {digest} --as NAME`")
+        raise Refused(f"{digest} has no approval: have it approved with `approve PLAN --digest {digest} --as NAME`")
     objections = [_objection(ledger, plan, approval, policy) for approval in approvals]
     for approval, objection in zip(reversed(approvals), reversed(objections), strict=True):
         if objection is None:
@@ -143,7 +143,7 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, policy: ApprovalPolic
         return None
     proposers = [proposal.proposer for proposal in ledger.proposals(digest)]
     if not proposers:
-        return f"nobody is recorded to have proposed {digest}, so it can't be told that somebody else approves it"
+        return f"{digest} has no recorded proposer, so the approver can't be shown to be another person"
     if approver.casefold() in (proposer.casefold() for proposer in proposers):
         return f"{approver} proposed {digest}: somebody else has to approve it"
     return None

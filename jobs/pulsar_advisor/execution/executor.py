@@ -297,7 +297,7 @@ class Executor:
 
     def _look_up(self, step: Step, topic: str) -> None:
         self.run.note(step.id, "look up", topic)
-        self.progress(f"{step.id}: nobody brings the bundle back; looking up {topic}")
+        self.progress(f"{step.id}: no client brings the bundle back; looking up {topic}")
         self.run.note(step.id, "reply", str(_reply(lambda: self.cluster.look_up(topic))))
 
     def _owner(self, step: Step) -> Owner:

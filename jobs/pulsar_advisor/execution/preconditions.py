@@ -203,7 +203,7 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         changed = sorted(set(found.boundaries) ^ set(boundaries))
         yield f"the boundaries of {step.namespace} have changed at {', '.join(changed)}: somebody split a bundle"
     elif found.owner is None:
-        yield "nobody owns the bundle: it is never touched then, since a left-over destination could hit another one"
+        yield "the bundle has no owner; unowned bundles are never moved: a leftover destination could hit another one"
     elif found.owner != owner:
         yield f"the bundle is on {found.owner}, not on {owner} any more"
     if step.action == "unload" and found.topics == 0:

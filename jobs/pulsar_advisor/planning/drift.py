@@ -64,7 +64,7 @@ def _brokers_versions(before: ClusterState, now: ClusterState) -> Iterator[str]:
 def _leader(before: ClusterState, now: ClusterState) -> Iterator[str]:
     if before.load_manager != now.load_manager:
         yield f"The load manager went from {before.load_manager} to {now.load_manager}."
-    old, new = (state.brokers.ids[state.leader] if state.leader >= 0 else "nobody" for state in (before, now))
+    old, new = (state.brokers.ids[state.leader] if state.leader >= 0 else "not known" for state in (before, now))
     if old != new:
         yield f"The leader was {old}, it is {new}: what it remembered of usage and unloads is lost."
 

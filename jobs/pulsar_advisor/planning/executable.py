@@ -17,7 +17,7 @@ def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
     if is_pulsars_own(namespace):
         return f"{namespace} is one of Pulsar's own namespaces"
     if owner == NOBODY:
-        return "nobody owns the bundle"
+        return "the bundle has no owner"
     if not state.bundles.in_boundaries[bundle]:
         return "the range is not among the namespace's boundaries: a split is in flight"
     if not state.bundles.usable[bundle]:

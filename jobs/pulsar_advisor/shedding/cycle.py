@@ -64,7 +64,9 @@ WRAPPER_OUTCOMES: Final = (
     Outcome(
         "excluded_namespace", False, "", "was chosen, but its namespace is in loadBalancerSheddingExcludedNamespaces"
     ),
-    Outcome("one_broker", False, "<=", "was chosen, but {left:.0f} broker is registered: nobody could take it"),
+    Outcome(
+        "one_broker", False, "<=", "was chosen, but {left:.0f} broker is registered: no other broker could take it"
+    ),
     Outcome("policies", False, "", "was chosen, but isolation policies allow no other broker"),
     Outcome("anti_affinity", False, "", "was chosen, but its anti-affinity group is spread evenly where it is"),
     Outcome("no_destination", False, "", "was chosen, but placement finds no broker for it"),

@@ -90,7 +90,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver)
             return
         self.subject = approval_request.subject(plan)
-        proposer = context["dag_run"].triggering_user_name or "Nobody known"
+        proposer = context["dag_run"].triggering_user_name or "An unknown user"
         self.body = approval_request.body(plan, proposer, report_link(plan.snapshot))
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers] or None
@@ -111,7 +111,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         approved = event.get("chosen_options") == [self.APPROVE]
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             if not approved:
-                answer = f"rejected by {responder}" if responder else "nobody answered in time, which is no approval"
+                answer = f"rejected by {responder}" if responder else "no answer in time, which is no approval"
                 ledger.record_refusal(shown["digest"], f"{answer} (airflow, {context['run_id']})")
                 self.log.info("%s: %s", shown["digest"], answer)
                 context["ti"].xcom_push(key="answer", value=answer)

@@ -51,7 +51,7 @@ def test_a_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
 
 
 def test_a_plan_nobody_proposed_can_not_be_approved(ledger: Ledger) -> None:
-    with pytest.raises(Refused, match="nobody is recorded to have proposed"):
+    with pytest.raises(Refused, match="has no recorded proposer"):
         approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES)
 
 
@@ -70,7 +70,7 @@ def test_splits_have_to_be_allowed(ledger: Ledger) -> None:
 
 
 def test_a_plan_without_executable_steps_can_not_be_approved(ledger: Ledger) -> None:
-    plan = make_plan([unload_step(executable=False, not_executable_because="nobody owns the bundle")])
+    plan = make_plan([unload_step(executable=False, not_executable_because="the bundle has no owner")])
     propose(ledger, plan, ALICE)
     with pytest.raises(Refused, match="nothing to approve"):
         approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)

@@ -89,7 +89,7 @@ def test_what_pulsar_would_do_but_we_must_not_stands_in_the_plan_marked(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     [step] = plan_of(state, settings, (move(UNOWNED, source=0),)).steps
-    assert (step.executable, step.not_executable_because) == (False, "nobody owns the bundle")
+    assert (step.executable, step.not_executable_because) == (False, "the bundle has no owner")
     assert plan_of(state, settings, (move(UNOWNED),)).predicted.after == plan_of(state, settings).predicted.after
 
 

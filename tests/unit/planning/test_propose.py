@@ -73,7 +73,7 @@ def test_with_one_broker_pulsar_unloads_nothing_and_says_so() -> None:
     )
     proposal = ask(alone, resolve_settings("4.0.8"), "OverloadShedder")
     assert proposal.moves == ()
-    assert proposal.why_nothing is not None and "nobody could take it" in proposal.why_nothing
+    assert proposal.why_nothing is not None and "no other broker could take it" in proposal.why_nothing
 
 
 def test_the_same_question_has_the_same_answer(state: ClusterState, settings: ResolvedSettings) -> None:

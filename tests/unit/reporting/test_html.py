@@ -72,7 +72,7 @@ def test_no_two_elements_share_an_id(reading: Reading) -> None:
 
 
 def test_a_step_that_cant_be_carried_out_says_why(reading: Reading) -> None:
-    assert "Can't be carried out: nobody owns the bundle." in reading.text
+    assert "Can't be carried out: the bundle has no owner." in reading.text
 
 
 def test_a_split_stands_apart_with_its_children(inputs: Inputs, reading: Reading) -> None:

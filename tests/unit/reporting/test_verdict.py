@@ -91,7 +91,7 @@ def test_the_confidence_is_that_of_the_least_certain_executable_step() -> None:
 
 def test_steps_that_cant_be_carried_out_are_counted_by_reason() -> None:
     (obstacle,) = skewed_inputs().page().verdict.not_executable
-    assert (obstacle.text, obstacle.number) == ("nobody owns the bundle", 1)
+    assert (obstacle.text, obstacle.number) == ("the bundle has no owner", 1)
 
 
 def test_a_maximum_that_does_not_fall_has_to_be_accepted() -> None:
@@ -127,7 +127,7 @@ def test_wishes_that_cant_be_carried_out_are_not_called_balance() -> None:
     verdict = verdict_on(plan_of(unowned), advised=False)
     assert verdict.kind == "not_executable"
     assert headline(verdict) == (
-        "Nothing can be done: ThresholdShedder would unload 1 bundle, but nobody owns the bundle."
+        "Nothing can be done: ThresholdShedder would unload 1 bundle, but the bundle has no owner."
     )
     assert verdict.commands == ()
 
