@@ -26,6 +26,7 @@ from pulsar_advisor.model.bounds import CANARY_HOLD, EXPIRES, MAX_AGE, PAUSE
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.forms import (
+    CONFIGURED,
     HOUR_S,
     LIMIT_ARGUMENTS,
     LIMITS,
@@ -61,7 +62,7 @@ def given_or_fresh() -> str:
             title="Digest of a plan",
             description="Empty: recommend on a fresh snapshot, as below",
         ),
-        **strategy_params("ThresholdShedder", "LeastLongTermMessageRate"),
+        **strategy_params(CONFIGURED, CONFIGURED),
         **LIMITS,
         "max_age_h": number_param(6, MAX_AGE, "Greatest age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
         "pause_s": number_param(10, PAUSE, "Pause between two calls (seconds)", "Limits"),

@@ -6,10 +6,12 @@ from airflow.sdk import Param
 
 from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS, Bounds
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.configured import CONFIGURED
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL = "all"
 HOUR_S = 3600
+_BOTH = {CONFIGURED: "the cluster's own, as its brokers are configured", ALL: "all, and advise the best"}
 
 _VIEWS = {
     "judged": "those that were validated: fresh, if any broker was asked",
@@ -19,21 +21,24 @@ _VIEWS = {
 
 
 def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
-    """What to recommend; the arguments are the defaults."""
+    """What to recommend; the arguments are the defaults.
+
+    A form is made before any cluster is asked, so its default is `configured`: `recommend` looks the name up.
+    """
     return {
         "shedder": Param(
             shedder,
             type="string",
-            enum=[ALL, *(strategy.name for strategy in SHEDDERS)],
-            values_display={ALL: "all, and advise the best"} | {s.name: f"{s.name}: {s.summary}" for s in SHEDDERS},
+            enum=[*_BOTH, *(strategy.name for strategy in SHEDDERS)],
+            values_display=_BOTH | {s.name: f"{s.name}: {s.summary}" for s in SHEDDERS},
             title="Shedder",
             section="What to recommend",
         ),
         "placement": Param(
             placement,
             type="string",
-            enum=[ALL, *(strategy.name for strategy in PLACEMENTS)],
-            values_display={ALL: "all, and advise the best"} | {s.name: f"{s.name}: {s.summary}" for s in PLACEMENTS},
+            enum=[*_BOTH, *(strategy.name for strategy in PLACEMENTS)],
+            values_display=_BOTH | {s.name: f"{s.name}: {s.summary}" for s in PLACEMENTS},
             title="Placement strategy",
             section="What to recommend",
         ),

@@ -27,6 +27,7 @@ from pulsar_advisor.capture.journal import ZOOKEEPER, Journal, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.capture.system_topics import STATES
+from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.settings import ALLOWED_KEYS
 
@@ -149,8 +150,8 @@ def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadMa
     """Which manager a broker runs: by its load report's type, else by `loadManagerClassName`; None if neither tells."""
     if report_type is not None and report_type in _KIND_OF_REPORT:
         return _KIND_OF_REPORT[report_type]
-    simple_name = (class_name or "").rpartition(".")[2]
-    return next((kind for prefix, kind in _KIND_OF_CLASS if simple_name.startswith(prefix)), None)
+    name = simple_name(class_name or "")
+    return next((kind for prefix, kind in _KIND_OF_CLASS if name.startswith(prefix)), None)
 
 
 def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | None) -> LoadManagerKind | None:

@@ -106,9 +106,9 @@ class Wishes:
     """What to recommend, and within which limits."""
 
     shedder: str = "all"
-    """A shedder by Pulsar's class name, or 'all'."""
+    """A shedder by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
     placement: str = "all"
-    """A placement strategy by Pulsar's class name, or 'all'."""
+    """A placement strategy by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
     splits: bool = True
     """Whether to recommend bundle splits."""
     set: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
+from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.settings import resolve_settings
@@ -311,14 +312,12 @@ def _switches(found: Examination) -> Iterator[Row]:
 def _strategies(found: Examination) -> Iterator[Row]:
     if prevailing_load_manager(found.load_managers, found.leader) == "simple":
         return  # it doesn't read these settings
-    shedders = {strategy.name.rpartition(".")[2] for strategy in SHEDDERS}
-    placements = {strategy.name.rpartition(".")[2] for strategy in PLACEMENTS}
-    for key, names in (
-        ("loadBalancerLoadSheddingStrategy", shedders),
-        ("loadBalancerLoadPlacementStrategy", placements),
+    for key, strategies in (
+        ("loadBalancerLoadSheddingStrategy", SHEDDERS),
+        ("loadBalancerLoadPlacementStrategy", PLACEMENTS),
     ):
         class_name = found.leading_settings.get(key, "")
-        if class_name and class_name.rpartition(".")[2] not in names:
+        if class_name and simple_name(class_name) not in {strategy.class_name for strategy in strategies}:
             sentence = f"{key} is {class_name}, which isn't modelled: what Pulsar itself would do can't be told"
             yield Row("strategy", "warning", sentence, "compare with the strategies that `recommend` offers")
 
@@ -383,7 +382,7 @@ def _zookeeper_alone(found: Examination) -> Iterator[Row]:
 
 def _topic_assignment(found: Examination) -> Iterator[Row]:
     class_name = found.leading_settings.get("topicBundleAssignmentStrategy", "")
-    if class_name and class_name.rpartition(".")[2] != _CRC32_ASSIGNMENT:
+    if class_name and simple_name(class_name) != _CRC32_ASSIGNMENT:
         sentence = (
             f"topicBundleAssignmentStrategy is {class_name}: the bundle of a topic can't be computed from its hash"
         )

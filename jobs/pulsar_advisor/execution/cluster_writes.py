@@ -17,16 +17,11 @@ from pulsar_advisor.admin.read_client import LARGEST_LISTING_BYTES, Document, Re
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
 from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.class_names import LOAD_MANAGERS, simple_name
 from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-
-_LOAD_MANAGERS: Final[dict[str, LoadManagerKind]] = {
-    "ModularLoadManagerImpl": "modular",
-    "SimpleLoadManagerImpl": "simple",
-    "ExtensibleLoadManagerImpl": "extensible",
-}
 
 _UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
 _UNLOADING_TIMEOUT_MS: Final = 60_000
@@ -116,12 +111,14 @@ class AdminCluster:
 
     def load_manager(self) -> LoadManagerKind:
         """Which load manager the brokers run. Raises `ClusterUnreachable` for one that is not known here."""
-        name = self._configuration.get("loadManagerClassName", "").rpartition(".")[2]
-        if name not in _LOAD_MANAGERS:
-            raise ClusterUnreachable(
-                f"the brokers run load manager '{name}', known are {', '.join(_LOAD_MANAGERS)}: nothing can be applied"
-            )
-        return _LOAD_MANAGERS[name]
+        name = simple_name(self._configuration.get("loadManagerClassName", ""))
+        for kind, class_name in LOAD_MANAGERS.items():
+            if name == class_name:
+                return kind
+        known = ", ".join(LOAD_MANAGERS.values())
+        raise ClusterUnreachable(
+            f"the brokers run load manager '{name}', which is none of {known}: nothing can be applied"
+        )
 
     def unloading_timeout_s(self) -> float:
         """The greatest `namespaceBundleUnloadingTimeoutMs` of the active brokers (dynamic, so it may be overridden)."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
+from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.nearest import nearest
@@ -29,6 +30,11 @@ class Strategy:
     """Load managers it ships with (`modular`, `simple`, `extensible`); it can be asked about any cluster."""
     first_release: str
     """First Pulsar release that has it; empty for a strategy of ours."""
+
+    @property
+    def class_name(self) -> str:
+        """Pulsar's simple class name; two strategies of different managers may share one."""
+        return simple_name(self.name)
 
     def load(self) -> ModuleType:
         """The strategy's module."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS
 from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind
 from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.plan import (
@@ -29,6 +29,7 @@ from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.confidence import CheckResult, Grading
+from pulsar_advisor.planning.configured import configured_strategies
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import BrokerLoads, after_move, finite, forecast, loads_of, usage_ratios
@@ -70,7 +71,9 @@ def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
     return [int(bound) for bound in bounds]
 
 
-def would_pulsar_act(settings: ResolvedSettings, shedder: str, has_moves: bool, has_splits: bool) -> str:
+def would_pulsar_act(
+    settings: ResolvedSettings, load_manager: LoadManagerKind, shedder: str, has_moves: bool, has_splits: bool
+) -> str:
     """Whether the cluster's own switches would let it do the same; they never silence a recommendation."""
     values = settings.values
     off = [] if values.load_balancer_enabled else ["loadBalancerEnabled=false"]
@@ -78,11 +81,13 @@ def would_pulsar_act(settings: ResolvedSettings, shedder: str, has_moves: bool, 
         off.append("loadBalancerSheddingEnabled=false")
     if has_splits and not values.load_balancer_auto_bundle_split_enabled:
         off.append("loadBalancerAutoBundleSplitEnabled=false")
-    configured = values.load_balancer_load_shedding_strategy.rpartition(".")[2]
+    own = configured_strategies(
+        load_manager, values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
+    ).shedder
     if off:
         return f"Pulsar itself would not act: {', '.join(off)}"
-    if has_moves and configured != shedder:
-        return f"Pulsar itself is configured with {configured}, not {shedder}"
+    if has_moves and own != shedder:
+        return f"Pulsar itself is configured with {own}, not {shedder}"
     return (
         "Pulsar itself would act the same way" if has_moves or has_splits else "Pulsar itself would do nothing either"
     )
@@ -287,7 +292,7 @@ def build_plan(
             acts_in_cycle=proposal.acts_in_cycle,
             why_nothing=proposal.why_nothing,
             would_pulsar_act=would_pulsar_act(
-                settings, combination.shedder, bool(proposal.moves), bool(proposal.splits)
+                settings, state.load_manager, combination.shedder, bool(proposal.moves), bool(proposal.splits)
             ),
         ),
         rests_on={"unload": unloads.rests_on, "split": splits.rests_on},

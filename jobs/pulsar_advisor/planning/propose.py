@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
@@ -25,13 +26,6 @@ from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings,
 from pulsar_advisor.splitting.decision import SplitMemory
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
-
-MANAGERS = {
-    "modular": "ModularLoadManagerImpl",
-    "simple": "SimpleLoadManagerImpl",
-    "extensible": "ExtensibleLoadManagerImpl",
-}
-"""Pulsar's class that wraps the shedder, by load manager."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +91,7 @@ def _combine(
     answers = [
         Answers(question.shedder, "shedder", chosen.brokers),
         Answers(question.shedder, "shedder", chosen.bundles),
-        Answers(MANAGERS[state.load_manager], "load manager", wrapper),
+        Answers(LOAD_MANAGERS[state.load_manager], "load manager", wrapper),
         *(
             Answers(placement, "placement", outcomes, state.bundle_name(bundle))
             for bundle, outcomes in selection.explained

@@ -13,13 +13,14 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.isolation_policies import broker_host
 from pulsar_advisor.model.java_expressions import matched
-from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
@@ -62,13 +63,6 @@ _JUMP_FROM: Final = 1000
 """Messages or bytes a second below which a bundle that starts or stops is nothing unusual."""
 
 _DOMAINS_ENABLED: Final = "failureDomainsEnabled"
-_LOAD_MANAGERS: Final = ("ModularLoadManagerImpl", "SimpleLoadManagerImpl", "ExtensibleLoadManagerImpl")
-_SPLIT_ALGORITHMS: Final = (
-    "range_equally_divide",
-    "topic_count_equally_divide",
-    "specified_positions_divide",
-    "flow_or_qps_equally_divide",
-)
 
 
 def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
@@ -432,14 +426,11 @@ def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> Dat
 def _settings(settings: DataFrame) -> DataFrame:
     """Facts: how often a value stands, whether a configured class is one of Pulsar's, who assigns topics to bundles."""
 
-    def names(strategies: tuple[Strategy, ...]) -> tuple[str, ...]:
-        return tuple(strategy.name.rpartition(".")[2] for strategy in strategies)
-
     known = {
-        "loadManagerClassName": _LOAD_MANAGERS,
-        "loadBalancerLoadSheddingStrategy": names(SHEDDERS),
-        "loadBalancerLoadPlacementStrategy": names(PLACEMENTS),
-        "defaultNamespaceBundleSplitAlgorithm": _SPLIT_ALGORITHMS,
+        "loadManagerClassName": tuple(LOAD_MANAGERS.values()),
+        "loadBalancerLoadSheddingStrategy": tuple(strategy.class_name for strategy in SHEDDERS),
+        "loadBalancerLoadPlacementStrategy": tuple(strategy.class_name for strategy in PLACEMENTS),
+        "defaultNamespaceBundleSplitAlgorithm": tuple(strategy.name for strategy in SPLIT_ALGORITHMS),
     }
     one_of = " ".join(
         f"when key = '{key}' then substring_index(value, '.', -1) in {names}" for key, names in known.items()

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
+from pulsar_advisor.planning.configured import Configured, configured_strategies
 from pulsar_advisor.reporting.answers import Answers, OutcomeRow, group_answers
 from pulsar_advisor.reporting.brokers import (
     BrokerTable,
@@ -139,7 +140,8 @@ def build_page(
     `StorageError` if the advised plan is not among the plans.
     """
     advised = _advised(recommendation["advice"]["digest"], plans)
-    reference = advised or _own_plan(plans, settings)
+    configured = _configured(state.load_manager, settings)
+    reference = advised or _own_plan(plans, configured)
     combinations, refusals = recommendation["combinations"], recommendation.get("refusals", ())
     rows = broker_rows(state, reference)
     trust = trust_of(validation, recommendation)
@@ -168,7 +170,7 @@ def build_page(
             [row["sentence"] for row in refusals],
         ),
         figures=_figures(reference),
-        combinations=_combination_rows(combinations, recommendation["advice"]["digest"], settings),
+        combinations=_combination_rows(combinations, recommendation["advice"]["digest"], configured),
         trust=trust,
         drift=None if drift is None else tuple(drift),
         settings=_setting_rows(settings),
@@ -199,20 +201,18 @@ def _advised(digest: str | None, plans: Sequence[Plan]) -> Plan | None:
     )
 
 
-def _own_plan(plans: Sequence[Plan], settings: Mapping[str, PlannedSetting]) -> Plan | None:
+def _own_plan(plans: Sequence[Plan], configured: Configured) -> Plan | None:
     """The plan of the combination the cluster is set to; else the first one."""
-    configured = _configured(settings)
 
     def foreign(plan: Plan) -> tuple[bool, bool]:
-        return (plan.shedder, plan.placement) != configured, plan.shedder != configured[0]
+        return (plan.shedder, plan.placement) != configured, plan.shedder != configured.shedder
 
     return min(plans, key=foreign, default=None)
 
 
-def _configured(settings: Mapping[str, PlannedSetting]) -> tuple[str, str]:
-    """Simple class names of the cluster's own shedder and placement strategy; empty where not known."""
+def _configured(load_manager: LoadManagerKind, settings: Mapping[str, PlannedSetting]) -> Configured:
     shedder, placement = (settings[key].value if key in settings else "" for key in (_SHEDDER_KEY, _PLACEMENT_KEY))
-    return shedder.rpartition(".")[2], placement.rpartition(".")[2]
+    return configured_strategies(load_manager, shedder, placement)
 
 
 def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:
@@ -229,10 +229,9 @@ def _findings(documents: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
 
 
 def _combination_rows(
-    documents: Iterable[Mapping[str, Any]], advised: str | None, settings: Mapping[str, PlannedSetting]
+    documents: Iterable[Mapping[str, Any]], advised: str | None, configured: Configured
 ) -> tuple[CombinationRow, ...]:
     """The advice first, then by predicted maximum, then by cost; those without a step or a plan last."""
-    configured = _configured(settings)
     rows = [
         CombinationRow(
             shedder=row["shedder"],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import Ledger, Person
 from pulsar_advisor.model.bounds import HISTORY, SEED
-from pulsar_advisor.model.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings, what_if_value
@@ -21,6 +21,7 @@ from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
+from pulsar_advisor.planning.configured import CONFIGURED, Configured, configured_strategies
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.proposal import Role
@@ -32,7 +33,7 @@ from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.outcomes import write_outcomes
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ ALWAYS_IN_A_PLAN: Final = frozenset(
 
 @dataclass(frozen=True)
 class Request:
-    """What to recommend; names as in the registries, or `all`."""
+    """What to recommend; names as in the registries, `all`, or `configured` for the cluster's own."""
 
     shedder: str = ALL
     placement: str = ALL
@@ -76,8 +77,12 @@ class Request:
 
     def __post_init__(self) -> None:
         """Refuse unknown strategies, unusable settings and numbers out of bounds before anything is captured."""
-        _names(SHEDDERS, self.shedder, "shedder")
-        _names(PLACEMENTS, self.placement, "placement strategy")
+        for strategies, wanted, kind in (
+            (SHEDDERS, self.shedder, "shedder"),
+            (PLACEMENTS, self.placement, "placement strategy"),
+        ):
+            if wanted not in (ALL, CONFIGURED):
+                find(strategies, wanted, kind)
         for key, text in self.what_if.items():
             what_if_value(key, text)
         HISTORY.check(self.history)
@@ -97,7 +102,7 @@ def what_if(pairs: Iterable[str]) -> dict[str, str]:
 
 def check(root: Root, snapshot: str, request: Request) -> None:
     """Raise at once what would otherwise be raised after Spark has started: settings and data that are unfit."""
-    _settings(root, snapshot, request.what_if)
+    _wanted(root, snapshot, request)
     _inputs(root, snapshot)
 
 
@@ -120,7 +125,7 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
     from pulsar_advisor.tables.fan_out import fan_out
     from pulsar_advisor.tables.state import cluster_state
 
-    placements = _names(PLACEMENTS, request.placement, "placement strategy")
+    shedders, placements = _wanted(root, snapshot, request)
     tasks = {
         shedder: {
             "root": root.url,
@@ -131,7 +136,7 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
             "placements": placements,
             "with_splitting": number == 0,
         }
-        for number, shedder in enumerate(_names(SHEDDERS, request.shedder, "shedder"))
+        for number, shedder in enumerate(shedders)
     }
     answers = fan_out(spark, tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
@@ -181,8 +186,30 @@ def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, propo
             propose(ledger, read_plan(str(folder / row["plan"])), proposer)
 
 
-def _names(strategies: Sequence[Strategy], wanted: str, kind: str) -> list[str]:
-    return [entry.name for entry in strategies] if wanted == ALL else [find(strategies, wanted, kind).name]
+def _wanted(root: Root, snapshot: str, request: Request) -> tuple[list[str], list[str]]:
+    """Shedders and placement strategies by name."""
+    load_manager = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["load_manager"]
+    own = _configured(load_manager, _settings(root, snapshot, request.what_if))
+    return (
+        _names(SHEDDERS, request.shedder, own.shedder, "shedder"),
+        _names(PLACEMENTS, request.placement, own.placement, "placement strategy"),
+    )
+
+
+def _names(strategies: Sequence[Strategy], wanted: str, own: str, kind: str) -> list[str]:
+    names = [entry.name for entry in strategies]
+    if wanted == ALL:
+        return names
+    if wanted == CONFIGURED and own not in names:
+        raise UsageError(f"the cluster's own {kind}, {own}, is not modelled: name another, or ask for '{ALL}'")
+    return [own if wanted == CONFIGURED else wanted]
+
+
+def _configured(load_manager: LoadManagerKind, settings: ResolvedSettings) -> Configured:
+    values = settings.values
+    return configured_strategies(
+        load_manager, values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
+    )
 
 
 def _settings(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:
@@ -265,10 +292,7 @@ def _document(
     scores: Sequence[Score],
     refused: Sequence[Refusal],
 ) -> dict[str, Any]:
-    configured = (
-        settings.values.load_balancer_load_shedding_strategy.rpartition(".")[2],
-        settings.values.load_balancer_load_placement_strategy.rpartition(".")[2],
-    )
+    configured = _configured(state.load_manager, settings)
     folder = root.folder(PLANS, state.snapshot)
     plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
     advised = advise(scores, configured)

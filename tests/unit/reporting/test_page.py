@@ -36,6 +36,19 @@ def test_combinations_stand_advice_first_and_those_without_a_plan_last() -> None
     assert [row.configured for row in rows] == [True, False, False, False]
 
 
+def test_an_extensible_clusters_own_combination_is_marked_whatever_modular_classes_are_set() -> None:
+    inputs = skewed_inputs()
+    combinations = [
+        {**row, "placement": "extensions.LeastResourceUsageWithWeight"} for row in inputs.recommendation["combinations"]
+    ]
+    page = replace(
+        inputs,
+        state=replace(inputs.state, load_manager="extensible"),
+        recommendation={**inputs.recommendation, "combinations": combinations},
+    ).page()
+    assert [row.shedder for row in page.combinations if row.configured] == ["TransferShedder"]
+
+
 def test_findings_stand_by_severity() -> None:
     findings = [("info", "c"), ("critical", "a"), ("warning", "b")]
     inputs = balanced_inputs()

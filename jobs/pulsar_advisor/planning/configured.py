@@ -1,0 +1,43 @@
+"""Which strategies a cluster itself works with.
+
+The Modular manager takes both classes from its settings. The Simple manager reads neither. The Extensible manager takes
+TransferShedder in place of a shedder that is none of its own (such as ThresholdShedder, the default), and has a single
+placement strategy. Source: `ModularLoadManagerImpl.createLoadSheddingStrategy`,
+`UnloadScheduler.createNamespaceUnloadStrategy`, `ExtensibleLoadManagerImpl` (3.0.7 to 5.0.1).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pulsar_advisor.model.class_names import simple_name
+from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.shedding.registry import SHEDDERS
+
+CONFIGURED: Final = "configured"
+"""What a request gives in place of a strategy's name to ask for the cluster's own."""
+
+_EXTENSIBLE_DEFAULT: Final = "TransferShedder"
+
+
+class Configured(NamedTuple):
+    """A cluster's own strategies: names of the registries, or the simple name of a class that isn't modelled."""
+
+    shedder: str
+    placement: str
+
+
+def configured_strategies(load_manager: LoadManagerKind, shedder_class: str, placement_class: str) -> Configured:
+    """The strategies of a cluster with this load manager.
+
+    The classes are those of `loadBalancerLoadSheddingStrategy` and `loadBalancerLoadPlacementStrategy`.
+    """
+    if load_manager == "simple":
+        return Configured("SimpleLoadManagerImpl", "SimpleLoadManagerImpl")
+    shedder = simple_name(shedder_class)
+    if load_manager == "modular":
+        return Configured(shedder, simple_name(placement_class))
+    of_other_managers = {entry.name for entry in SHEDDERS if "extensible" not in entry.load_managers}
+    return Configured(
+        _EXTENSIBLE_DEFAULT if shedder in of_other_managers else shedder, "extensions.LeastResourceUsageWithWeight"
+    )
