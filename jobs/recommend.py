@@ -9,8 +9,8 @@ from pulsar_advisor.tables.job import run_job
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--shedder", default=ALL, help="a shedder by Pulsar's class name, or 'all'")
-    parser.add_argument("--placement", default=ALL, help="a placement strategy by class name, or 'all'")
+    parser.add_argument("--shedder", default=ALL, help="a shedder by Pulsar's class name, 'configured' or 'all'")
+    parser.add_argument("--placement", default=ALL, help="a placement strategy by class name, 'configured' or 'all'")
     parser.add_argument("--splits", action=argparse.BooleanOptionalAction, default=True, help="recommend splits too")
     parser.add_argument("--set", action="append", default=[], help="what if this setting were so: KEY=VALUE")
     parser.add_argument("--view", choices=WANTED_VIEWS, default="judged", help="judged: fresh, if any broker was asked")

@@ -29,10 +29,9 @@ from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.capture.system_topics import STATES
 from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.cluster_state import LoadManagerKind
-from pulsar_advisor.model.settings import ALLOWED_KEYS
+from pulsar_advisor.model.settings import ALLOWED_KEYS, setting_value
 
-DEFAULT_STATISTICS_INTERVAL_S: Final = 60
-"""Of `statsUpdateFrequencyInSecs`."""
+_STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
 
 Line = dict[str, Any]
 
@@ -71,8 +70,8 @@ class BrokerFacts:
 
     def statistics_interval_s(self) -> float:
         """After so many seconds every broker has had a pass of its statistics."""
-        intervals = [int(text) for text in self.statistics_intervals.values() if text.isdecimal()]
-        return max(intervals, default=DEFAULT_STATISTICS_INTERVAL_S)
+        texts = self.statistics_intervals.values() or ("",)
+        return float(max(setting_value(_STATISTICS_INTERVAL, runtime={_STATISTICS_INTERVAL: text}) for text in texts))
 
 
 def read_brokers(session: Session) -> BrokerFacts:
@@ -84,7 +83,7 @@ def read_brokers(session: Session) -> BrokerFacts:
         class_name = values.get("loadManagerClassName", "")
         facts.load_manager_classes[broker] = class_name
         facts.table_view_classes[broker] = values.get("loadManagerServiceUnitStateTableViewClassName", "")
-        facts.statistics_intervals[broker] = values.get("statsUpdateFrequencyInSecs", "")
+        facts.statistics_intervals[broker] = values.get(_STATISTICS_INTERVAL, "")
         if (kind := load_manager_kind(None, class_name)) is not None:
             facts.load_managers[broker] = kind
         session.files.extend("settings", [settings_line("runtime", broker, values)])

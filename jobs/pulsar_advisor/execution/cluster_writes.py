@@ -21,11 +21,9 @@ from pulsar_advisor.model.class_names import LOAD_MANAGERS, simple_name
 from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings, setting_value
 
 _UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
-_UNLOADING_TIMEOUT_MS: Final = 60_000
-"""Pulsar's default of that key, in every release."""
 
 
 class _Bundles(msgspec.Struct):
@@ -116,16 +114,15 @@ class AdminCluster:
             if name == class_name:
                 return kind
         known = ", ".join(LOAD_MANAGERS.values())
-        raise ClusterUnreachable(
-            f"the brokers run load manager '{name}', which is none of {known}: nothing can be applied"
-        )
+        raise ClusterUnreachable(f"the brokers run load manager '{name}', known are {known}: nothing can be applied")
 
     def unloading_timeout_s(self) -> float:
         """The greatest `namespaceBundleUnloadingTimeoutMs` of the active brokers (dynamic, so it may be overridden)."""
         configurations = [self._read.dynamic_configuration()]
         configurations += [self._read.runtime_configuration(self._met(broker)) for broker in self.active_brokers()]
         given = [configuration.get(_UNLOADING_TIMEOUT_KEY, "") for configuration in configurations]
-        return max((int(value) for value in given if value.isdecimal()), default=_UNLOADING_TIMEOUT_MS) / 1000
+        default = int(setting_value(_UNLOADING_TIMEOUT_KEY))
+        return max((int(value) for value in given if value.isdecimal()), default=default) / 1000
 
     def active_brokers(self) -> frozenset[str]:
         """Ids of the brokers that are registered now."""

@@ -18,10 +18,9 @@ from pulsar_advisor.model.isolation_policies import broker_host, needs_secondari
 from pulsar_advisor.model.java_expressions import matched
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.model.settings import setting_value
 
 OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
-OVERLOADED_PERCENT: Final = 85.0
-"""Pulsar's default of that key, in every release."""
 
 _SPECIFIED_POSITIONS_SINCE = (2, 11)
 _DESTINATION_SINCE = (3, 0)
@@ -294,8 +293,8 @@ def _usage_before(plan: Plan, step: Step, broker: str) -> float | None:
 
 def overloaded_ratio(plan: Plan) -> float:
     """Usage (0..1) above which a broker counts as overloaded, as the plan's settings say."""
-    setting = plan.settings.get(OVERLOADED_KEY)
-    return (float(setting.value) if setting else OVERLOADED_PERCENT) / 100
+    planned = {key: setting.value for key, setting in plan.settings.items()}
+    return float(setting_value(OVERLOADED_KEY, plan.pulsar_version, planned)) / 100
 
 
 class _Unreadable(ValueError):

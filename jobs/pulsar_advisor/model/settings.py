@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -192,6 +193,33 @@ def resolve_settings(
             notes.append(f"{key} does not exist in {release}; it is taken from the what-if all the same")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
     return ResolvedSettings(values, origins, release, tuple(notes))
+
+
+def setting_value(
+    key: str,
+    pulsar_version: str | None = None,
+    runtime: Mapping[str, str] | None = None,
+    dynamic: Mapping[str, str] | None = None,
+) -> Any:
+    """One setting of a cluster, for what is judged before all of them can be resolved; without texts, the default.
+
+    Never raises: a version below all listed releases, or one that can't be read, counts as the oldest, no version as
+    the newest, and a text that Pulsar would not understand changes nothing.
+    """
+    releases = sorted(_defaults(), key=_release_number)
+    release = releases[-1]
+    if pulsar_version is not None:
+        number = _RELEASE.match(pulsar_version)
+        line = (int(number[1]), int(number[2])) if number else (0, 0)
+        release = [one for one in releases if _release_number(one)[:2] <= line or one == releases[0]][-1]
+    if key not in _defaults()[release]:
+        return _defaults()[_first_release_with(key)][key]
+    value = _defaults()[release][key]
+    for texts, counts in ((runtime, True), (dynamic, _is_dynamic(release, key))):
+        if counts and texts is not None and key in texts:
+            with suppress(_Unparsable):
+                value = _parse(key, texts[key])
+    return value
 
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")

@@ -20,6 +20,7 @@ from rich.text import Text
 from pulsar_advisor.model.cluster_state import RESOURCES, LoadManagerKind
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.resource_usage import percent
+from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.reporting.figures import moment
 
 SCHEMA: Final = "pulsar-advisor/broker-tables/1"
@@ -35,9 +36,8 @@ _NOTE_ON_SIMPLE: Final = "KB/S of RAW MSG is the network card's usage in kbit/s 
 _BYTES_PER_KIB: Final = 1024
 _WIDTH_OF_FILE: Final = 200
 """Columns, where nothing says how wide the page is: enough for the longest broker ids."""
-_COMFORTABLE_PERCENT: Final = 65.0
-_OVERLOADED_PERCENT: Final = 85.0
-"""Defaults of `loadBalancerBrokerComfortLoadLevelPercentage` and `loadBalancerBrokerOverloadedThresholdPercentage`."""
+_COMFORT_LEVEL: Final = "loadBalancerBrokerComfortLoadLevelPercentage"
+_OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
 Figure = float | int | None
 """None: the source doesn't have it, or not as a finite number."""
@@ -397,6 +397,7 @@ def _cell(heading: str, figure: Figure) -> Text:
 
 
 def _colour(percentage: float) -> str:
-    if percentage >= _OVERLOADED_PERCENT:
+    """By Pulsar's default thresholds; the tables are shown without the cluster's settings."""
+    if percentage >= setting_value(_OVERLOADED):
         return "red"
-    return "yellow" if percentage >= _COMFORTABLE_PERCENT else "green"
+    return "yellow" if percentage >= setting_value(_COMFORT_LEVEL) else "green"

@@ -18,6 +18,7 @@ from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.isolation_policies import broker_host
 from pulsar_advisor.model.java_expressions import matched
+from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS
@@ -33,8 +34,6 @@ from pulsar_advisor.tables.state import (
     judged_view,
     read_table,
     readable_folder,
-    setting_number,
-    setting_text,
     settings_inputs,
 )
 
@@ -55,7 +54,6 @@ _SMALLEST_NORMAL: Final = 2.2250738585072014e-308
 """Numbers nearer to zero have lost digits (IEEE 754 binary64)."""
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
-_STATISTICS_INTERVAL_DEFAULT_S: Final = 60
 
 _JUMP_WITHIN_MS: Final = 3_600_000
 _JUMP_RATIO: Final = 100
@@ -111,7 +109,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
 
 def two_passes_ms(settings: SettingsInputs) -> int:
     """So long after a pass of its statistics a broker has made another one."""
-    return 2000 * setting_number(settings, _STATISTICS_INTERVAL, _STATISTICS_INTERVAL_DEFAULT_S)
+    return 2000 * int(setting_value(_STATISTICS_INTERVAL, *settings))
 
 
 def _brokers(
@@ -378,7 +376,7 @@ def _namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInp
     """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds; of those in an
     anti-affinity group, its size, whether the failure domains there are count for it, brokers in none where they do.
     """
-    enabled = setting_text(settings, _DOMAINS_ENABLED).lower() == "true"
+    enabled = bool(setting_value(_DOMAINS_ENABLED, *settings))
     domains = brokers.selectExpr(
         "count(failure_domain) as brokers_in_domains",
         "count_if(available and failure_domain is null) as brokers_in_none",

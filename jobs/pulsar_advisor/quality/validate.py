@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks
@@ -24,7 +25,7 @@ from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.frames import materialized
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
-from pulsar_advisor.tables.state import damaged_table, setting_number, settings_inputs
+from pulsar_advisor.tables.state import damaged_table, settings_inputs
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker",),
@@ -52,7 +53,6 @@ _UNREADABLE: Final = re.compile(
 """In Spark's words: a file whose footer could be read, but not its rows."""
 
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
-_REPORT_INTERVAL_DEFAULT_MINUTES: Final = 15
 _REPORT_SLACK_MINUTES: Final = 1
 
 
@@ -117,8 +117,7 @@ def _existing_result(path: Any, manifest_sha256: str) -> dict[str, Any]:
 
 def parameters_of(root: Root, snapshot: str) -> dict[str, int]:
     """What the suites leave open: how old a load report may be, as brokers write one at least every interval."""
-    settings = settings_inputs(root, snapshot)
-    interval = setting_number(settings, _REPORT_INTERVAL, _REPORT_INTERVAL_DEFAULT_MINUTES)
+    interval = int(setting_value(_REPORT_INTERVAL, *settings_inputs(root, snapshot)))
     return {"oldest_report_minutes": interval + _REPORT_SLACK_MINUTES}
 
 

@@ -15,6 +15,7 @@ from upath import UPath
 
 from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
@@ -45,7 +46,6 @@ _WRITTEN_AT_ONCE: Final = 4
 """Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""
 
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
-_BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES: Final = 15
 
 
 def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
             manifest,
             _bundles_of(spark, root, earlier),
             _views(reports, judged_view(manifest)),
-            _bundle_data_interval_minutes(raw),
+            _bundle_data_interval_minutes(raw, manifest["pulsar_version"]),
         )
         with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
             written = [
@@ -234,11 +234,11 @@ def _views(reports: DataFrame, judged: View) -> list[View]:
     return sorted({judged, *(row["view"] for row in reports.select("view").distinct().collect())})
 
 
-def _bundle_data_interval_minutes(raw: RawTables) -> int:
+def _bundle_data_interval_minutes(raw: RawTables, pulsar_version: str) -> int:
     """How often the leader writes `/loadbalance/bundle-data`; the longest where brokers disagree."""
     value = sf.expr(f"try_cast(values['{_BUNDLE_DATA_INTERVAL}'] as int)")
     longest = raw["settings"].agg(sf.max(value)).first()
-    return (longest and longest[0]) or _BUNDLE_DATA_INTERVAL_DEFAULT_MINUTES
+    return (longest and longest[0]) or int(setting_value(_BUNDLE_DATA_INTERVAL, pulsar_version))
 
 
 def _write(frame: DataFrame, table: Table, folder: UPath) -> None:

@@ -126,18 +126,6 @@ def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
     )
 
 
-def setting_text(inputs: SettingsInputs, key: str) -> str:
-    """What a setting is on the cluster, the dynamic value before the runtime one; empty where neither was told."""
-    _, runtime, dynamic = inputs
-    return dynamic.get(key, runtime.get(key, ""))
-
-
-def setting_number(inputs: SettingsInputs, key: str, default: int) -> int:
-    """The same as a whole number; `default`, Pulsar's own, where it is none."""
-    text = setting_text(inputs, key)
-    return int(text) if text.isdecimal() else default
-
-
 def read_table(root: Root, snapshot: str, table: str, view: View | None = None) -> pa.Table:
     """One table of a snapshot, or the rows of one view of it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.settings import ALLOWED_KEYS, WHAT_IF_KEYS, resolve_settings
+from pulsar_advisor.model.settings import ALLOWED_KEYS, WHAT_IF_KEYS, resolve_settings, setting_value
 
 
 @pytest.mark.parametrize(
@@ -115,3 +115,24 @@ def test_a_runtime_value_no_broker_can_have_means_the_capture_is_broken() -> Non
 def test_what_may_be_captured_covers_what_decides() -> None:
     assert WHAT_IF_KEYS <= ALLOWED_KEYS
     assert not any("password" in key.lower() or "token" in key.lower() for key in ALLOWED_KEYS)
+
+
+INTERVAL, DIRECT_MEMORY = "statsUpdateFrequencyInSecs", "loadBalancerDirectMemoryResourceWeight"
+
+
+@pytest.mark.parametrize(
+    ("version", "default"), [("2.10.4", 1.0), ("no version", 1.0), ("3.0.9", 1.0), ("4.0.8", 0.0), (None, 0.0)]
+)
+def test_one_setting_has_the_default_of_the_nearest_release_of_any_age(version: str | None, default: float) -> None:
+    assert setting_value(DIRECT_MEMORY, version) == default
+
+
+def test_one_setting_is_read_as_brokers_read_it() -> None:
+    key = "loadBalancerReportUpdateMaxIntervalMinutes"
+    assert setting_value(key, "4.0.8", {key: "5"}) == 5
+    assert setting_value(key, "4.0.8", {key: "5"}, {key: "3"}) == 3
+    assert setting_value(key, "4.0.8", {key: "soon"}, {key: "3 min"}) == 15
+
+
+def test_a_dynamic_value_of_a_key_that_brokers_read_at_start_only_changes_nothing() -> None:
+    assert setting_value(INTERVAL, "4.0.8", {INTERVAL: "5"}, {INTERVAL: "1"}) == 5

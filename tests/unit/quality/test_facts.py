@@ -12,7 +12,7 @@ from pulsar_advisor.quality.facts import two_passes_ms
     [
         ({}, {}, 60),
         ({"statsUpdateFrequencyInSecs": "300"}, {}, 300),
-        ({"statsUpdateFrequencyInSecs": "300"}, {"statsUpdateFrequencyInSecs": "30"}, 30),
+        ({"statsUpdateFrequencyInSecs": "300"}, {"statsUpdateFrequencyInSecs": "30"}, 300),
         ({"statsUpdateFrequencyInSecs": "soon"}, {}, 60),
     ],
 )
