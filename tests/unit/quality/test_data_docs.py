@@ -36,7 +36,7 @@ def test_a_page_tells_failed_from_could_not_be_evaluated(pages: dict[str, str]) 
 
 def test_a_page_says_what_each_check_says(pages: dict[str, str]) -> None:
     assert all(f"({check.name})" in pages[check.table] for check in checks())
-    assert "Every bundle stands once. (bundles.unique)" in pages["bundles"]
+    assert "Every bundle appears exactly once. (bundles.unique)" in pages["bundles"]
 
 
 def test_a_page_names_its_cluster_and_snapshot(pages: dict[str, str]) -> None:
