@@ -52,10 +52,10 @@ def snapshot_to_recommend_on() -> str:
 
 def advised_plan(snapshot: str) -> dict[str, str] | None:
     """The plan that `recommend` made, or the advised one of several; skips what follows if there is nothing to do."""
-    from pulsar_advisor_airflow.plan_reference import advised
+    from pulsar_advisor.storage import plans
 
     with as_airflow_errors():
-        chosen, reason = advised(_root(), snapshot)
+        chosen, reason = plans.advised_plan(_root(), snapshot)
     if chosen is None:
         raise AirflowSkipException(f"nothing to approve: {reason}")
     return asdict(chosen)
@@ -63,7 +63,7 @@ def advised_plan(snapshot: str) -> dict[str, str] | None:
 
 def plan_by_digest(digest: str) -> dict[str, str]:
     """The plan of a digest that was given in the form."""
-    from pulsar_advisor_airflow.plan_reference import find_plan
+    from pulsar_advisor.storage.plans import find_plan
 
     with as_airflow_errors():
         return asdict(find_plan(_root(), digest))
@@ -73,8 +73,8 @@ def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Write down that the user who triggered the DAG run proposes a plan: the one of `candidates` there is."""
     from pulsar_advisor.execution import approval
     from pulsar_advisor.execution.ledger import Person
+    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
-    from pulsar_advisor_airflow.plan_reference import PlanReference
 
     reference = PlanReference(**next(candidate for candidate in candidates if candidate))
     proposer = get_current_context()["dag_run"].triggering_user_name
@@ -89,8 +89,8 @@ def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
 def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
     """Predicted against actual, from a snapshot that was taken after the plan was carried out."""
     from pulsar_advisor.stages.verify import run
+    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
-    from pulsar_advisor_airflow.plan_reference import PlanReference
 
     root = _root()
     with as_airflow_errors(), opened_ledger(root) as ledger:

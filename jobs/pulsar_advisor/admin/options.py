@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from pulsar_advisor.admin.profiles import Profile
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.bounds import MAX_REQUESTS
 from pulsar_advisor.model.errors import UsageError
 
-_NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or --profile NAME from a config file"
+_NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or name it in a profile of the config file"
 _SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")
-
-DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
 
 
 class CaptureOptions(BaseModel):
@@ -71,27 +68,9 @@ class CaptureOptions(BaseModel):
         return url
 
 
-class _ConfigFile(BaseSettings):
-    """`[profiles.<name>]`, with the fields of `CaptureOptions`, read from TOML and from nowhere else."""
-
-    model_config = SettingsConfigDict(extra="forbid")
-
-    profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        *_sources: PydanticBaseSettingsSource,
-        **_more: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (TomlConfigSettingsSource(settings_cls),)
-
-
 def capture_options(
     *,
-    profile: str | None = None,
-    config: Path | None = None,
+    profile: Profile | None = None,
     admin: Mapping[str, Any] | None = None,
     zookeeper: str | None = None,
     service_url: str | None = None,
@@ -104,7 +83,7 @@ def capture_options(
     the profile's. Raises `UsageError` naming the field that can't be used.
     """
     MAX_REQUESTS.check(max_requests)
-    fields = dict(_profile(profile, config or DEFAULT_CONFIG)) if profile is not None else {}
+    fields = dict(profile.connection) if profile is not None else {}
     given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
     inherited = dict(fields.get("admin", {}))
     if given.keys() & _CREDENTIALS:
@@ -128,7 +107,7 @@ def capture_options(
     try:
         return CaptureOptions.model_validate(fields)
     except ValidationError as error:
-        where = f"profile '{profile}': " if profile else ""
+        where = f"profile '{profile.name}': " if profile else ""
         raise UsageError(where + _first_problem(error)) from error
 
 
@@ -138,26 +117,6 @@ _CREDENTIALS: Final = frozenset(
         *("basic_user", "basic_password", "basic_password_file", "basic_password_env"),
     }
 )
-
-
-def _profile(name: str, config: Path) -> Mapping[str, Any]:
-    file = config.expanduser()
-    if not file.is_file():
-        raise UsageError(f"profile '{name}' was asked for, but there is no config file {file}")
-
-    class File(_ConfigFile):
-        model_config = SettingsConfigDict(toml_file=file)
-
-    try:
-        profiles = File().profiles
-    except ValidationError as error:
-        raise UsageError(f"{file}: {_first_problem(error)}") from error
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file} can't be read as TOML: {error}") from error
-    if name not in profiles:
-        known = ", ".join(sorted(profiles)) or "none"
-        raise UsageError(f"{file} has no profile '{name}'; it has: {known}")
-    return profiles[name]
 
 
 def _first_problem(error: ValidationError) -> str:

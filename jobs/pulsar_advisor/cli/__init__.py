@@ -12,7 +12,7 @@ from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pulsar_advisor.cli import clusters, plans, snapshots, stages
+from pulsar_advisor.cli import clusters, plans, records, snapshots, stages
 from pulsar_advisor.cli.output import Ended, log
 from pulsar_advisor.cli.usage import explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -41,6 +41,8 @@ for verb in (
     plans.withdraw,
     plans.apply,
     plans.verify,
+    records.plans,
+    records.history,
     clusters.doctor,
     clusters.brokers,
 ):

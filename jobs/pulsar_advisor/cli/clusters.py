@@ -7,22 +7,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Connection, Json, Place
+from pulsar_advisor.cli.options import Connection, Flag, Json, Place
 from pulsar_advisor.cli.output import Ended, log, print_json
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import LATEST
 
 
-def doctor(*, place: Place | None = None, connection: Connection = Connection(), json: Json = False) -> None:
+def doctor(*, place: Place = Place(), connection: Connection = Connection(), json: Json = False) -> None:
     """Say whether a capture would be fit: what can be reached and read, with which role, and what can't be computed."""
     from rich.console import Console
 
     from pulsar_advisor.diagnosis.examination import examine
     from pulsar_advisor.diagnosis.findings import diagnose, print_diagnosis
 
-    root = None if place is None else place.open()
-    diagnosis = diagnose(examine(connection.options()), root)
+    diagnosis = diagnose(examine(connection.options(place)), place.open_if_named())
     print_json(diagnosis.document()) if json else print_diagnosis(diagnosis, Console())
     if diagnosis.exit_code:
         raise Ended(diagnosis.exit_code)
@@ -30,36 +28,38 @@ def doctor(*, place: Place | None = None, connection: Connection = Connection(),
 
 def brokers(
     *,
-    place: Place | None = None,
+    place: Place = Place(),
     snapshot: str | None = None,
     connection: Connection = Connection(),
+    live: Annotated[bool, Flag] = False,
     watch: Annotated[tuple[int, ...] | None, Parameter(consume_multiple=(0, 1))] = None,
     json: Json = False,
 ) -> None:
-    """The tables of `pulsar-perf monitor-brokers`, from a snapshot, or live with a connection.
+    """The tables of `pulsar-perf monitor-brokers`, from a snapshot or from the cluster itself.
 
     Parameters
     ----------
     snapshot
         Its id; the latest unless said otherwise.
+    live
+        Ask the cluster now; --admin-url, --watch, or --profile without --snapshot mean it too.
     watch
-        Live: show them again every so many seconds (60 without a number), until interrupted.
+        Show them again every so many seconds (60 without a number), until interrupted.
     """
     from rich.console import Console
 
     from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, watched
     from pulsar_advisor.monitor.tables import as_document, print_tables
 
-    if connection == Connection():
-        if place is None:
-            raise UsageError("whose brokers? Give --root and --cluster for a snapshot, or --admin-url for a cluster")
-        if watch is not None:
-            raise UsageError("a snapshot does not change: --watch needs a live cluster (--admin-url or --profile)")
+    refuse_together({"--snapshot": snapshot is not None, "--live": live})
+    refuse_together({"--snapshot": snapshot is not None, "--watch": watch is not None})
+    refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
+    asks = live or watch is not None or connection.is_given or (place.profile is not None and snapshot is None)
+    if not asks:
         root = place.open()
         loads = iter([load_in_snapshot(root, root.resolve(snapshot or LATEST))])
     else:
-        refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url, --profile)": True})
-        options = connection.options()
+        options = connection.options(place)
         loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), log)
     console = Console()
     for load in loads:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
+from pulsar_advisor.admin.profiles import DEFAULT_CONFIG, Profile, choose_profile, read_profiles
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import Root
+
+ROOT_VARIABLE: Final = "PULSAR_ADVISOR_ROOT"
+CLUSTER_VARIABLE: Final = "PULSAR_ADVISOR_CLUSTER"
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
@@ -26,19 +31,57 @@ Master = Annotated[str, Parameter(help="Spark master.")]
 Flag = Parameter(negative="")
 
 
+PlanName = Annotated[str, Parameter(help="The plan: the first digits of its digest, or the path of its file.")]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a cluster's files are."""
+    """Where a cluster's files are: by options, else by environment variables, else by a profile of the config file."""
 
-    root: str
-    """Where everything is kept: a path or an object-store URL."""
-    cluster: str
-    """Your name for the cluster; part of every path."""
+    root: str | None = None
+    """Where everything is kept: a path or an object-store URL. Else PULSAR_ADVISOR_ROOT, else the profile's."""
+    cluster: str | None = None
+    """Your name for the cluster; part of every path. Else PULSAR_ADVISOR_CLUSTER, else the profile's."""
+    profile: str | None = None
+    """Profile of the config file; by default that of the cluster, or the only one."""
+    config: Path | None = None
+    """Config file (TOML); by default ~/.config/pulsar-advisor/config.toml."""
+
+    def found(self) -> tuple[str | None, str | None, Profile | None]:
+        """Root, cluster and profile, as far as they are known. What a profile named by `--profile` says wins over the
+        environment, so that a variable for one cluster is not mixed with the connection of another."""
+        profiles = read_profiles(self.config)
+        if self.profile is not None:
+            named = choose_profile(profiles, self.profile, None)
+            root, cluster = (named.root, named.cluster) if named else (None, None)
+        else:
+            named, root, cluster = None, None, None
+        root = self.root or root or os.environ.get(ROOT_VARIABLE)
+        cluster = self.cluster or cluster or os.environ.get(CLUSTER_VARIABLE)
+        profile = named or choose_profile(profiles, None, cluster)
+        if profile is not None:
+            root, cluster = root or profile.root, cluster or profile.cluster or profile.name
+        return root, cluster, profile
+
+    def open_if_named(self) -> Root | None:
+        """The root of the cluster; None where nothing names it."""
+        root, cluster, _ = self.found()
+        return Root(root, cluster) if root and cluster else None
 
     def open(self) -> Root:
-        """The root."""
-        return Root(self.root, self.cluster)
+        """The root of the cluster. Raises `UsageError` where nothing names it."""
+        root, cluster, _ = self.found()
+        if root and cluster:
+            return Root(root, cluster)
+        missing = {"--root": (root, ROOT_VARIABLE), "--cluster": (cluster, CLUSTER_VARIABLE)}
+        options = [option for option, (value, _) in missing.items() if not value]
+        variables = [variable for value, variable in missing.values() if not value]
+        profiles = ", ".join(sorted(read_profiles(self.config)))
+        raise UsageError(
+            f"which cluster, and where? Give {' and '.join(options)}, set {' and '.join(variables)}, or "
+            + (f"choose a profile with --profile: {profiles}" if profiles else f"write a profile in {DEFAULT_CONFIG}")
+        )
 
 
 @Parameter(name="*")
@@ -47,27 +90,30 @@ class LedgerPlace:
     """Where the ledger is."""
 
     ledger: str | None = None
-    """Ledger database (SQLAlchemy URL, or env:NAME or file:PATH where one with a password is kept); by default SQLite
-    beside a local root."""
+    """Ledger database (SQLAlchemy URL); by default the profile's, else SQLite beside a local root."""
 
-    def url(self, root: Root) -> str:
+    def given(self, place: Place) -> str | None:
+        """As given here or in the profile."""
+        _, _, profile = place.found()
+        return self.ledger or (profile.ledger if profile else None)
+
+    def url(self, place: Place) -> str:
         """As given, or beside the root."""
         from pulsar_advisor.execution.ledger import default_ledger_url
-        from pulsar_advisor.execution.ledger_address import shown_in_process_list
 
-        return shown_in_process_list(self.ledger) if self.ledger else default_ledger_url(root)
+        return self.given(place) or default_ledger_url(place.open())
 
-    def open(self, root: Root) -> Ledger:
+    def open(self, place: Place) -> Ledger:
         """The ledger, made if it isn't there."""
         from pulsar_advisor.execution.ledger import open_ledger
 
-        return open_ledger(self.url(root))
+        return open_ledger(self.url(place))
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """How to reach a cluster: by flags, or by a profile of the config file, or both."""
+    """How to reach a cluster, where its profile does not say it, or says it otherwise."""
 
     admin_url: tuple[str, ...] = ()
     """Admin REST address of a broker or of a proxy before them; repeatable, tried in turn."""
@@ -75,10 +121,6 @@ class Connection:
     """ZooKeeper hosts: host:port,host:port[/chroot]."""
     service_url: str | None = None
     """Binary address, pulsar://broker:6650: reads what Extensible brokers tell their leader of ownership and load."""
-    profile: str | None = None
-    """Take the connection from this profile of the config file."""
-    config: Path | None = None
-    """Config file (TOML)."""
     token_file: Path | None = None
     """File that holds the token."""
     token_env: str | None = None
@@ -90,14 +132,23 @@ class Connection:
     tls_key_file: Path | None = None
     """The key of our client certificate."""
 
-    def options(self, **manners: Any) -> CaptureOptions:
-        """The connection, checked."""
+    @property
+    def is_given(self) -> bool:
+        """Whether any option leads to a cluster."""
+        return self != Connection()
+
+    def options(self, place: Place, **manners: Any) -> CaptureOptions:
+        """The connection, checked. Options change a profile named by `--profile`; one that was not named is taken as it
+        is or not at all, so that its credentials go to no other address."""
         from pulsar_advisor.admin.options import capture_options
 
+        _, _, profile = place.found()
+        if self.is_given and place.profile is None:
+            profile = None
         admin = asdict(self)
         admin["admin_urls"] = admin.pop("admin_url")
-        places = {name: admin.pop(name) for name in ("zookeeper", "service_url", "profile", "config")}
-        return capture_options(admin=admin, **places, **manners)
+        others = {name: admin.pop(name) for name in ("zookeeper", "service_url")}
+        return capture_options(profile=profile, admin=admin, **others, **manners)
 
 
 @Parameter(name="*")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Care, Connection, Flag, Json, LedgerPlace, Master, Place, os_user
+from pulsar_advisor.cli.options import Care, Connection, Flag, Json, LedgerPlace, Master, Place, PlanName, os_user
 from pulsar_advisor.cli.output import Ended, log, print_json, say
+from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import seconds
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def approve(
-    plan: str,
+    plan: PlanName,
     /,
     *,
-    digest: str,
     as_: Annotated[str, Parameter(name="--as")],
-    place: Place,
+    digest: str | None = None,
+    place: Place = Place(),
     splits: Annotated[bool, Flag] = False,
     accept_worse: Annotated[bool, Flag] = False,
     accept_low_confidence: Annotated[bool, Flag] = False,
@@ -36,14 +37,12 @@ def approve(
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Approve exactly one plan, by its digest.
+    """Approve exactly one plan: shows what it does, and records its whole digest.
 
     Parameters
     ----------
-    plan
-        Path or URL of the plan file.
     digest
-        The plan's digest, as you read it in the report.
+        The plan's whole digest, to be sure: any other plan is refused.
     as_
         Your name, for the ledger.
     splits
@@ -58,13 +57,14 @@ def approve(
         Why.
     """
     from pulsar_advisor.execution.approval import ApprovalPolicy, person_on_command_line
+    from pulsar_advisor.model.plan import digest_of
     from pulsar_advisor.stages.approve import run as record
 
     with _opened(plan, place, ledger) as (document, _, book):
         approval = record(
             book,
             document,
-            digest=digest,
+            digest=digest or digest_of(document),
             approver=person_on_command_line(as_),
             policy=ApprovalPolicy(),
             allows_splits=splits,
@@ -74,26 +74,26 @@ def approve(
             comment=comment,
         )
     if json:
-        print_json({"digest": digest, "approver": approval.approver, "expires_at_ms": approval.expires_at_ms})
+        print_json({"digest": approval.digest, "approver": approval.approver, "expires_at_ms": approval.expires_at_ms})
     else:
-        say(f"approved by {approval.approver} for {expires}: {digest}")
+        say("\n".join(plan_lines(document)))
+        say(f"approved by {approval.approver} for {expires}: {approval.digest}")
 
 
 def withdraw(
-    plan: str,
+    plan: PlanName,
     /,
     *,
     as_: Annotated[str, Parameter(name="--as")],
-    place: Place,
+    place: Place = Place(),
     comment: str = "",
     ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
 ) -> None:
     """Take the approval of a plan back; a run that is under way stops before its next call.
 
     Parameters
     ----------
-    plan
-        Path or URL of the plan file.
     as_
         Your name, for the ledger.
     comment
@@ -106,14 +106,17 @@ def withdraw(
     with _opened(plan, place, ledger) as (document, _, book):
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
-    say(f"withdrawn: {number} approval(s) of {digest}")
+    if json:
+        print_json({"digest": digest, "withdrawn": number})
+    else:
+        say(f"withdrawn: {number} approval(s) of {digest}")
 
 
 def apply(
-    plan: str,
+    plan: PlanName,
     /,
     *,
-    place: Place,
+    place: Place = Place(),
     connection: Connection = Connection(),
     care: Care = Care(),
     dry_run: Annotated[bool, Flag] = False,
@@ -127,8 +130,6 @@ def apply(
 
     Parameters
     ----------
-    plan
-        Path or URL of the plan file.
     dry_run
         Check everything and show what would be sent; send nothing.
     resume
@@ -149,7 +150,10 @@ def apply(
     with _opened(plan, place, ledger) as (document, root, book):
         if abort:
             ended = end_run(book, document, person_on_command_line(as_ or os_user()))
-            say("\n".join(f"run {run.id} of {run.digest} ended" for run in ended))
+            if json:
+                print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in ended])
+            else:
+                say("\n".join(f"run {run.id} of {run.digest} ended" for run in ended))
             return
         options = ApplyOptions(
             max_age_s=seconds(care.max_age),
@@ -161,26 +165,20 @@ def apply(
             resume=resume,
             undo_folder=root.folder(PLANS, document.snapshot),
         )
-        result = carry_out(document, book, connection.options().required_admin, options, log)
+        result = carry_out(document, book, connection.options(place).required_admin, options, log)
     if json:
         print_json(result.as_document())
     else:
-        for step in result.steps:
-            say(f"{step.id} {step.action:<6} {step.bundle} {step.state} {step.detail}".rstrip())
-            if dry_run:
-                say(f"         {step.request}")
-        for refusal in result.refusals:
-            say(f"refused: {refusal}")
-        say(result.sentence)
+        say("\n".join(apply_lines(result)))
     if result.exit_code:
         raise Ended(result.exit_code)
 
 
 def verify(
-    plan: str,
+    plan: PlanName,
     /,
     *,
-    place: Place,
+    place: Place = Place(),
     snapshot: str | None = None,
     connection: Connection = Connection(),
     ledger: LedgerPlace = LedgerPlace(),
@@ -191,45 +189,28 @@ def verify(
 
     Parameters
     ----------
-    plan
-        Path or URL of the plan file.
     snapshot
-        A snapshot taken since; the latest unless said otherwise. With a connection (--admin-url or --profile) one is
-        taken now instead.
+        A snapshot taken since; the latest unless said otherwise. With --admin-url, or --profile and no --snapshot, one
+        is taken now instead.
     """
     from pulsar_advisor.stages.normalize import run as make_tables
     from pulsar_advisor.stages.verify import check
     from pulsar_advisor.stages.verify import run as compare
 
-    captures = bool(connection.admin_url or connection.profile)
-    refuse_together({"--snapshot": snapshot is not None, "--admin-url or --profile": captures})
+    refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
+    captures = connection.is_given or (place.profile is not None and snapshot is None)
     with _opened(plan, place, ledger) as (document, root, book):
         check(document, book)
-        snapshot = capture_into(root, connection.options()) if captures else root.resolve(snapshot or LATEST)
+        snapshot = capture_into(root, connection.options(place)) if captures else root.resolve(snapshot or LATEST)
         make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
         result = compare(document, book, root, snapshot)
     if json:
         print_json(result.as_document())
     else:
-        for bundle in result.bundles:
-            say(f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}")
-        for usage in result.brokers if result.usage_judged else ():
-            say(
-                f"{_judgement(usage.as_predicted)} {usage.broker} {_percent(usage.actual)}, "
-                f"predicted {_percent(usage.predicted)}"
-            )
-        if not result.usage_judged:
-            say("usage is not judged: the brokers still report figures from before the run")
+        say("\n".join(verify_lines(result)))
     if result.deviations:
-        raise Deviates(f"the cluster is not as predicted: {'; '.join(result.deviations)}")
-
-
-def _judgement(as_predicted: bool) -> str:
-    return "as predicted" if as_predicted else "DEVIATES    "
-
-
-def _percent(ratio: float | None) -> str:
-    return "unknown" if ratio is None else f"{ratio:.1%}"
+        more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
+        raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")
 
 
 @contextmanager
@@ -239,12 +220,13 @@ def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan
     Raises `Refused` for a plan of another cluster, and where there is no ledger: whoever proposed it has one.
     """
     from pulsar_advisor.execution.ledger import ledger_exists
-    from pulsar_advisor.storage.plans import read_plan
+    from pulsar_advisor.storage.plans import open_plan
 
-    document, root = read_plan(plan), place.open()
-    if document.cluster != place.cluster:
-        raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{place.cluster}'")
-    if not ledger_exists(url := ledger.url(root)):
+    root = place.open()
+    document = open_plan(root, plan)
+    if document.cluster != root.cluster:
+        raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{root.cluster}'")
+    if not ledger_exists(url := ledger.url(place)):
         raise Refused(f"there is no ledger at {url}, so the plan has no recorded proposer: pass --ledger URL")
-    with closing(ledger.open(root)) as book:
+    with closing(ledger.open(place)) as book:
         yield document, root, book

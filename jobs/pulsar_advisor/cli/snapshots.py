@@ -10,14 +10,14 @@ from pulsar_advisor.cli.output import print_json, say
 from pulsar_advisor.storage.root import LATEST
 
 
-def list_snapshots(*, place: Place, json: Json = False) -> None:
+def list_snapshots(*, place: Place = Place(), json: Json = False) -> None:
     """The snapshots of a cluster, oldest first."""
     root = place.open()
     ids = root.snapshots()
     print_json(ids) if json else say("\n".join(ids) or f"no snapshots of cluster '{root.cluster}' under {root.path}")
 
 
-def show_snapshot(snapshot: str = LATEST, /, *, place: Place, json: Json = False) -> None:
+def show_snapshot(snapshot: str = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:
     """What a snapshot holds, what it lacks, and which stages have worked on it.
 
     Parameters
@@ -34,7 +34,7 @@ def show_snapshot(snapshot: str = LATEST, /, *, place: Place, json: Json = False
 
 def prune_snapshots(
     *,
-    place: Place,
+    place: Place = Place(),
     keep_days: int | None = None,
     keep_count: int | None = None,
     dry_run: Annotated[bool, Flag] = False,
@@ -57,11 +57,11 @@ def prune_snapshots(
     from pulsar_advisor.snapshots.retention import Retention, prune
 
     retention = Retention(keep_days, keep_count)
-    pruned = prune(place.open(), retention, ledger.ledger, datetime.now(UTC), dry_run=dry_run)
+    pruned = prune(place.open(), retention, ledger.given(place), datetime.now(UTC), dry_run=dry_run)
     print_json(pruned.document()) if json else say("\n".join(pruned.lines()))
 
 
-def export(file: Path, /, *, place: Place, snapshot: str = LATEST) -> None:
+def export(file: Path, /, *, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
     """Write a raw snapshot into one archive.
 
     Parameters
@@ -72,11 +72,12 @@ def export(file: Path, /, *, place: Place, snapshot: str = LATEST) -> None:
     from pulsar_advisor.snapshots.archive import export_snapshot
 
     root = place.open()
-    export_snapshot(root, root.resolve(snapshot), file)
-    say(str(file))
+    snapshot = root.resolve(snapshot)
+    export_snapshot(root, snapshot, file)
+    print_json({"cluster": root.cluster, "snapshot": snapshot, "archive": str(file)}) if json else say(str(file))
 
 
-def import_(file: Path, /, *, place: Place) -> None:
+def import_(file: Path, /, *, place: Place = Place(), json: Json = False) -> None:
     """Take a raw snapshot out of an archive; prints its id.
 
     Parameters
@@ -86,4 +87,6 @@ def import_(file: Path, /, *, place: Place) -> None:
     """
     from pulsar_advisor.snapshots.archive import import_snapshot
 
-    say(import_snapshot(file, place.open()))
+    root = place.open()
+    snapshot = import_snapshot(file, root)
+    print_json({"cluster": root.cluster, "snapshot": snapshot}) if json else say(snapshot)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, Wishes
 from pulsar_advisor.cli.output import log, print_json, say, timed
+from pulsar_advisor.cli.rendering import check_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.storage.root import LATEST, Root
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def capture(
     *,
-    place: Place | None = None,
+    place: Place = Place(),
     connection: Connection = Connection(),
     max_requests: int | None = None,
     second_pass: Annotated[bool | None, Flag] = None,
@@ -47,14 +48,21 @@ def capture(
     if explain:
         from pulsar_advisor.capture.explanation import explained
 
-        calls = [asdict(call) for call in explained(connection.options(**manners))]
+        calls = [asdict(call) for call in explained(connection.options(place, **manners))]
         lines = (f"{call['whom']:<12} {call['call']}  ({call['times']})" for call in calls)
         print_json(calls) if json else say("\n".join(lines))
         return
-    if place is None:
-        raise UsageError("say where the snapshot goes: --root and --cluster; or only list the calls: --explain")
-    snapshot = capture_into(place.open(), connection.options(**manners))
-    print_json({"cluster": place.cluster, "snapshot": snapshot}) if json else say(snapshot)
+    root = place.open()
+    snapshot = capture_into(root, connection.options(place, **manners))
+    print_json(_manifest(root, snapshot)) if json else say(snapshot)
+
+
+def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
+    from pulsar_advisor.storage.files import read_json
+    from pulsar_advisor.storage.root import MANIFEST
+    from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+
+    return read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
 
 
 def capture_into(root: Root, options: CaptureOptions) -> str:
@@ -64,7 +72,9 @@ def capture_into(root: Root, options: CaptureOptions) -> str:
     return take_snapshot(options, root)
 
 
-def normalize(*, place: Place, snapshot: str = LATEST, master: Master = "local[*]", json: Json = False) -> None:
+def normalize(
+    *, place: Place = Place(), snapshot: str = LATEST, master: Master = "local[*]", json: Json = False
+) -> None:
     """Make tables of a raw snapshot."""
     from pulsar_advisor.stages.normalize import run as make_tables
 
@@ -80,7 +90,7 @@ def normalize(*, place: Place, snapshot: str = LATEST, master: Master = "local[*
 
 def validate(
     *,
-    place: Place | None = None,
+    place: Place = Place(),
     snapshot: str = LATEST,
     master: Master = "local[*]",
     fail_on: Literal["critical", "warning"] = "critical",
@@ -109,8 +119,6 @@ def validate(
     if explain is not None:
         say(explained(explain))
         return
-    if place is None:
-        raise UsageError("say which cluster to judge: --root and --cluster; or which check to explain: --explain CHECK")
     root = place.open()
     snapshot = root.resolve(snapshot)
     if trend is not None:
@@ -126,29 +134,15 @@ def validate(
         from pulsar_advisor.quality.data_docs import write_data_docs
 
         write_data_docs(result, data_docs)
-    failed = [check for check in result["results"] if not check["success"]]
-    if json:
-        print_json(result)
-    else:
-        for check in failed:
-            if check["error"] is None:
-                say(f"{check['severity']:<9} {check['check']}: {check['title']} ({check['failed_rows']} rows)")
-        for (table, error), number in _not_evaluated(failed).items():
-            say(f"critical  {table}: {number} check(s) could not be evaluated: {error}")
-        say(f"{len(result['results']) - len(failed)} of {len(result['results'])} checks passed")
+    print_json(result) if json else say("\n".join(check_lines(result)))
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
-
-
-def _not_evaluated(failed: Iterable[dict[str, Any]]) -> Counter[tuple[str, str]]:
-    """Table and error -> how many of its checks that error kept from being evaluated."""
-    return Counter((c["check"].partition(".")[0], c["error"]) for c in failed if c["error"] is not None)
 
 
 def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critical",)) -> None:
     grave = [c for c in result["results"] if not c["success"] and c["severity"] in severities]
     if not grave:
         return
-    unknown = _not_evaluated(grave)
+    unknown = not_evaluated(grave)
     found = [c["check"] for c in grave if c["error"] is None]
     found += [f"{number} check(s) of {table} could not be evaluated" for (table, _), number in unknown.items()]
     todo = "capture again"
@@ -163,7 +157,7 @@ def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critica
 
 def recommend(
     *,
-    place: Place,
+    place: Place = Place(),
     snapshot: str = LATEST,
     wishes: Wishes = Wishes(),
     ledger: LedgerPlace = LedgerPlace(),
@@ -174,40 +168,36 @@ def recommend(
     root = place.open()
     request = wishes.request()
     snapshot = root.resolve(snapshot)
-    document = _recommend(lambda: spark_for(master, "recommend", root, snapshot), root, snapshot, request, ledger)
-    print_json(document) if json else _show_recommendation(document)
+    document = _recommend(lambda: spark_for(master, "recommend", root, snapshot), snapshot, request, place, ledger)
+    if json:
+        print_json(document)
+        return
+    from pulsar_advisor.stages.report import report_page
+
+    _show_verdict(report_page(root, snapshot))
 
 
 def _recommend(
-    spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request, ledger: LedgerPlace
+    spark: Callable[[], SparkSession], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
 ) -> dict[str, Any]:
     from pulsar_advisor.execution.approval import person_on_command_line
     from pulsar_advisor.stages.recommend import check, propose_plans
     from pulsar_advisor.stages.recommend import run as compute
 
+    root = place.open()
     check(root, snapshot, request)
     document = compute(spark(), root, snapshot, request)
-    if ledger.ledger is None and root.path.protocol not in ("", "file"):
+    if ledger.given(place) is None and root.path.protocol not in ("", "file"):
         log("no ledger beside an object store: no proposer is recorded, no plan can be approved; pass --ledger URL")
         return document
-    with closing(ledger.open(root)) as book:
+    with closing(ledger.open(place)) as book:
         propose_plans(root, document, book, person_on_command_line(document["proposer"]))
     return document
 
 
-def _show_recommendation(document: dict[str, Any]) -> None:
-    for finding in document["findings"][:3]:
-        say(f"- {finding['sentence']}")
-    for refusal in document["refusals"]:
-        say(f"- {refusal['sentence']}")
-    if document["advice"]["digest"]:
-        say(f"plan:   {document['advice']['plan']}")
-        say(f"digest: {document['advice']['digest']}")
-
-
 def report(
     *,
-    place: Place,
+    place: Place = Place(),
     snapshot: str = LATEST,
     output: str | None = None,
     format: Literal["html", "json", "md", "csv"] = "html",
@@ -228,7 +218,9 @@ def report(
     snapshot = root.resolve(snapshot)
     page, path = make_report(root, snapshot, format, output)
     if json:
-        print_json({"cluster": place.cluster, "snapshot": snapshot, "report": path})
+        from pulsar_advisor.reporting.json import json_chunks
+
+        sys.stdout.writelines(json_chunks(page))
         return
     _show_verdict(page)
     say(f"report: {path}")
@@ -244,7 +236,7 @@ def _show_verdict(page: ReportPage) -> None:
 
 def run(
     *,
-    place: Place,
+    place: Place = Place(),
     from_archive: Path | None = None,
     connection: Connection = Connection(),
     wishes: Wishes = Wishes(),
@@ -261,13 +253,15 @@ def run(
     """
     from pulsar_advisor.snapshots.archive import import_snapshot
 
-    if from_archive is not None and connection != Connection():
+    if from_archive is not None and connection.is_given:
         raise UsageError("--from-archive takes the snapshot from a file: leave out what leads to a cluster")
     root = place.open()
     request = wishes.request()
     with timed("capture"):
         snapshot = (
-            capture_into(root, connection.options()) if from_archive is None else import_snapshot(from_archive, root)
+            capture_into(root, connection.options(place))
+            if from_archive is None
+            else import_snapshot(from_archive, root)
         )
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)
@@ -280,13 +274,13 @@ def run(
 
         _stop_if_unfit(judge(spark, root, snapshot))
     with timed("recommend"):
-        document = _recommend(lambda: spark, root, snapshot, request, ledger)
+        document = _recommend(lambda: spark, snapshot, request, place, ledger)
     with timed("report"):
         from pulsar_advisor.stages.report import run as make_report
 
         page, path = make_report(root, snapshot)
     if json:
-        print_json({"cluster": place.cluster, "snapshot": snapshot, "report": path, "advice": document["advice"]})
+        print_json({**document, "report": path})
         return
     _show_verdict(page)
     say(f"report: {path}")

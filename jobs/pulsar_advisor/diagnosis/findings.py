@@ -16,6 +16,7 @@ from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage.files import without_empty_folders, write_file
@@ -52,7 +53,6 @@ _SWITCHES: Final[Mapping[str, str]] = {
     "loadBalancerAutoBundleSplitEnabled": "Pulsar splits nothing by itself",
 }
 _CRC32_ASSIGNMENT: Final = "ConsistentHashingTopicBundleAssigner"
-_NAMES_SHOWN: Final = 3
 _COLOURS: Final[Mapping[Status, str]] = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -277,7 +277,7 @@ def _load_manager(found: Examination) -> Iterator[Row]:
     ]
     if unknown:
         names = {found.answers[broker].settings.get("loadManagerClassName", "not told") for broker in unknown}
-        sentence = f"{_some(unknown)}: load manager {', '.join(sorted(names))} is none of modular, simple, extensible"
+        sentence = f"{some_of(unknown)}: load manager {', '.join(sorted(names))} is none of modular, simple, extensible"
         status: Status = "warning" if by_manager else "problem"
         yield Row("load_manager", status, sentence, "nothing can be advised for such brokers")
     if len(by_manager) > 1:
@@ -339,14 +339,14 @@ def _zookeeper(found: Examination) -> Iterator[Row]:
         yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
     elif found.brokers and not set(answers.brokers) & set(found.brokers):
         sentence = (
-            f"ZooKeeper knows none of the brokers: it belongs to another cluster, that of {_some(answers.brokers)}"
+            f"ZooKeeper knows none of the brokers: it belongs to another cluster, that of {some_of(answers.brokers)}"
         )
         yield Row("zookeeper", "problem", sentence, "give the ZooKeeper of this cluster")
     else:
         yield Row("zookeeper", "ok", f"ZooKeeper can be read and knows {len(answers.brokers)} broker(s)")
         if found.brokers and set(answers.brokers) != set(found.brokers):
             differing = set(answers.brokers) ^ set(found.brokers)
-            sentence = f"ZooKeeper and the admin API differ on {_some(differing)}"
+            sentence = f"ZooKeeper and the admin API differ on {some_of(differing)}"
             yield Row("zookeeper.brokers", "warning", sentence, "try again when no broker is starting or stopping")
         if not answers.has_bundle_data and not extensible:
             sentence = "the leader has written no averages of bundles yet: they start with one sample"
@@ -414,9 +414,4 @@ def _brokers_by(values: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _spelt(brokers_by_value: Mapping[str, Collection[str]]) -> str:
-    return "; ".join(f"{value or '(empty)'} at {_some(brokers)}" for value, brokers in brokers_by_value.items())
-
-
-def _some(names: Collection[str]) -> str:
-    shown = ", ".join(sorted(names)[:_NAMES_SHOWN])
-    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"
+    return "; ".join(f"{value or '(empty)'} at {some_of(brokers)}" for value, brokers in brokers_by_value.items())

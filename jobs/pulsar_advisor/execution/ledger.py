@@ -254,6 +254,18 @@ class Ledger:
         with self._transaction() as session:
             return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
 
+    def plans(self, cluster: str) -> Sequence[PlanRecord]:
+        """The plans of a cluster (its name in paths), the newest snapshot first."""
+        with self._transaction() as session:
+            newest_first = select(PlanRecord).order_by(PlanRecord.snapshot.desc(), PlanRecord.recorded_at_ms.desc())
+            return session.scalars(newest_first.where(PlanRecord.cluster == cluster)).all()
+
+    def runs_on(self, cluster: str) -> Sequence[Run]:
+        """All runs of a cluster's plans (its name in paths), the newest first."""
+        with self._transaction() as session:
+            of_cluster = select(PlanRecord.digest).where(PlanRecord.cluster == cluster)
+            return session.scalars(select(Run).where(Run.digest.in_(of_cluster)).order_by(Run.id.desc())).all()
+
     def runs(self, digest: str) -> Sequence[Run]:
         """All runs of a plan, oldest first."""
         with self._transaction() as session:

@@ -19,6 +19,7 @@ from pulsar_advisor.model.java_expressions import matched
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.plan import Plan, Step
 from pulsar_advisor.model.settings import setting_value
+from pulsar_advisor.model.some_of import some_of
 
 OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
@@ -187,7 +188,7 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
     if 2 * len(known & active_brokers) < len(known):
         return (
             f"of the {len(known)} brokers of the plan only {len(known & active_brokers)} are active here "
-            f"({', '.join(sorted(active_brokers))}): this is another cluster named '{cluster_name}', or one that was "
+            f"({some_of(active_brokers)}): this is another cluster named '{cluster_name}', or one that was "
             "rebuilt; capture again and make a new plan"
         )
     return None

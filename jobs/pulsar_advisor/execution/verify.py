@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.planning.forecast import forecast, loads_of
 
 VERIFY_RESULT_SCHEMA: Final = "pulsar-advisor/verify-result/1"
@@ -134,7 +135,7 @@ def _deviations(
     run: Run, steps: tuple[str, ...], bundles: tuple[BundleCheck, ...], brokers: tuple[UsageCheck, ...]
 ) -> Iterator[str]:
     if steps:
-        yield f"{len(steps)} step(s) of run {run.id} were not confirmed: {', '.join(steps)}"
+        yield f"{len(steps)} step(s) of run {run.id} were not confirmed: {some_of(steps)}"
     for bundle in bundles:
         if not bundle.as_predicted:
             where = bundle.predicted or "another broker"

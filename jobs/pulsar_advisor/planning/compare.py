@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.planning.fitness import Refusal
 
 
@@ -113,10 +114,10 @@ def advice_sentence(
         only = f" {next(iter(reasons))}" if len(reasons) == 1 else ""
         return f"Do nothing: no strategy would act on these figures.{only}"
     steps = [step for step in plans[advised.plan].steps if step.executable]
-    sources = sorted({step.source for step in steps if step.action == "unload"})
+    sources = {step.source for step in steps if step.action == "unload"}
     parts = []
     if advised.unloads:
-        parts.append(f"unload {_count(advised.unloads, 'bundle')} from {', '.join(sources)}")
+        parts.append(f"unload {_count(advised.unloads, 'bundle')} from {some_of(sources)}")
     if advised.splits:
         parts.append(f"split {_count(advised.splits, 'bundle')}")
     sentence = " and ".join(parts)

@@ -90,10 +90,10 @@ def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
 
 
 def findings(
-    state: ClusterState, settings: LoadBalancerSettings, advice: str, advised: Plan | None, plans: Sequence[Plan]
+    state: ClusterState, settings: LoadBalancerSettings, advised: Plan | None, plans: Sequence[Plan]
 ) -> tuple[Finding, ...]:
-    """What matters most, most important first; at least three where the cluster has a broker that is fit."""
-    found = [Finding("warning" if advised else "info", advice)]
+    """What matters besides the advice, most important first; two or more where the cluster has a broker that is fit."""
+    found = []
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_broker_asked(fit))

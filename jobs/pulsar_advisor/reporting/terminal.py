@@ -47,7 +47,7 @@ def render_terminal(page: ReportPage, console: Console) -> None:
     fact("Coverage", page.trust.coverage.sentence)
     for finding in page.findings[:FINDINGS_SHOWN]:
         fact("Finding", finding.sentence, _COLOUR_OF_SEVERITY[finding.severity])
-    for command in verdict.commands[:1]:
+    for command in verdict.commands[:2]:
         console.print()
         line(f"{command.purpose}:", "dim")
         for part in command.continued.splitlines():

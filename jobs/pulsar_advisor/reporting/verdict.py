@@ -13,6 +13,7 @@ from pulsar_advisor.planning.compare import all_refused
 from pulsar_advisor.reporting.brokers import OVERLOAD_KEY, percentage_setting
 from pulsar_advisor.reporting.figures import change, count, percent, sentence
 from pulsar_advisor.reporting.trust import Trust
+from pulsar_advisor.storage.plans import short
 
 _SOURCES_NAMED: Final = 3
 _CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
@@ -207,17 +208,18 @@ def _warnings(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[str, 
 
 
 def _commands(plan: Plan, digest: str, is_worse: bool, is_unsure: bool, root_url: str) -> tuple[Command, ...]:
-    file = f"{root_url.rstrip('/')}/plans/cluster={plan.cluster}/snapshot={plan.snapshot}/{plan.file_name}"
     has_splits = any(step.executable and step.action == "split" for step in plan.steps)
     consent = ["--splits"] * has_splits + ["--accept-worse"] * is_worse + ["--accept-low-confidence"] * is_unsure
 
-    def lines(verb: str, *options: str) -> tuple[str, ...]:
-        words = (["pulsar-advisor", verb, file], ["--root", root_url, "--cluster", plan.cluster, *options])
-        return tuple(map(shlex.join, words))
+    def line(verb: str, *options: str) -> tuple[str, ...]:
+        return (shlex.join(("pulsar-advisor", verb, short(digest), *options)),)
 
+    place = {"PULSAR_ADVISOR_ROOT": root_url, "PULSAR_ADVISOR_CLUSTER": plan.cluster}
+    export = " ".join(f"{name}={shlex.quote(value)}" for name, value in place.items())
     return (
-        Command("Approve exactly this plan", lines("approve", "--digest", digest, "--as", "NAME", *consent)),
-        Command("See what would be sent", lines("apply", "--admin-url", "ADMIN-URL", "--dry-run")),
-        Command("Carry it out", lines("apply", "--admin-url", "ADMIN-URL")),
-        Command("Compare with what was predicted", lines("verify")),
+        Command("Once in a shell, unless a profile names the cluster", (f"export {export}",)),
+        Command("Approve exactly this plan", line("approve", "--as", "NAME", *consent)),
+        Command("See what would be sent", line("apply", "--dry-run")),
+        Command("Carry it out", line("apply")),
+        Command("Compare with what was predicted", line("verify")),
     )

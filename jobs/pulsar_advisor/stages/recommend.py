@@ -299,7 +299,7 @@ def _document(
     advised_plan = plans[advised.plan] if advised is not None and advised.plan is not None else None
     own = [plans[row.plan] for row in scores if row.plan and (row.shedder, row.placement) == configured]
     sentence = advice_sentence(advised, scores, plans, refused)
-    found = findings(state, settings.values, sentence, advised_plan, own or list(plans.values()))
+    found = findings(state, settings.values, advised_plan, own or list(plans.values()))
     judged = coverage(state)
     return {
         "schema": RECOMMENDATION_SCHEMA,

@@ -1,19 +1,54 @@
-"""The folder of plans: plan files, written once and read with their digest checked, and `recommend`'s result file."""
+"""The folders of plans: plan files, written once and read with their digest checked, and `recommend`'s result file.
+
+A plan is named by the path of its file, or by the first digits of its digest.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from upath import UPath
 
-from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plan import Plan, dump_plan, load_plan
-from pulsar_advisor.storage.files import read_file, write_file
+from pulsar_advisor.model.errors import Refused, StorageError, UsageError
+from pulsar_advisor.model.plan import Plan, digest_of, dump_plan, load_plan
+from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.storage.files import read_file, read_json, write_file
 from pulsar_advisor.storage.root import Root
 
 PLANS: Final = "plans"
 RECOMMENDATION: Final = "recommendation.json"
 RECOMMENDATION_SCHEMA: Final = "pulsar-advisor/recommendation/1"
+
+SHORT: Final = 8
+"""Digits of a digest that people read and type."""
+
+_DIGITS_IN_FILE_NAME: Final = 12
+_PLAN_FILE: Final = re.compile(rf".+--(?P<digits>[0-9a-f]{{{_DIGITS_IN_FILE_NAME}}})\.json")
+_DIGEST: Final = re.compile(r"(sha256:)?(?P<digits>[0-9a-f]{1,64})")
+
+
+def short(digest: str) -> str:
+    """The first digits of a digest, as people read and type it: `c8b31b82`."""
+    return digest.removeprefix("sha256:")[:SHORT]
+
+
+@dataclass(frozen=True)
+class PlanReference:
+    """A plan by snapshot, file name and digest (`sha256:…`)."""
+
+    snapshot: str
+    file: str
+    digest: str
+
+    def load(self, root: Root) -> Plan:
+        """The plan itself. Raises `Refused` if the file holds another one."""
+        plan = read_plan(str(root.folder(PLANS, self.snapshot) / self.file))
+        if digest_of(plan) != self.digest:
+            raise Refused(f"{self.file} of snapshot {self.snapshot} is plan {digest_of(plan)}, not {self.digest}")
+        return plan
 
 
 def write_plan(root: Root, plan: Plan) -> str:
@@ -25,7 +60,7 @@ def write_plan(root: Root, plan: Plan) -> str:
     content = dump_plan(plan)
     if path.exists():
         if read_file(path, "recommend") != content:
-            raise StorageError(f"{path} holds something else than the plan of that digest: it was changed; remove it")
+            raise StorageError(f"{path} is not the plan of that digest: it was changed; remove it")
         return plan.file_name
     write_file(path, content)
     return plan.file_name
@@ -34,3 +69,62 @@ def write_plan(root: Root, plan: Plan) -> str:
 def read_plan(path: str) -> Plan:
     """The plan in a file (path or URL). Raises `UsageError`, `StorageError` or, for a changed plan, `Refused`."""
     return load_plan(read_file(UPath(path), "recommend"))
+
+
+def plan_files(root: Root) -> Iterator[UPath]:
+    """The plan files of a cluster, the newest snapshot first, by name within one."""
+    folder = root.folder(PLANS, "*")
+    files = [path for path in folder.parent.glob(f"{folder.name}/*.json") if _PLAN_FILE.fullmatch(path.name)]
+    yield from sorted(sorted(files, key=lambda path: path.name), key=lambda path: path.parent.name, reverse=True)
+
+
+def open_plan(root: Root, name: str) -> Plan:
+    """The plan with this path, URL, or first digits of its digest.
+
+    Hexadecimal digits, with or without `sha256:`, are a digest; anything else is a path. Raises `UsageError`, with the
+    candidates, unless the digits are those of exactly one plan of the cluster; otherwise as `read_plan`.
+    """
+    if _DIGEST.fullmatch(name) is None:
+        return read_plan(name)
+    return find_plan(root, name).load(root)
+
+
+def find_plan(root: Root, digits: str) -> PlanReference:
+    """Where the plan lies whose digest begins with these digits. Raises `UsageError` for none, or for more than one."""
+    wanted = digits.removeprefix("sha256:")
+    alike = [path for path in plan_files(root) if _begin_alike(path, wanted)]
+    if len(wanted) > _DIGITS_IN_FILE_NAME:
+        alike = [path for path in alike if digest_of(read_plan(str(path))).removeprefix("sha256:").startswith(wanted)]
+    if not alike:
+        raise UsageError(
+            f"no plan of cluster '{root.cluster}' under {root.path} has a digest that begins with {wanted}: "
+            "`pulsar-advisor plans` lists them"
+        )
+    if len(alike) > 1:
+        raise UsageError(
+            f"{len(alike)} plans have a digest that begins with {wanted}: give more digits of "
+            f"{some_of([_digits(path) for path in alike])}"
+        )
+    (path,) = alike
+    return PlanReference(path.parent.name.removeprefix("snapshot="), path.name, digest_of(read_plan(str(path))))
+
+
+def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
+    """The plan that `recommend` advises, or the only one it made; None and the reason where there is nothing to do."""
+    document = read_json(root.folder(PLANS, snapshot) / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
+    advice, combinations = document["advice"], document["combinations"]
+    if advice["plan"]:
+        return PlanReference(snapshot, advice["plan"], advice["digest"]), advice["sentence"]
+    if len(combinations) == 1 and combinations[0]["steps"]:
+        return PlanReference(snapshot, combinations[0]["plan"], combinations[0]["digest"]), advice["sentence"]
+    return None, advice["sentence"]
+
+
+def _digits(path: UPath) -> str:
+    match = _PLAN_FILE.fullmatch(path.name)
+    return match["digits"] if match else ""
+
+
+def _begin_alike(path: UPath, wanted: str) -> bool:
+    """Whether the digits in a file's name, of which there are twelve, agree with those wanted as far as both go."""
+    return _digits(path).startswith(wanted[:_DIGITS_IN_FILE_NAME])

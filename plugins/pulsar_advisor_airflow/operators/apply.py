@@ -65,10 +65,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         """The result of the run, `pulsar-advisor/apply-result/1`."""
         from pulsar_advisor.execution.executor import ApplyOptions
         from pulsar_advisor.stages.apply import run
+        from pulsar_advisor.storage.plans import PLANS, PlanReference
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import opened_ledger
-        from pulsar_advisor_airflow.plan_reference import PLANS, PlanReference
 
         root = Root(self.root, self.cluster)
         reference = PlanReference(**self.plan)

@@ -168,7 +168,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         context["ti"].xcom_push(key="answer", value=f"approved by {responder}")
 
     def _load(self) -> Plan:
+        from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor.storage.root import Root
-        from pulsar_advisor_airflow.plan_reference import PlanReference
 
         return PlanReference(**self.plan).load(Root(self.root, self.cluster))

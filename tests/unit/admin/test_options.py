@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.admin.profiles import read_profiles
 from pulsar_advisor.model.errors import UsageError
 
 CONFIG = """
@@ -32,7 +33,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_a_profile_names_everything(config: Path) -> None:
-    options = capture_options(profile="production", config=config)
+    options = capture_options(profile=read_profiles(config)["production"])
     assert options.admin.admin_urls == ("https://broker-1:8443", "https://broker-2:8443")
     assert options.zookeeper is not None
     assert options.zookeeper.hosts == "zk1:2181,zk2:2181/pulsar"
@@ -40,13 +41,15 @@ def test_a_profile_names_everything(config: Path) -> None:
 
 
 def test_a_flag_overrides_its_field_only(config: Path) -> None:
-    options = capture_options(profile="production", config=config, admin={"admin_urls": ("http://other:8080",)})
+    options = capture_options(profile=read_profiles(config)["production"], admin={"admin_urls": ("http://other:8080",)})
     assert options.admin.admin_urls == ("http://other:8080",)
     assert options.admin.token_file == Path("/run/secrets/pulsar")
 
 
 def test_another_way_to_authenticate_replaces_the_profiles(config: Path) -> None:
-    options = capture_options(profile="production", config=config, admin={"token_env": "OUR_TOKEN", "token_file": None})
+    options = capture_options(
+        profile=read_profiles(config)["production"], admin={"token_env": "OUR_TOKEN", "token_file": None}
+    )
     assert (options.admin.token_env, options.admin.token_file) == ("OUR_TOKEN", None)
 
 
@@ -65,41 +68,19 @@ def test_flags_alone_are_enough() -> None:
 
 
 def test_a_budget_given_beside_a_profile_counts(config: Path) -> None:
-    assert capture_options(profile="production", config=config).max_requests is None
-    assert capture_options(profile="production", config=config, max_requests=500).max_requests == 500
+    assert capture_options(profile=read_profiles(config)["production"]).max_requests is None
+    assert capture_options(profile=read_profiles(config)["production"], max_requests=500).max_requests == 500
 
 
 def test_without_any_admin_url_the_message_says_how_to_give_one() -> None:
-    with pytest.raises(UsageError, match="--admin-url http://broker:8080, or --profile NAME"):
+    with pytest.raises(UsageError, match="--admin-url http://broker:8080, or name it in a profile"):
         capture_options()
 
 
 def test_a_secret_in_the_config_file_is_refused_without_being_shown(config: Path) -> None:
     with pytest.raises(UsageError, match=r"profile 'broken': admin\.token: a secret is given by reference") as error:
-        capture_options(profile="broken", config=config)
+        capture_options(profile=read_profiles(config)["broken"])
     assert "hunter2" not in str(error.value)
-
-
-def test_an_unknown_profile_is_answered_with_the_known_ones(config: Path) -> None:
-    with pytest.raises(UsageError, match="no profile 'prod'; it has: broken, production"):
-        capture_options(profile="prod", config=config)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[profiles", "can't be read as TOML"),
-        ("[profile.x]\n", "profile: Extra inputs"),
-        (None, "there is no config file"),
-    ],
-)
-def test_an_unusable_config_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
-    file = tmp_path / "config.toml"
-    if content is not None:
-        file.write_text(content)
-    with pytest.raises(UsageError, match=message) as error:
-        capture_options(profile="x", config=file)
-    assert str(file) in str(error.value)
 
 
 @pytest.mark.parametrize("hosts", ["user:secret@zk1:2181", "zk1:2181 zk2:2181", "http://zk1:2181"])
@@ -110,5 +91,5 @@ def test_a_zookeeper_address_of_another_form_is_refused(hosts: str) -> None:
 
 def test_environment_variables_are_no_source(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
     monkeypatch.setenv("PROFILES", '{"production": {"admin": {"admin_urls": ["http://evil:8080"]}}}')
-    options = capture_options(profile="production", config=config)
+    options = capture_options(profile=read_profiles(config)["production"])
     assert options.admin.admin_urls[0] == "https://broker-1:8443"

@@ -71,6 +71,15 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["capture", "--admin-url", "ftp://x"], 2, "'ftp://x' is not an admin URL"),
         (["capture", "--admin-url", NOBODY_LISTENS], 1, "connection refused: is the broker up"),
         (["capture", "--profile", "p", "--config", "/nowhere.toml"], 2, "there is no config file /nowhere.toml"),
+        (["capture", "--profile", "p"], 2, "there is no profile 'p'; there are: none"),
+        (
+            ["approve", "c8b31b82", "--as", "n"],
+            2,
+            "begins with c8b31b82: `pulsar-advisor plans` lists",
+        ),
+        (["plans"], 2, "there is no ledger at sqlite:///"),
+        (["history"], 2, "there is no ledger at sqlite:///"),
+        (["brokers", "--live", "--snapshot", "latest"], 2, "--snapshot and --live exclude each other"),
         (["report"], 2, "there is no snapshot of cluster 'c'"),
         (["report", "--snapshot", "yesterday"], 2, "'yesterday' is not a snapshot id"),
         (["recommend", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
@@ -97,7 +106,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["snapshots", "show"], 2, "there is no snapshot of cluster 'c'"),
         (["snapshots", "prune"], 2, "say what to keep: --keep-days N, --keep-count N, or both"),
         (["brokers"], 2, "there is no snapshot of cluster 'c'"),
-        (["brokers", "--watch"], 2, "a snapshot does not change: --watch needs a live cluster"),
+        (["brokers", "--watch"], 2, "no admin URL: give --admin-url"),
         (["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "5"], 1, "connection refused: is the broker up"),
     ],
 )
@@ -115,7 +124,7 @@ def test_what_is_not_there_is_named_with_what_to_do(
     ("words", "says"),
     [
         (["doctor"], "no admin URL: give --admin-url"),
-        (["brokers"], "whose brokers? Give --root and --cluster for a snapshot, or --admin-url for a cluster"),
+        (["brokers"], "which cluster, and where? Give --root and --cluster, set PULSAR_ADVISOR_ROOT"),
     ],
 )
 def test_a_verb_that_looks_at_a_cluster_needs_one(

@@ -74,9 +74,8 @@ def test_where_only_owners_are_told_the_load_of_owned_bundles_is_not_judged(stat
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    found = findings(of_extensible_zookeeper_alone(state), settings.values, "Do nothing.", None, [])
+    found = findings(of_extensible_zookeeper_alone(state), settings.values, None, [])
     assert [finding.sentence for finding in found] == [
-        "Do nothing.",
         "No broker was asked, and none has published figures that are fit for use.",
         "DefaultNamespaceBundleSplitStrategyImpl can't be judged: it reads bundle_traffic, which is missing "
         "(no bundle has figures that are fit for use).",
@@ -86,15 +85,14 @@ def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small
 
 def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.complete[0] = False
-    sentences = [finding.sentence for finding in findings(state, settings.values, "Do nothing.", None, [])]
-    assert sentences[1].startswith("c:8080 is the busiest broker at 20.0%; the mean is 15.0%.")
+    sentences = [finding.sentence for finding in findings(state, settings.values, None, [])]
+    assert sentences[0].startswith("c:8080 is the busiest broker at 20.0%; the mean is 15.0%.")
     assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
 
 
 def test_the_busiest_broker_is_named_with_its_heaviest_bundle(state: ClusterState, settings: ResolvedSettings) -> None:
-    sentences = [finding.sentence for finding in findings(state, settings.values, "Do nothing.", None, [])]
-    assert sentences[0] == "Do nothing."
-    assert sentences[1] == (
+    sentences = [finding.sentence for finding in findings(state, settings.values, None, [])]
+    assert sentences[0] == (
         "a:8080 is the busiest broker at 90.0%; the mean is 40.0%. "
         "t/hot/0x00000000_0x40000000 causes 62% of its throughput."
     )

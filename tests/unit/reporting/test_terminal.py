@@ -32,7 +32,7 @@ def test_the_three_findings_that_matter_are_there() -> None:
 
 def test_the_next_command_can_be_pasted() -> None:
     inputs = skewed_inputs()
-    assert printed(inputs).endswith(inputs.page().verdict.commands[0].continued + "\n")
+    assert printed(inputs).endswith(inputs.page().verdict.commands[1].continued + "\n")
 
 
 def test_it_is_short() -> None:

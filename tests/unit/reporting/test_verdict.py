@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 from pulsar_advisor.model.decision import SplitDecision
-from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.planning.proposal import Move
 from pulsar_advisor.reporting.verdict import Verdict
 from unit.reporting.skewed import (
@@ -80,7 +80,7 @@ def test_a_split_alone_is_said_to_move_nothing() -> None:
     assert headline(verdict) == (
         "Split 1 bundle of shop/orders, which can't be undone. A split by itself moves no load."
     )
-    assert "--splits" in verdict.commands[0].lines[-1]
+    assert "--splits" in verdict.commands[1].lines[-1]
 
 
 def test_the_confidence_is_that_of_the_least_certain_executable_step() -> None:
@@ -97,7 +97,7 @@ def test_steps_that_cant_be_carried_out_are_counted_by_reason() -> None:
 def test_a_maximum_that_does_not_fall_has_to_be_accepted() -> None:
     verdict = verdict_on(plan_of(move(f"shop/payments/{QUARTERS[0]}", 1, 0)))
     assert "rises from 91" in verdict.warnings[0]
-    assert "--accept-worse" in verdict.commands[0].lines[-1]
+    assert "--accept-worse" in verdict.commands[1].lines[-1]
 
 
 def test_a_broker_lifted_over_the_overload_threshold_has_to_be_accepted() -> None:
@@ -110,16 +110,22 @@ def test_a_broker_lifted_over_the_overload_threshold_has_to_be_accepted() -> Non
 def test_a_plan_that_only_helps_asks_for_no_consent() -> None:
     verdict = verdict_on(plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3)))
     assert verdict.warnings == ()
-    assert "--accept-worse" not in verdict.commands[0].lines[-1]
-    assert "--splits" not in verdict.commands[0].lines[-1]
+    assert "--accept-worse" not in verdict.commands[1].lines[-1]
+    assert "--splits" not in verdict.commands[1].lines[-1]
 
 
 def test_a_command_survives_any_root() -> None:
     verdict = verdict_on(plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3)), root_url="it's here; rm")
     words = shlex.split(verdict.commands[0].continued)
-    assert words[:2] == ["pulsar-advisor", "approve"]
-    assert words[2].startswith("it's here; rm/plans/cluster=test/")
-    assert words[words.index("--root") + 1] == "it's here; rm"
+    assert words == ["export", "PULSAR_ADVISOR_ROOT=it's here; rm", "PULSAR_ADVISOR_CLUSTER=test"]
+
+
+def test_commands_name_the_plan_by_the_first_digits_of_its_digest() -> None:
+    plan = plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3))
+    verdict = verdict_on(plan)
+    prefix = digest_of(plan).removeprefix("sha256:")[:8]
+    assert verdict.commands[1].continued == f"pulsar-advisor approve {prefix} --as NAME"
+    assert verdict.commands[3].continued == f"pulsar-advisor apply {prefix}"
 
 
 def test_wishes_that_cant_be_carried_out_are_not_called_balance() -> None:

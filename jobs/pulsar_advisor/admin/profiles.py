@@ -1,0 +1,80 @@
+"""The configuration file: one profile a cluster, which names its place in a root and the way to reach it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pulsar_advisor.model.errors import UsageError
+
+DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
+
+_PLACE: Final = ("root", "cluster", "ledger")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`[profiles.<name>]`: where the files of a cluster are, as far as it says so, and how to reach the cluster."""
+
+    name: str
+    root: str | None
+    """A path or an object-store URL."""
+    cluster: str | None
+    """The cluster's name in paths; by default the profile's name."""
+    ledger: str | None
+    """Ledger database (SQLAlchemy URL)."""
+    connection: Mapping[str, Any]
+    """Fields of `CaptureOptions`."""
+
+
+def read_profiles(config: Path | None) -> dict[str, Profile]:
+    """The profiles of a configuration file by name; without a name that of the user, empty if there is none.
+
+    Raises `UsageError` if the file isn't there, isn't TOML, or holds anything but profiles.
+    """
+    file = (config or DEFAULT_CONFIG).expanduser()
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if config is None:
+            return {}
+        raise UsageError(f"there is no config file {file}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} can't be read as TOML: {error}") from error
+    profiles = document.pop("profiles", {})
+    if document:
+        raise UsageError(f"{file}: '{next(iter(document))}' is not known: expected [profiles.NAME] only")
+    if not isinstance(profiles, dict) or not all(isinstance(fields, dict) for fields in profiles.values()):
+        raise UsageError(f"{file}: a profile is a table: [profiles.NAME]")
+    return {name: _profile(file, name, fields) for name, fields in profiles.items()}
+
+
+def _profile(file: Path, name: str, fields: dict[str, Any]) -> Profile:
+    place = {key: fields.get(key) for key in _PLACE}
+    for key, value in place.items():
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"{file}: profiles.{name}.{key} is {value!r}: give a text in quotes")
+    root = place.pop("root")
+    connection = {key: value for key, value in fields.items() if key not in _PLACE}
+    return Profile(name, None if root is None else _expanded(root), **place, connection=connection)
+
+
+def _expanded(root: str) -> str:
+    return str(Path(root).expanduser()) if root.startswith("~") else root
+
+
+def choose_profile(profiles: Mapping[str, Profile], name: str | None, cluster: str | None) -> Profile | None:
+    """The profile of that name; without one that of the cluster; without either the only one there is, if any.
+
+    Raises `UsageError` for an unknown name.
+    """
+    if name is not None:
+        if name not in profiles:
+            raise UsageError(f"there is no profile '{name}'; there are: {', '.join(sorted(profiles)) or 'none'}")
+        return profiles[name]
+    if cluster is not None:
+        return next((one for one in profiles.values() if (one.cluster or one.name) == cluster), None)
+    return next(iter(profiles.values())) if len(profiles) == 1 else None

@@ -1,0 +1,74 @@
+"""The verbs that read the ledger: plans, history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
+from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.rendering import plan_table, run_table
+from pulsar_advisor.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pulsar_advisor.execution.ledger import Ledger
+
+
+def plans(
+    *,
+    place: Place = Place(),
+    all: Annotated[bool, Flag] = False,
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """List plans with their state: those of the last recommendation, and all that were ever approved.
+
+    Parameters
+    ----------
+    all
+        List every plan that was ever proposed.
+    """
+    from pulsar_advisor.execution.plan_states import plan_states
+
+    with _ledger_of(place, ledger) as (cluster, book):
+        states = list(plan_states(book, cluster))
+    newest = max((one.snapshot for one in states), default=None)
+    listed = [one for one in states if all or one.snapshot == newest or one.state != "proposed"]
+    if json:
+        print_json([one.as_document() for one in listed])
+    else:
+        say("\n".join(plan_table(listed)) if listed else f"no plan of cluster '{cluster}' was proposed yet")
+
+
+def history(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
+    """List the runs of plans, the newest first: when, by which approval, and how they ended."""
+    with _ledger_of(place, ledger) as (cluster, book):
+        runs = [
+            {
+                "run": run.id,
+                "digest": run.digest,
+                "state": run.state,
+                "started_at_ms": run.started_at_ms,
+                "ended_at_ms": run.ended_at_ms,
+                "approver": next(one.approver for one in book.approvals(run.digest) if one.id == run.approval_id),
+                "sentence": run.sentence,
+            }
+            for run in book.runs_on(cluster)
+        ]
+    if json:
+        print_json(runs)
+    else:
+        say("\n".join(run_table(runs)) if runs else f"no plan of cluster '{cluster}' was carried out yet")
+
+
+@contextmanager
+def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]]:
+    """The cluster and its ledger. Raises `UsageError` where there is none: listing makes nothing."""
+    from pulsar_advisor.execution.ledger import ledger_exists
+
+    root = place.open()
+    if not ledger_exists(url := ledger.url(place)):
+        raise UsageError(f"there is no ledger at {url}: run `recommend` first, or name it with --ledger URL")
+    with closing(ledger.open(place)) as book:
+        yield root.cluster, book

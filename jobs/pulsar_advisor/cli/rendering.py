@@ -1,0 +1,100 @@
+"""Results as lines for a terminal: plans, runs, what was applied, what was verified, what failed its check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.storage.plans import SHORT, short
+
+if TYPE_CHECKING:
+    from pulsar_advisor.execution.apply import ApplyResult
+    from pulsar_advisor.execution.plan_states import PlanState
+    from pulsar_advisor.execution.verify import VerifyResult
+
+STEPS_SHOWN: Final = 20
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """What a plan does, for a person who approves it: effect, steps, digest."""
+    steps = [step for step in plan.steps if step.executable]
+    unloads = sum(step.action == "unload" for step in steps)
+    before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
+    yield f"{plan.shedder} with {plan.placement}, cluster {plan.cluster}, snapshot {plan.snapshot}"
+    yield f"{unloads} unload(s), {len(steps) - unloads} split(s); highest usage {_percent(before)} → {_percent(after)}"
+    for step in steps[:STEPS_SHOWN]:
+        where = f"{step.source} → {step.destination or 'as Pulsar chooses'}" if step.action == "unload" else step.source
+        yield f"  {step.id} {step.action:<6} {step.namespace}/{step.bundle} {where}"
+    if len(steps) > STEPS_SHOWN:
+        yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
+    yield f"digest: {digest_of(plan)}"
+
+
+def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
+    """One line a plan: the digits to name it by, its state, what it would bring about."""
+    yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
+    for one in states:
+        usage = f"{_percent(one.maximum_before)} → {_percent(one.maximum_after)}"
+        yield (
+            f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<15}  "
+            f"{one.shedder} with {one.placement}"
+        )
+
+
+def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """One line a run: its number, plan, state, begin, approver, and how it ended."""
+    yield f"{'run':>5}  {'plan':<{SHORT}}  {'state':<8}  {'started (UTC)':<19}  approved by"
+    for run in runs:
+        started = datetime.fromtimestamp(run["started_at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        ended = f": {run['sentence']}" if run["sentence"] else ""
+        yield f"{run['run']:>5}  {short(run['digest'])}  {run['state']:<8}  {started}  {run['approver']}{ended}"
+
+
+def apply_lines(result: ApplyResult) -> Iterator[str]:
+    """What became of each step, or would be sent; what spoke against it; and the result in a sentence."""
+    for step in result.steps:
+        yield f"{step.id} {step.action:<6} {step.bundle} {step.state} {step.detail}".rstrip()
+        if result.outcome == "dry_run":
+            yield f"         {step.request}"
+    for refusal in result.refusals:
+        yield f"refused: {refusal}"
+    yield result.sentence
+
+
+def verify_lines(result: VerifyResult) -> Iterator[str]:
+    """Each bundle and broker of a plan, as predicted or not."""
+    for bundle in result.bundles:
+        yield f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}"
+    if not result.usage_judged:
+        yield "usage is not judged: the brokers still report figures from before the run"
+        return
+    for usage in result.brokers:
+        predicted = _percent(usage.predicted)
+        yield f"{_judgement(usage.as_predicted)} {usage.broker} {_percent(usage.actual)}, predicted {predicted}"
+
+
+def check_lines(result: dict[str, Any]) -> Iterator[str]:
+    """The failed checks of a validation result, those not evaluated by table and error, and how many passed."""
+    failed = [check for check in result["results"] if not check["success"]]
+    for check in failed:
+        if check["error"] is None:
+            yield f"{check['severity']:<9} {check['check']}: {check['title']} ({check['failed_rows']} rows)"
+    for (table, error), number in not_evaluated(failed).items():
+        yield f"critical  {table}: {number} check(s) could not be evaluated: {error}"
+    yield f"{len(result['results']) - len(failed)} of {len(result['results'])} checks passed"
+
+
+def not_evaluated(failed: Iterable[dict[str, Any]]) -> Counter[tuple[str, str]]:
+    """Table and error -> how many of its checks that error kept from being evaluated."""
+    return Counter((check["check"].partition(".")[0], check["error"]) for check in failed if check["error"] is not None)
+
+
+def _judgement(as_predicted: bool) -> str:
+    return "as predicted" if as_predicted else "DEVIATES    "
+
+
+def _percent(ratio: float | None) -> str:
+    return "unknown" if ratio is None else f"{ratio:.1%}"

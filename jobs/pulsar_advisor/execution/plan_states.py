@@ -1,0 +1,73 @@
+"""What has become of the plans of a cluster, from the ledger: proposed, approved, expired, applied, undone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.ledger_tables import PlanRecord
+
+PlanStateName = Literal[
+    "proposed", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
+]
+"""approved: an approval holds; expired, withdrawn: the newest one no longer does. applying, stopped, aborted: its
+newest run is active, ended with steps left, or was ended by a person. undone: a plan that undoes it was applied."""
+
+
+@dataclass(frozen=True)
+class PlanState:
+    """A plan that somebody proposed, and where it is."""
+
+    digest: str
+    snapshot: str
+    shedder: str
+    placement: str
+    executable_steps: int
+    maximum_before: float | None
+    maximum_after: float | None
+    state: PlanStateName
+
+    def as_document(self) -> dict[str, Any]:
+        """The state as JSON data."""
+        return asdict(self)
+
+
+def plan_states(ledger: Ledger, cluster: str) -> Iterator[PlanState]:
+    """The plans of a cluster (its name in paths), the newest snapshot first."""
+    records = ledger.plans(cluster)
+    documents = {record.digest: json.loads(record.document) for record in records}
+    undone = {
+        str(document["memory"]["undoes"])
+        for digest, document in documents.items()
+        if "undoes" in document["memory"] and any(run.state == "done" for run in ledger.runs(digest))
+    }
+    for record in records:
+        document = documents[record.digest]
+        yield PlanState(
+            digest=record.digest,
+            snapshot=record.snapshot,
+            shedder=document["shedder"],
+            placement=document["placement"],
+            executable_steps=sum(step["executable"] for step in document["steps"]),
+            maximum_before=document["predicted"]["before"]["maximum_ratio"],
+            maximum_after=document["predicted"]["after"]["maximum_ratio"],
+            state="undone" if record.digest in undone else _state(ledger, record),
+        )
+
+
+def _state(ledger: Ledger, record: PlanRecord) -> PlanStateName:
+    runs = [run for run in ledger.runs(record.digest) if run.state != "refused"]
+    if any(run.state == "done" for run in runs):
+        return "applied"
+    if runs:
+        newest = runs[-1].state
+        return "applying" if newest == "active" else "aborted" if newest == "aborted" else "stopped"
+    approvals = ledger.approvals(record.digest)
+    if not approvals:
+        return "proposed"
+    if any(one.withdrawn_at_ms is None and one.expires_at_ms > ledger.now_ms() for one in approvals):
+        return "approved"
+    return "withdrawn" if approvals[-1].withdrawn_at_ms is not None else "expired"

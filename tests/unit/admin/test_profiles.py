@@ -1,0 +1,83 @@
+"""A profile names a cluster's place and the way to it; its name, the cluster, or being the only one chooses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.admin.profiles import Profile, choose_profile, read_profiles
+from pulsar_advisor.model.errors import UsageError
+
+CONFIG = """
+[profiles.production]
+root = "~/advisor"
+cluster = "prod"
+ledger = "postgresql://db/ledger"
+concurrency = 4
+
+[profiles.test]
+"""
+
+
+@pytest.fixture
+def profiles(tmp_path: Path) -> dict[str, Profile]:
+    file = tmp_path / "config.toml"
+    file.write_text(CONFIG)
+    return read_profiles(file)
+
+
+def test_a_profile_says_where_the_files_are_and_how_to_reach_the_cluster(profiles: dict[str, Profile]) -> None:
+    profile = profiles["production"]
+    assert (profile.root, profile.cluster) == (str(Path.home() / "advisor"), "prod")
+    assert (profile.ledger, profile.connection) == ("postgresql://db/ledger", {"concurrency": 4})
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster", "chosen"),
+    [
+        ("test", "prod", "test"),
+        (None, "prod", "production"),
+        (None, "test", "test"),
+        (None, "production", None),
+    ],
+)
+def test_a_name_wins_over_the_cluster(
+    profiles: dict[str, Profile], name: str | None, cluster: str | None, chosen: str | None
+) -> None:
+    found = choose_profile(profiles, name, cluster)
+    assert (found.name if found else None) == chosen
+
+
+def test_the_only_profile_is_meant_where_nothing_is_named(profiles: dict[str, Profile]) -> None:
+    only = {"test": profiles["test"]}
+    assert choose_profile(only, None, None) == profiles["test"]
+    assert choose_profile({}, None, None) is None
+
+
+def test_none_of_several_profiles_is_meant_where_nothing_is_named(profiles: dict[str, Profile]) -> None:
+    assert choose_profile(profiles, None, None) is None
+
+
+def test_an_unknown_profile_is_answered_with_the_known_ones(profiles: dict[str, Profile]) -> None:
+    with pytest.raises(UsageError, match="there is no profile 'prod'; there are: production, test"):
+        choose_profile(profiles, "prod", None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[profiles", "can't be read as TOML"),
+        ("[profile.x]\n", "'profile' is not known: expected"),
+        ("[profiles]\nx = 1\n", "a profile is a table"),
+        ("[profiles.x]\nroot = 1\n", "profiles.x.root is 1: give a text"),
+        (None, "there is no config file"),
+    ],
+)
+def test_an_unusable_config_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
+    file = tmp_path / "config.toml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(UsageError, match=message) as error:
+        read_profiles(file)
+    assert str(file) in str(error.value)

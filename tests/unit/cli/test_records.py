@@ -1,0 +1,65 @@
+"""`approve` by a prefix, and what `plans` and `history` list of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.cli import exit_code
+from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
+from pulsar_advisor.execution.approval import propose
+from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.storage.plans import short, write_plan
+from pulsar_advisor.storage.root import Root
+from unit.execution.actors import ALICE
+from unit.execution.doubles import make_plan, unload_step
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """A plan that Alice proposed, in the root that the environment names."""
+    root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()])
+    write_plan(root, plan)
+    with closing(open_ledger(default_ledger_url(root))) as ledger:
+        propose(ledger, plan, ALICE)
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CLUSTER_VARIABLE, "demo")
+    return plan
+
+
+def test_a_plan_is_approved_by_a_prefix_and_its_whole_digest_is_recorded(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["approve", short(digest_of(plan)), "--as", "bob"]) == 0
+    shown = capsys.readouterr().out
+    assert f"digest: {digest_of(plan)}" in shown
+    assert f"{plan.steps[0].namespace}/{plan.steps[0].bundle}" in shown
+    assert shown.splitlines()[-1].startswith("approved by bob for 4h: sha256:") or digest_of(plan) in shown
+    assert exit_code(["plans", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["digest"], listed["state"]) == (digest_of(plan), "approved")
+
+
+def test_a_digest_given_beside_the_prefix_must_match(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["approve", short(digest_of(plan)), "--as", "bob", "--digest", f"sha256:{'0' * 64}"]) == 4
+    assert "is not that of the plan" in capsys.readouterr().err
+
+
+def test_plans_and_history_are_tables_for_people(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["plans"]) == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["plan", "state", "snapshot"]
+    assert line.split()[:3] == [short(digest_of(plan)), "proposed", plan.snapshot]
+    assert exit_code(["history"]) == 0
+    assert capsys.readouterr().out == "no plan of cluster 'demo' was carried out yet\n"
+
+
+def test_withdrawing_prints_its_result_as_json_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    exit_code(["approve", short(digest_of(plan)), "--as", "bob"])
+    capsys.readouterr()
+    assert exit_code(["withdraw", short(digest_of(plan)), "--as", "bob", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"digest": digest_of(plan), "withdrawn": 1}

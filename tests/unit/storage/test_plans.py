@@ -1,0 +1,85 @@
+"""A plan is found by its path or by the first digits of its digest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.errors import Refused, UsageError
+from pulsar_advisor.model.plan import Plan, digest_of, dump_plan
+from pulsar_advisor.storage.plans import PLANS, PlanReference, find_plan, open_plan, plan_files, short, write_plan
+from pulsar_advisor.storage.root import Root
+from unit.execution.doubles import make_plan, unload_step
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path), "demo")
+
+
+def digits(plan: Plan) -> str:
+    return digest_of(plan).removeprefix("sha256:")
+
+
+def plans_beginning_alike() -> tuple[Plan, Plan]:
+    """Two plans whose digests begin with the same digit."""
+    by_digit: dict[str, Plan] = {}
+    for seed in range(17):
+        plan = make_plan([unload_step()]).model_copy(update={"seed": seed})
+        if (first := digits(plan)[0]) in by_digit:
+            return by_digit[first], plan
+        by_digit[first] = plan
+    raise AssertionError("seventeen digests begin with sixteen digits")
+
+
+def test_a_plan_is_named_by_any_prefix_of_its_digest_or_by_its_path(root: Root, tmp_path: Path) -> None:
+    plan = make_plan([unload_step()])
+    file = write_plan(root, plan)
+    path = str(root.folder(PLANS, plan.snapshot) / file)
+    whole = digest_of(plan)
+    for name in (path, digits(plan)[:1], short(whole), digits(plan)[:13], digits(plan), whole):
+        assert open_plan(root, name) == plan
+    assert find_plan(root, short(whole)) == PlanReference(plan.snapshot, file, whole)
+
+
+@pytest.mark.parametrize("name", ["0" * 8, "0" * 64, f"sha256:{'0' * 64}"])
+def test_an_unknown_digest_is_answered_with_where_to_look(root: Root, name: str) -> None:
+    write_plan(root, make_plan([unload_step()]))
+    with pytest.raises(UsageError, match=r"no plan of cluster 'demo' .* begins with 0+: `pulsar-advisor plans`"):
+        open_plan(root, name)
+
+
+def test_digits_that_go_on_otherwise_than_the_digest_find_nothing(root: Root) -> None:
+    plan = make_plan([unload_step()])
+    write_plan(root, plan)
+    other = digits(plan)[:12] + ("0" if digits(plan)[12] != "0" else "1")
+    with pytest.raises(UsageError, match="no plan of cluster"):
+        open_plan(root, other)
+
+
+def test_digits_of_several_plans_are_answered_with_the_candidates(root: Root) -> None:
+    both = plans_beginning_alike()
+    for plan in both:
+        write_plan(root, plan)
+    with pytest.raises(UsageError, match=r"2 plans have a digest that begins with \w: give more digits of") as error:
+        open_plan(root, digits(both[0])[0])
+    assert all(digits(plan)[:12] in str(error.value) for plan in both)
+
+
+def test_the_newest_snapshots_plans_come_first_and_other_files_are_none(root: Root) -> None:
+    plan = make_plan([unload_step()])
+    old, new = (plan.model_copy(update={"snapshot": f"2026010{day}T000000Z"}) for day in (1, 2))
+    for plan in (old, new):
+        write_plan(root, plan)
+    (root.folder(PLANS, new.snapshot) / "recommendation.json").write_text("{}")
+    assert [path.parent.name for path in plan_files(root)] == [f"snapshot={new.snapshot}", f"snapshot={old.snapshot}"]
+
+
+def test_a_file_that_holds_another_plan_is_refused(root: Root) -> None:
+    plan, other = make_plan([unload_step()]), make_plan([])
+    file = write_plan(root, plan)
+    reference = find_plan(root, digits(plan))
+    (root.folder(PLANS, plan.snapshot) / file).write_bytes(dump_plan(other))
+    with pytest.raises(Refused, match="is plan sha256:"):
+        reference.load(root)
