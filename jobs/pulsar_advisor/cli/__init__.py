@@ -55,6 +55,7 @@ of_snapshots.command(snapshots.prune_snapshots, name="prune")
 of_snapshots.command(snapshots.export, name="export")
 of_snapshots.command(snapshots.import_, name="import")
 app.command(of_snapshots)
+app.register_install_completion_command(help="Install completion for the shell in use: bash, zsh or fish.")
 
 
 def exit_code(arguments: Sequence[str]) -> int:

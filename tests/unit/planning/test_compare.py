@@ -1,7 +1,10 @@
 """The advice prefers the lowest busiest broker, then calm, then the cluster's own choice."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
+from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise
 from pulsar_advisor.planning.fitness import Refusal
 
@@ -70,3 +73,13 @@ def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
     )
     assert advice_sentence(None, [refused, idle], {}, [lack]).startswith("Do nothing")
+
+
+def test_of_thirty_brokers_three_are_named() -> None:
+    best = row("A", 0.6, unloads=30)
+    sources = [f"b{number:02}:8080" for number in range(30)]
+    plan = SimpleNamespace(steps=[SimpleNamespace(executable=True, action="unload", source=name) for name in sources])
+    assert advice_sentence(best, [best], {"A.json": cast(Plan, plan)}) == (
+        "Unload 30 bundles from b00:8080, b01:8080, b02:8080 and 27 more: the busiest broker should fall from 90.0% "
+        "to 60.0%."
+    )

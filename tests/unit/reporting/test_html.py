@@ -11,6 +11,7 @@ import pytest
 from pulsar_advisor.model.plan import digest_of
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html
+from pulsar_advisor.storage.plans import short
 from unit.reporting.reading import Reading, read
 from unit.reporting.skewed import (
     BROKERS,
@@ -55,8 +56,8 @@ def test_every_broker_has_the_plans_usage_before_and_after(inputs: Inputs, readi
 
 def test_the_commands_name_the_advised_plan_and_its_digest(inputs: Inputs, reading: Reading) -> None:
     plan = inputs.plans[0]
-    assert f"--digest {digest_of(plan)}" in reading.text
-    assert f"approve data/plans/cluster=test/snapshot={plan.snapshot}/{plan.file_name}" in reading.text
+    assert f"pulsar-advisor approve {short(digest_of(plan))} --as NAME" in reading.text
+    assert digest_of(plan) in reading.text
 
 
 def test_a_link_to_a_step_leads_somewhere(reading: Reading) -> None:

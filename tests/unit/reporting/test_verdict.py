@@ -168,9 +168,9 @@ def test_why_it_is_not_surer_stands_gravest_first() -> None:
 
 def test_steps_of_low_confidence_have_to_be_accepted() -> None:
     toss = replace(move(f"shop/orders/{QUARTERS[0]}", 0, 3), near_tie=True)
-    assert "--accept-low-confidence" in verdict_on(plan_of(toss)).commands[0].lines[-1]
+    assert "--accept-low-confidence" in verdict_on(plan_of(toss)).commands[1].lines[-1]
     sure = verdict_on(plan_of(replace(toss, near_tie=False)))
-    assert "--accept-low-confidence" not in sure.commands[0].lines[-1]
+    assert "--accept-low-confidence" not in sure.commands[1].lines[-1]
 
 
 def test_what_could_not_be_judged_is_not_called_balance() -> None:
