@@ -32,6 +32,8 @@ from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.settings import ALLOWED_KEYS, setting_value
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
+LONGEST_STATISTICS_INTERVAL_S: Final = 3600.0
+"""More is not believed: a second pass would wait so long."""
 
 Line = dict[str, Any]
 
@@ -71,7 +73,8 @@ class BrokerFacts:
     def statistics_interval_s(self) -> float:
         """After so many seconds every broker has had a pass of its statistics."""
         texts = self.statistics_intervals.values() or ("",)
-        return float(max(setting_value(_STATISTICS_INTERVAL, runtime={_STATISTICS_INTERVAL: text}) for text in texts))
+        told = (setting_value(_STATISTICS_INTERVAL, runtime={_STATISTICS_INTERVAL: text}) for text in texts)
+        return min(float(max(told)), LONGEST_STATISTICS_INTERVAL_S)
 
 
 def read_brokers(session: Session) -> BrokerFacts:
@@ -164,7 +167,9 @@ def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | 
 def oldest_release(releases: Collection[str]) -> str | None:
     """The oldest of some releases; a milestone or a snapshot counts as its release."""
     return min(
-        sorted(releases), key=lambda release: [int(part) for part in re.findall(r"\d+", release)[:3]], default=None
+        sorted(releases),
+        key=lambda release: [int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3]],
+        default=None,
     )
 
 

@@ -222,7 +222,7 @@ def setting_value(
     return value
 
 
-_RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _REWRITTEN_AVG_PLACEMENT: Final = (5, 0, 1)
 """The one release so far that changed decisions (AvgShedder as placement) without changing a default."""
 
@@ -292,7 +292,7 @@ ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().valu
 """Pulsar's keys that may be kept from a broker's configuration: none of them can hold a secret."""
 
 
-_WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"[+-]?0{0,99}\d{1,19}", re.ASCII)
 
 
 class _Unparsable(ValueError):

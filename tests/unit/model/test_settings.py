@@ -136,3 +136,13 @@ def test_one_setting_is_read_as_brokers_read_it() -> None:
 
 def test_a_dynamic_value_of_a_key_that_brokers_read_at_start_only_changes_nothing() -> None:
     assert setting_value(INTERVAL, "4.0.8", {INTERVAL: "5"}, {INTERVAL: "1"}) == 5
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "0" * 5_000 + "5", "-" + "9" * 5_000])
+def test_a_number_of_thousands_of_digits_changes_nothing(text: str) -> None:
+    assert setting_value("statsUpdateFrequencyInSecs", "4.0.8", runtime={"statsUpdateFrequencyInSecs": text}) == 60
+
+
+def test_a_version_of_thousands_of_digits_is_refused_or_cut_but_never_a_failure() -> None:
+    with pytest.raises(DataNotFit):
+        resolve_settings("9" * 5_000, {}, {})
