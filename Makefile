@@ -42,6 +42,8 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	echo "setup: installing the locked packages into .venv ($$($(BIN)/python --version), Java $$major)"; \
 	"$${install[@]}" --require-hashes -r requirements.txt -r requirements-dev.txt; \
 	"$${install[@]}" --no-deps --no-build-isolation -e .; \
+	echo "setup: archiving the classes that Spark loads, so that every run starts quicker"; \
+	$(BIN)/python jobs/archive_classes.py $(DEMO_ARCHIVE) >/dev/null 2>&1 || echo "setup: no archive of Java's classes: runs start slower"; \
 	touch $@
 
 demo: setup ## Recommend on a recorded cluster: capture to report, no cluster needed

@@ -14,6 +14,8 @@ from typing import Any, Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.tables.class_archive import class_archive_options
+
 _QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
 _FRUGAL: Final = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g"
@@ -72,7 +74,9 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            java = [_FRUGAL, _QUIET] if raw_bytes >= _LONG_JOB_BYTES else [_FRUGAL, _QUICK_START, _QUIET]
+            java = [_FRUGAL, _QUIET, class_archive_options()]
+            if raw_bytes < _LONG_JOB_BYTES:
+                java.append(_QUICK_START)
             settings |= {**_LOCAL, "spark.driver.extraJavaOptions": " ".join(java)}
             if raw_bytes < _SMALL_SNAPSHOT_BYTES:
                 settings |= _SMALL

@@ -1,0 +1,28 @@
+"""Makes Java's class-data archive of this environment, after set-up: `archive_classes.py RECORDED_SNAPSHOT`.
+
+The classes are those that `normalize` and `validate` of the snapshot load.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.snapshots.archive import import_snapshot
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.class_archive import FOLDER
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.session import spark_session
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Root(folder, "recorded")
+        snapshot = import_snapshot(Path(sys.argv[1]), root)
+        spark = spark_session()
+        java = spark.sparkContext._gateway.proc
+        normalize(spark, root, snapshot)
+        validate(spark, root, snapshot)
+        spark.stop()
+    java.stdin.close()  # which ends it; the archive is written then
+    java.wait()
