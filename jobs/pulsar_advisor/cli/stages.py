@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, Wishes
@@ -263,6 +265,8 @@ def run(
             if from_archive is None
             else import_snapshot(from_archive, root)
         )
+    # Java and Great Expectations take seconds each to load: side by side, on a core each.
+    Thread(target=import_module, args=("great_expectations",), daemon=True).start()
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)
     with timed("normalize"):

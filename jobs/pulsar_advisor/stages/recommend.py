@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.execution.approval import propose
-from pulsar_advisor.execution.ledger import Ledger, Person
 from pulsar_advisor.model.bounds import HISTORY, SEED
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
@@ -38,6 +36,8 @@ from pulsar_advisor.tables.outcomes import write_outcomes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pulsar_advisor.execution.ledger import Ledger, Person
 
 ALL: Final = "all"
 
@@ -180,6 +180,9 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
 
 def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
     """Record in the ledger who proposes the plans of a recommendation that have something to carry out."""
+    # Executors import this module; they know no ledger, and its database library takes a second of each.
+    from pulsar_advisor.execution.approval import propose
+
     folder = root.folder(PLANS, document["snapshot"])
     for row in document["combinations"]:
         if row["plan"] is not None and row["steps"]:
