@@ -31,20 +31,24 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
 	major=$$("$$java" -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1) || true; \
 	[ "$${major:-0}" -ge 17 ] || { echo "setup: Spark needs Java 17 or newer, '$$java' is $${major:-missing}: install a JDK 17 or set JAVA_HOME" >&2; exit 1; }; \
-	if uv --version >/dev/null 2>&1; then \
-	  $(BIN)/python -c '' 2>/dev/null || uv venv -q --clear --python "$$("$$python" -c 'import sys; print(sys.executable)')" .venv; \
-	  install=(uv pip install -q --python $(BIN)/python); \
-	else \
-	  "$$python" -c 'import ensurepip' 2>/dev/null || { echo "setup: $$python cannot make virtual environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }; \
-	  $(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv; \
-	  install=($(BIN)/python -m pip install -q --disable-pip-version-check); \
-	fi; \
-	echo "setup: installing the locked packages into .venv ($$($(BIN)/python --version), Java $$major)"; \
+	"$$python" -c 'import ensurepip' 2>/dev/null || { echo "setup: $$python cannot make virtual environments: install its venv module (Debian: python3-venv)" >&2; exit 1; }; \
+	echo "setup: 1 of 4, an environment in .venv ($$("$$python" --version), Java $$major)"; \
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear .venv; \
+	echo "setup: 2 of 4, uv, from the locked list"; \
+	awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements-dev.txt >.venv/uv.txt; \
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r .venv/uv.txt; \
+	index=$$($(BIN)/python -m pip config get global.index-url 2>/dev/null || true); \
+	export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$${index:-https://pypi.org/simple}}}"; \
+	echo "setup: 3 of 4, $$(cat requirements.txt requirements-dev.txt | grep -c '^[a-z0-9].*==') locked packages: half a minute, or some minutes if they have to be downloaded first"; \
+	began=$$SECONDS; \
+	install=($(BIN)/uv pip install -q --python $(BIN)/python); \
 	"$${install[@]}" --require-hashes -r requirements.txt -r requirements-dev.txt; \
+	took=$$((SECONDS - began)); \
 	"$${install[@]}" --no-deps --no-build-isolation -e .; \
-	echo "setup: archiving the classes that Spark loads, so that every run starts quicker"; \
+	echo "setup: 4 of 4, an archive of the classes that Spark loads, so that every run starts quicker"; \
 	$(BIN)/python jobs/archive_classes.py $(DEMO_ARCHIVE) >/dev/null 2>&1 || echo "setup: no archive of Java's classes: runs start slower"; \
-	touch $@
+	touch $@; \
+	echo "setup: done in $$SECONDS s, $$took s of them for the packages"
 
 demo: setup ## Recommend on a recorded cluster: capture to report, no cluster needed
 	@$(BIN)/pulsar-advisor run --root data/demo --cluster demo --from-archive $(DEMO_ARCHIVE) \

@@ -40,6 +40,19 @@ def test_both_distributions_of_the_package_pyspark_are_of_one_version() -> None:
     assert versions("requirements.txt")["pyspark"] == versions("requirements.txt")["pyspark-client"]
 
 
+def test_setup_takes_the_installer_alone_and_with_its_hashes_from_the_locked_list() -> None:
+    recipe = (REPOSITORY / "Makefile").read_text()
+    program = re.search(r"awk '(/\^uv==/.*?)' requirements-dev\.txt", recipe)
+    assert program is not None
+    command = ["awk", program[1].replace("$$", "$"), str(REPOSITORY / "requirements-dev.txt")]
+    taken = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    first, *hashes = taken.splitlines()
+    assert re.fullmatch(r"uv==\S+ \\", first)
+    assert hashes
+    assert all(line.strip().startswith("--hash=sha256:") for line in hashes)
+    assert not hashes[-1].endswith("\\")
+
+
 def test_pandas_is_one_that_pyspark_can_import() -> None:
     assert int(version("pandas").partition(".")[0]) < 3
 
