@@ -90,12 +90,16 @@ class LedgerPlace:
     """Where the ledger is."""
 
     ledger: str | None = None
-    """Ledger database (SQLAlchemy URL); by default the profile's, else SQLite beside a local root."""
+    """Ledger database (SQLAlchemy URL, or env:NAME or file:PATH where one with a password is kept); by default the
+    profile's, else SQLite beside a local root."""
 
     def given(self, place: Place) -> str | None:
-        """As given here or in the profile."""
+        """As given here or in the profile. Raises `UsageError` for a password that others could read."""
+        from pulsar_advisor.execution.ledger_address import shown_in_process_list
+
         _, _, profile = place.found()
-        return self.ledger or (profile.ledger if profile else None)
+        address = self.ledger or (profile.ledger if profile else None)
+        return shown_in_process_list(address) if address else None
 
     def url(self, place: Place) -> str:
         """As given, or beside the root."""

@@ -77,6 +77,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
             2,
             "begins with c8b31b82: `pulsar-advisor plans` lists",
         ),
+        (["plans", "--ledger", "postgresql://me:secret@db/x"], 2, "--ledger shows a password to every user"),
         (["plans"], 2, "there is no ledger at sqlite:///"),
         (["history"], 2, "there is no ledger at sqlite:///"),
         (["brokers", "--live", "--snapshot", "latest"], 2, "--snapshot and --live exclude each other"),
