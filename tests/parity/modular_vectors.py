@@ -43,8 +43,7 @@ def shed(case: Json, release: str) -> list[Answer]:
         if moment.get("emptyLoadData"):
             moment = {**moment, "brokers": {}, "bundles": {}}
         if "activeBrokers" in moment:
-            forget = getattr(strategy, "forget_departed", None)
-            memory = forget(memory, moment["activeBrokers"]) if forget else memory
+            memory = memory.forget_departed(moment["activeBrokers"])
         load = load_of(moment, settings)
         decision, memory = strategy.decide(load, settings, memory)
         answers.append({"unload": unloads(load, decision), **STATE[case["strategy"]](load, decision, memory, settings)})
@@ -72,7 +71,7 @@ def _hits(load: LoadData, decision: SheddingDecision, memory: Any, settings: Loa
     placement = placements.load("AvgShedder")
     destinations = {}
     for bundle in decision.bundle.tolist():
-        choice, _ = placement.choose(load, everyone, bundle, settings, memory.destinations)
+        choice, _ = placement.choose(load, everyone, bundle, settings, memory)
         eligible = sorted(load.brokers.ids[broker] for broker in choice.eligible)
         destinations[load.bundles.name(bundle)] = eligible[0] if len(eligible) == 1 else eligible
     return {

@@ -24,14 +24,19 @@ from pulsar_advisor.model.java_maps import (
     string_hashes,
 )
 from pulsar_advisor.model.namespaces import is_never_shed
+from pulsar_advisor.model.outcomes import Codes, Outcome, no
 from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
 
-RECENTLY_UNLOADED: Final = 0
-SERVICE_BUNDLE: Final = 1
-NOT_REPORTED: Final = 2
+
+class Exclusion(Outcome):
+    """Why no Modular shedder may choose a bundle that a broker lists."""
+
+    RECENTLY_UNLOADED = no("was unloaded within the grace period, so it is left alone")
+    SERVICE_BUNDLE = no("belongs to a broker's heartbeat or SLA monitor, which is never moved")
+    NOT_REPORTED = no("is listed by its broker, but has no averages or unfit ones")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +110,8 @@ class LoadData:
     """Listed bundles a shedder may choose from, in the order Java walks `bundlesForShedding`."""
     excluded: Memberships
     """Listed bundles it may not choose."""
-    exclusion: npt.NDArray[np.uint8]
-    """Why not, beside `excluded.bundle`: RECENTLY_UNLOADED, SERVICE_BUNDLE (heartbeat, SLA monitor) or NOT_REPORTED."""
+    exclusion: Codes
+    """Why not, beside `excluded.bundle`: an `Exclusion`."""
 
 
 @np.errstate(all="ignore")
@@ -173,7 +178,8 @@ def assemble(
     for_shedding = for_shedding[hash_map_order(bundle_hashes[for_shedding])]
     rank = np.full(len(known), len(known), dtype=np.int64)
     rank[for_shedding] = np.arange(len(for_shedding))
-    reason = np.where(~known, NOT_REPORTED, np.where(service, SERVICE_BUNDLE, RECENTLY_UNLOADED)).astype(np.uint8)
+    of_known = np.where(service, Exclusion.SERVICE_BUNDLE, Exclusion.RECENTLY_UNLOADED)
+    reason = np.where(known, of_known, Exclusion.NOT_REPORTED).astype(np.uint8)
     eligible = known & ~service & ~recently_unloaded
 
     broker, bundle = listing
@@ -196,7 +202,9 @@ def with_recently_unloaded(load: LoadData, unloaded: Booleans) -> LoadData:
     stays = ~unloaded[load.candidates.bundle]
     excluded_broker = np.concatenate((_broker_of(load.excluded), broker[~stays]))
     excluded_bundle = np.concatenate((load.excluded.bundle, load.candidates.bundle[~stays]))
-    exclusion = np.concatenate((load.exclusion, np.full(np.count_nonzero(~stays), RECENTLY_UNLOADED, dtype=np.uint8)))
+    exclusion = np.concatenate(
+        (load.exclusion, np.full(np.count_nonzero(~stays), Exclusion.RECENTLY_UNLOADED, dtype=np.uint8))
+    )
     order = np.argsort(excluded_broker, kind="stable")
     count = len(load.brokers.ids)
     return replace(

@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import IntEnum
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import Floats, Indices
+from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
 
 Subject = Literal["broker", "bundle"]
+Codes = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One possible answer of a strategy about one broker or bundle.
+class Outcome(IntEnum):
+    """What a strategy can answer about one broker or bundle: a subclass lists them in the order of the questions.
 
-    `sentence` is a format text with `{left}` and `{right}`, the two sides of the deciding inequality, formatted by the
-    sentence itself, e.g. "usage {left:.1%} is below mean plus threshold {right:.1%}".
+    A member says `yes` where the strategy acts, `no` where it leaves things alone; its value is its position:
+
+        class BrokerOutcome(Outcome):
+            BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
+            OVERLOADED = yes("usage {left:.2%} has reached the overload threshold {right:.2%}", ">=")
     """
 
-    code: str
-    chosen: bool
+    sentence: str
+    """A format text with `{left}` and `{right}`, the two sides of the deciding inequality."""
     relation: str
     """The relation that held between left and right: one of < <= > >= == and, where nothing was compared, empty."""
-    sentence: str
+    chosen: bool
+
+    def __new__(cls, sentence: str, relation: str, chosen: bool) -> Self:
+        """The next member; its value is its position."""
+        position = len(cls.__members__)
+        outcome = int.__new__(cls, position)
+        outcome._value_ = position
+        outcome.sentence, outcome.relation, outcome.chosen = sentence, relation, chosen
+        return outcome
+
+    @property
+    def code(self) -> str:
+        """Its name in tables and reports."""
+        return self.name.lower()
+
+
+def yes(sentence: str, relation: str = "") -> tuple[str, str, bool]:
+    """An `Outcome` of what is chosen."""
+    return sentence, relation, True
+
+
+def no(sentence: str, relation: str = "") -> tuple[str, str, bool]:
+    """An `Outcome` of what is left alone."""
+    return sentence, relation, False
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +63,7 @@ class Outcomes:
     vocabulary: tuple[Outcome, ...]
     index: Indices
     """Row of the broker or bundle in the cluster state."""
-    code: npt.NDArray[np.uint8]
+    code: Codes
     """Index into `vocabulary`."""
     left: Floats
     right: Floats
@@ -49,10 +76,14 @@ class Outcomes:
         outcome: Outcome = self.vocabulary[self.code[row]]
         return outcome.sentence.format(left=self.left[row], right=self.right[row])
 
-    def near_tie(self, relative: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def chosen(self) -> Booleans:
+        """Per row, whether the strategy acts on it."""
+        return np.array([outcome.chosen for outcome in self.vocabulary], dtype=np.bool_)[self.code]
+
+    def near_tie(self, relative: float = 1e-9) -> Booleans:
         """Rows whose inequality was settled by the last digits: a recomputation elsewhere may fall the other way."""
         scale = np.maximum(np.abs(self.left), np.abs(self.right))
         compared = np.array([bool(outcome.relation) for outcome in self.vocabulary], dtype=np.bool_)[self.code]
         with np.errstate(invalid="ignore"):
-            close: npt.NDArray[np.bool_] = np.abs(self.left - self.right) <= relative * scale
+            close: Booleans = np.abs(self.left - self.right) <= relative * scale
         return compared & close

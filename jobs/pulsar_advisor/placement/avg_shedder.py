@@ -15,12 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
+from pulsar_advisor.model.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
 from pulsar_advisor.model.cluster_state import NOBODY, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -28,51 +28,50 @@ READS: Final[frozenset[Input]] = frozenset({"broker_usage"})
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
 observe: Final = load_data
-"""How the input of `choose` is made from a cluster state."""
 
-Memory = AvgDestinations
-"""Hand over the shedder's `Memory.destinations`; an empty one knows no destination, so all candidates are eligible."""
+Memory = AvgMemory
+"""That of the shedder, if it is AvgShedder too; a new one knows no destination, so every candidate is eligible."""
 
-OUTCOMES: Final = (
-    Outcome("drawn_among", True, "", "no destination is remembered for the bundle, so every candidate is drawn among"),
-    Outcome("remembered", True, "", "is the destination the shedder had in mind (score {left:,.1f})"),
-    Outcome("another_remembered", False, "", "the shedder had another broker in mind"),
-    Outcome(
-        "instead_of_overloaded", True, "<=", "score {left:,.1f} is not above {right:,.1f}, the remembered one's is"
-    ),
-    Outcome("overloaded", False, ">", "score {left:,.1f} is above the overload threshold {right:,.1f}"),
-    Outcome("is_source", False, "", "is where the bundle comes from"),
-    Outcome(
-        "instead_of_missing", True, "", "the remembered destination is no candidate, so the others are drawn among"
-    ),
-    Outcome("all_overloaded", True, ">", "score {left:,.1f} is above {right:,.1f}, but no other candidate's is lower"),
-)
-DRAWN, REMEMBERED, ANOTHER, INSTEAD, OVERLOADED, IS_SOURCE, INSTEAD_OF_MISSING, ALL_OVERLOADED = range(8)
+
+class BrokerOutcome(Outcome):
+    """What is answered about a candidate."""
+
+    DRAWN_AMONG = yes("no destination is remembered for the bundle, so every candidate is drawn among")
+    REMEMBERED = yes("is the destination the shedder had in mind (score {left:,.1f})")
+    ANOTHER_REMEMBERED = no("the shedder had another broker in mind")
+    INSTEAD_OF_OVERLOADED = yes("score {left:,.1f} is not above {right:,.1f}, the remembered one's is", "<=")
+    OVERLOADED = no("score {left:,.1f} is above the overload threshold {right:,.1f}", ">")
+    IS_SOURCE = no("is where the bundle comes from")
+    INSTEAD_OF_MISSING = yes("the remembered destination is no candidate, so the others are drawn among")
+    ALL_OVERLOADED = yes("score {left:,.1f} is above {right:,.1f}, but no other candidate's is lower", ">")
 
 
 @np.errstate(all="ignore")
 def choose(
-    load: LoadData, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: AvgDestinations
-) -> tuple[PlacementDecision, AvgDestinations]:
+    load: LoadData, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: AvgMemory
+) -> tuple[PlacementDecision, AvgMemory]:
     """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
     brokers = load.brokers
     threshold = float(settings.load_balancer_broker_overloaded_threshold_percentage)
     scores = brokers.weighted_usage[candidates] * 100
-    remembered = memory.by_key.get(key_of(load, bundle, settings), ())
+    remembered = memory.destinations.get(key_of(load, bundle, settings), ())
     rows = [brokers.ids.index(broker) if broker in brokers.ids else NOBODY for broker in remembered]
     is_source, is_destination = (candidates == row for row in rows or (NOBODY, NOBODY))
 
-    code = np.full(len(candidates), DRAWN, dtype=np.uint8)
+    code = np.full(len(candidates), BrokerOutcome.DRAWN_AMONG, dtype=np.uint8)
     if is_destination.any():
-        code = np.where(is_destination, REMEMBERED, ANOTHER)
+        code = np.where(is_destination, BrokerOutcome.REMEMBERED, BrokerOutcome.ANOTHER_REMEMBERED)
         if settings.behaviour >= KEPT_BY_NAME and scores[is_destination][0] > threshold:
-            code = np.where(scores > threshold, OVERLOADED, INSTEAD)
-            code[is_source] = IS_SOURCE
-            code[is_destination] = OVERLOADED if (code == INSTEAD).any() else ALL_OVERLOADED
+            code = np.where(scores > threshold, BrokerOutcome.OVERLOADED, BrokerOutcome.INSTEAD_OF_OVERLOADED)
+            code[is_source] = BrokerOutcome.IS_SOURCE
+            code[is_destination] = (
+                BrokerOutcome.OVERLOADED
+                if (code == BrokerOutcome.INSTEAD_OF_OVERLOADED).any()
+                else BrokerOutcome.ALL_OVERLOADED
+            )
     elif remembered and settings.behaviour >= KEPT_BY_NAME:
-        code = np.where(is_source, IS_SOURCE, INSTEAD_OF_MISSING)
-    chosen = np.array([outcome.chosen for outcome in OUTCOMES])[code]
+        code = np.where(is_source, BrokerOutcome.IS_SOURCE, BrokerOutcome.INSTEAD_OF_MISSING)
     outcomes = Outcomes(
-        "broker", OUTCOMES, candidates, code.astype(np.uint8), scores, np.full(len(candidates), threshold)
+        "broker", tuple(BrokerOutcome), candidates, code.astype(np.uint8), scores, np.full(len(candidates), threshold)
     )
-    return PlacementDecision(candidates[chosen], outcomes), memory
+    return PlacementDecision(candidates[outcomes.chosen()], outcomes), memory

@@ -9,7 +9,6 @@ Source: `org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceU
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,7 +17,8 @@ from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, extensible_load
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.memory import NoMemory
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -30,20 +30,16 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = extensible_load
-"""How the input of `choose` is made from a cluster state."""
-
-OUTCOMES: Final = (
-    Outcome("no_load_data", False, "", "has no load data"),
-    Outcome("near_mean", False, ">", "load plus the required distance, {left:.2%}, is above the mean {right:.2%}"),
-    Outcome("below_mean", True, "<=", "load plus the required distance, {left:.2%}, is within the mean {right:.2%}"),
-    Outcome("none_below", True, "", "no candidate is far enough below the mean {right:.2%}, so all are drawn among"),
-)
-NO_LOAD_DATA, NEAR_MEAN, BELOW_MEAN, NONE_BELOW = range(4)
+Memory = NoMemory
 
 
-@dataclass(frozen=True)
-class Memory:
-    """This strategy remembers nothing; the averages are in the load data."""
+class BrokerOutcome(Outcome):
+    """What is answered about a candidate."""
+
+    NO_LOAD_DATA = no("has no load data")
+    NEAR_MEAN = no("load plus the required distance, {left:.2%}, is above the mean {right:.2%}", ">")
+    BELOW_MEAN = yes("load plus the required distance, {left:.2%}, is within the mean {right:.2%}", "<=")
+    NONE_BELOW = yes("no candidate is far enough below the mean {right:.2%}, so all are drawn among")
 
 
 @np.errstate(all="ignore")
@@ -58,11 +54,20 @@ def choose(
     usage = np.where(known, load.load[candidates], np.nan)
     in_order = usage[known]
     mean = np.add.accumulate(in_order)[-1] / len(in_order) if len(in_order) else np.nan
-    code = np.where(~known, NO_LOAD_DATA, np.where(usage + required <= mean, BELOW_MEAN, NEAR_MEAN))
-    if not (code == BELOW_MEAN).any():
-        code[:] = NONE_BELOW
-    chosen = (code == BELOW_MEAN) | (code == NONE_BELOW)
+    code = np.where(
+        ~known,
+        BrokerOutcome.NO_LOAD_DATA,
+        np.where(usage + required <= mean, BrokerOutcome.BELOW_MEAN, BrokerOutcome.NEAR_MEAN),
+    )
+    if not (code == BrokerOutcome.BELOW_MEAN).any():
+        code[:] = BrokerOutcome.NONE_BELOW
+    chosen = (code == BrokerOutcome.BELOW_MEAN) | (code == BrokerOutcome.NONE_BELOW)
     outcomes = Outcomes(
-        "broker", OUTCOMES, candidates, code.astype(np.uint8), usage + required, np.full(len(candidates), mean)
+        "broker",
+        tuple(BrokerOutcome),
+        candidates,
+        code.astype(np.uint8),
+        usage + required,
+        np.full(len(candidates), mean),
     )
     return PlacementDecision(candidates[chosen], outcomes), memory

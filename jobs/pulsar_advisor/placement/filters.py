@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final, Literal
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices, Integers
 from pulsar_advisor.model.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
 from pulsar_advisor.model.namespaces import SYSTEM_NAMESPACE
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement.anti_affinity import (
     NO_GROUP,
@@ -46,53 +45,24 @@ _CLASS_FILTER_SINCE: Final = (3, 0, 0)
 _SYSTEM_SPREAD_SINCE: Final = (3, 3, 0)
 
 
-class Answer(IntEnum):
-    """Position of an answer in `VOCABULARY`."""
+class FilterOutcome(Outcome):
+    """What the filters answer about a broker."""
 
-    CANDIDATE = 0
-    BROUGHT_BACK = 1
-    UNAVAILABLE = 2
-    NO_PORT = 3
-    NOT_IN_POLICY = 4
-    SECONDARY_NOT_NEEDED = 5
-    NOT_SHARED = 6
-    NO_PERSISTENT = 7
-    NO_NON_PERSISTENT = 8
-    TOO_MANY_TOPICS = 9
-    DOMAIN_FULLER = 10
-    GROUP_FULLER = 11
-    MORE_BUNDLES = 12
-    OTHER_LOAD_MANAGER = 13
-    OLDER_VERSION = 14
-
-
-VOCABULARY: Final = (
-    Outcome("candidate", True, "", "passes every filter"),
-    Outcome(
-        "brought_back",
-        True,
-        "",
-        "back among the candidates: the filters failed, left nobody, or chose an overloaded one",
-    ),
-    Outcome("unavailable", False, "", "not registered as an active broker, or unfit for use"),
-    Outcome("no_port", False, "", "its id has no port, so policies and placement don't see it"),
-    Outcome("not_in_policy", False, "", "neither primary nor secondary in the namespace's isolation policy"),
-    Outcome("secondary_not_needed", False, ">=", "secondary, and {left:.0f} primaries reach the policy's {right:.0f}"),
-    Outcome("not_shared", False, "", "reserved: primary in an isolation policy, and the namespace has none"),
-    Outcome("no_persistent_topics", False, "", "does not serve persistent topics"),
-    Outcome("no_non_persistent_topics", False, "", "does not serve non-persistent topics"),
-    Outcome("too_many_topics", False, ">", "{left:.0f} topics; may take a bundle with up to {right:.0f}"),
-    Outcome(
-        "domain_fuller",
-        False,
-        ">",
-        "its failure domain counts {left:.0f} of the anti-affinity group, another {right:.0f}",
-    ),
-    Outcome("group_fuller", False, ">", "counts {left:.0f} of the anti-affinity group, another broker {right:.0f}"),
-    Outcome("more_bundles", False, ">", "has {left:.0f} bundles of the namespace, another broker {right:.0f}"),
-    Outcome("other_load_manager", False, "", "runs another load manager class"),
-    Outcome("older_version", False, "", "runs an older version than another candidate (preferLaterVersions)"),
-)
+    CANDIDATE = yes("passes every filter")
+    BROUGHT_BACK = yes("back among the candidates: the filters failed, left nobody, or chose an overloaded one")
+    UNAVAILABLE = no("not registered as an active broker, or unfit for use")
+    NO_PORT = no("its id has no port, so policies and placement don't see it")
+    NOT_IN_POLICY = no("neither primary nor secondary in the namespace's isolation policy")
+    SECONDARY_NOT_NEEDED = no("secondary, and {left:.0f} primaries reach the policy's {right:.0f}", ">=")
+    NOT_SHARED = no("reserved: primary in an isolation policy, and the namespace has none")
+    NO_PERSISTENT_TOPICS = no("does not serve persistent topics")
+    NO_NON_PERSISTENT_TOPICS = no("does not serve non-persistent topics")
+    TOO_MANY_TOPICS = no("{left:.0f} topics; may take a bundle with up to {right:.0f}", ">")
+    DOMAIN_FULLER = no("its failure domain counts {left:.0f} of the anti-affinity group, another {right:.0f}", ">")
+    GROUP_FULLER = no("counts {left:.0f} of the anti-affinity group, another broker {right:.0f}", ">")
+    MORE_BUNDLES = no("has {left:.0f} bundles of the namespace, another broker {right:.0f}", ">")
+    OTHER_LOAD_MANAGER = no("runs another load manager class")
+    OLDER_VERSION = no("runs an older version than another candidate (preferLaterVersions)")
 
 
 Version = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
@@ -180,7 +150,9 @@ class _Filtering:
         self.left = np.full(number, np.nan)
         self.right = np.full(number, np.nan)
 
-    def keep(self, kept: Booleans, reason: Answer, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan) -> None:
+    def keep(
+        self, kept: Booleans, reason: FilterOutcome, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan
+    ) -> None:
         dropped = self.left_over & ~kept
         self.left_over &= kept
         self.code[dropped] = reason
@@ -190,12 +162,14 @@ class _Filtering:
     def bring_back(self, allowed: Booleans) -> None:
         back = allowed & ~self.left_over
         self.left_over |= back
-        self.code[back] = Answer.BROUGHT_BACK
+        self.code[back] = FilterOutcome.BROUGHT_BACK
         self.left[back] = self.right[back] = np.nan
 
     def candidates(self) -> Candidates:
         rows = np.arange(len(self.code), dtype=np.int32)
-        return Candidates(rows[self.left_over], Outcomes("broker", VOCABULARY, rows, self.code, self.left, self.right))
+        return Candidates(
+            rows[self.left_over], Outcomes("broker", tuple(FilterOutcome), rows, self.code, self.left, self.right)
+        )
 
 
 def policy_candidates(
@@ -206,7 +180,7 @@ def policy_candidates(
     `non_persistent`: the bundle is known to hold a non-persistent topic.
     """
     filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available, Answer.UNAVAILABLE)
+    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
     _by_policies(filtering, state, facts, namespace, non_persistent)
     return filtering.left_over
 
@@ -239,14 +213,14 @@ def modular_candidates(
 ) -> Candidates:
     """The brokers the Modular manager considers for a bundle of a namespace (a row); the same for all its bundles."""
     filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available, Answer.UNAVAILABLE)
+    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
     _by_policies(filtering, state, facts, namespace, non_persistent)
     allowed = filtering.left_over.copy()
 
     most = settings.load_balancer_broker_max_topics
     has_room = state.brokers.topics <= most
     if (filtering.left_over & has_room).any():
-        filtering.keep(has_room, Answer.TOO_MANY_TOPICS, state.brokers.topics, most)
+        filtering.keep(has_room, FilterOutcome.TOO_MANY_TOPICS, state.brokers.topics, most)
     _by_anti_affinity(filtering, facts, namespace)
     if settings.load_balancer_distribute_bundles_evenly_enabled or (
         state.namespaces.names[namespace] == SYSTEM_NAMESPACE and settings.behaviour >= _SYSTEM_SPREAD_SINCE
@@ -256,9 +230,9 @@ def modular_candidates(
             minlength=len(state.brokers),
         )
         kept, fewest = fewest_bundles(filtering.left_over, owned)
-        filtering.keep(kept, Answer.MORE_BUNDLES, owned, fewest)
+        filtering.keep(kept, FilterOutcome.MORE_BUNDLES, owned, fewest)
     if settings.behaviour >= _CLASS_FILTER_SINCE:
-        filtering.keep(facts.same_class, Answer.OTHER_LOAD_MANAGER)
+        filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
     if not _by_version(filtering, settings, facts) or not filtering.left_over.any():
         filtering.bring_back(allowed)
     return filtering.candidates()
@@ -271,10 +245,10 @@ def overloaded_retry(candidates: Candidates, allowed: Booleans) -> Candidates:
     was_left = np.zeros(len(allowed), dtype=np.bool_)
     was_left[candidates.brokers] = True
     outcomes = candidates.outcomes
-    code = np.where(allowed & ~was_left, np.uint8(Answer.BROUGHT_BACK), outcomes.code)
+    code = np.where(allowed & ~was_left, np.uint8(FilterOutcome.BROUGHT_BACK), outcomes.code)
     return Candidates(
         np.flatnonzero(allowed | was_left).astype(np.int32),
-        Outcomes("broker", VOCABULARY, outcomes.index, code, outcomes.left, outcomes.right),
+        Outcomes("broker", tuple(FilterOutcome), outcomes.index, code, outcomes.left, outcomes.right),
     )
 
 
@@ -288,10 +262,10 @@ def extensible_candidates(
 ) -> Candidates:
     """The brokers the Extensible manager considers for a bundle of a namespace (a row); possibly none."""
     filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available, Answer.UNAVAILABLE)
-    filtering.keep(facts.same_class, Answer.OTHER_LOAD_MANAGER)
+    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
+    filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
     most = settings.load_balancer_broker_max_topics
-    filtering.keep(state.brokers.topics < most, Answer.TOO_MANY_TOPICS, state.brokers.topics, most - 1)
+    filtering.keep(state.brokers.topics < most, FilterOutcome.TOO_MANY_TOPICS, state.brokers.topics, most - 1)
     _by_version(filtering, settings, facts)
     _by_anti_affinity(filtering, facts, namespace)
     _by_policies(filtering, state, facts, namespace, non_persistent)
@@ -313,20 +287,20 @@ def _by_policies(
     filtering: _Filtering, state: ClusterState, facts: PlacementFacts, namespace: int, non_persistent: bool
 ) -> None:
     isolation = facts.isolation
-    filtering.keep(isolation.has_host, Answer.NO_PORT)
+    filtering.keep(isolation.has_host, FilterOutcome.NO_PORT)
     policy = int(isolation.policy_of_namespace[namespace])
     if policy == NO_POLICY:
         if non_persistent:
-            filtering.keep(state.brokers.non_persistent_topics_enabled, Answer.NO_NON_PERSISTENT)
+            filtering.keep(state.brokers.non_persistent_topics_enabled, FilterOutcome.NO_NON_PERSISTENT_TOPICS)
         else:
-            filtering.keep(state.brokers.persistent_topics_enabled, Answer.NO_PERSISTENT)
-        filtering.keep(isolation.shared, Answer.NOT_SHARED)
+            filtering.keep(state.brokers.persistent_topics_enabled, FilterOutcome.NO_PERSISTENT_TOPICS)
+        filtering.keep(isolation.shared, FilterOutcome.NOT_SHARED)
         return
     primary, secondary = isolation.primary[policy], isolation.secondary[policy]
-    filtering.keep(primary | secondary, Answer.NOT_IN_POLICY)
+    filtering.keep(primary | secondary, FilterOutcome.NOT_IN_POLICY)
     primaries, min_limit = int((filtering.left_over & primary).sum()), isolation.min_limit[policy]
     if not needs_secondaries(primaries, min_limit):
-        filtering.keep(primary, Answer.SECONDARY_NOT_NEEDED, primaries, min_limit)
+        filtering.keep(primary, FilterOutcome.SECONDARY_NOT_NEEDED, primaries, min_limit)
 
 
 def _by_anti_affinity(filtering: _Filtering, facts: PlacementFacts, namespace: int) -> None:
@@ -335,8 +309,8 @@ def _by_anti_affinity(filtering: _Filtering, facts: PlacementFacts, namespace: i
         return
     counts = facts.anti_affinity.counts[group]
     spread = least_occupied(filtering.left_over, counts, facts.anti_affinity.domain)
-    filtering.keep(spread.in_domain, Answer.DOMAIN_FULLER, spread.domain_count, spread.least_in_domain)
-    filtering.keep(spread.kept, Answer.GROUP_FULLER, counts, spread.least)
+    filtering.keep(spread.in_domain, FilterOutcome.DOMAIN_FULLER, spread.domain_count, spread.least_in_domain)
+    filtering.keep(spread.kept, FilterOutcome.GROUP_FULLER, counts, spread.least)
 
 
 def _by_version(filtering: _Filtering, settings: LoadBalancerSettings, facts: PlacementFacts) -> bool:
@@ -348,5 +322,7 @@ def _by_version(filtering: _Filtering, settings: LoadBalancerSettings, facts: Pl
     if not versions or len(readable) < len(versions):
         return False
     latest = max(readable)
-    filtering.keep(np.array([version == latest for version in facts.versions], dtype=np.bool_), Answer.OLDER_VERSION)
+    filtering.keep(
+        np.array([version == latest for version in facts.versions], dtype=np.bool_), FilterOutcome.OLDER_VERSION
+    )
     return True

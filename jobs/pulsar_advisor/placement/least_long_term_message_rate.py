@@ -10,7 +10,6 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate`, 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,7 +18,8 @@ from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.memory import NoMemory
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -27,23 +27,17 @@ READS: Final[frozenset[Input]] = frozenset({"broker_usage", "long_term_averages"
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
 observe: Final = load_data
-"""How the input of `choose` is made from a cluster state."""
-
-OUTCOMES: Final = (
-    Outcome("higher_rate", False, ">", "long-term rate {left:,.1f} msg/s is above the lowest, {right:,.1f} msg/s"),
-    Outcome("overloaded", False, ">", "usage {left:.2%} is above the overload threshold {right:.2%}"),
-    Outcome("lowest_rate", True, "==", "long-term rate {left:,.1f} msg/s is the lowest ({right:,.1f} msg/s)"),
-    Outcome(
-        "all_overloaded", True, ">", "usage {left:.2%} is above the threshold {right:.2%}, as every candidate's is"
-    ),
-    Outcome("nothing_comparable", True, "", "no candidate has a comparable rate, so all are drawn among"),
-)
-HIGHER_RATE, OVERLOADED, LOWEST_RATE, ALL_OVERLOADED, NOTHING_COMPARABLE = range(5)
+Memory = NoMemory
 
 
-@dataclass(frozen=True)
-class Memory:
-    """`LeastLongTermMessageRate` remembers nothing between choices."""
+class BrokerOutcome(Outcome):
+    """What is answered about a candidate."""
+
+    HIGHER_RATE = no("long-term rate {left:,.1f} msg/s is above the lowest, {right:,.1f} msg/s", ">")
+    OVERLOADED = no("usage {left:.2%} is above the overload threshold {right:.2%}", ">")
+    LOWEST_RATE = yes("long-term rate {left:,.1f} msg/s is the lowest ({right:,.1f} msg/s)", "==")
+    ALL_OVERLOADED = yes("usage {left:.2%} is above the threshold {right:.2%}, as every candidate's is", ">")
+    NOTHING_COMPARABLE = yes("no candidate has a comparable rate, so all are drawn among")
 
 
 @np.errstate(all="ignore")
@@ -59,14 +53,16 @@ def choose(
     score = np.where(overloaded, np.inf, rate)
     lowest = np.fmin.reduce(score, initial=np.inf)
     best = score == lowest
-    code = np.where(best, LOWEST_RATE, np.where(overloaded, OVERLOADED, HIGHER_RATE))
-    code[best & overloaded] = ALL_OVERLOADED
+    code = np.where(
+        best, BrokerOutcome.LOWEST_RATE, np.where(overloaded, BrokerOutcome.OVERLOADED, BrokerOutcome.HIGHER_RATE)
+    )
+    code[best & overloaded] = BrokerOutcome.ALL_OVERLOADED
     if not best.any():
-        best[:], code[:] = True, NOTHING_COMPARABLE
-    by_usage = overloaded & (code != NOTHING_COMPARABLE)
+        best[:], code[:] = True, BrokerOutcome.NOTHING_COMPARABLE
+    by_usage = overloaded & (code != BrokerOutcome.NOTHING_COMPARABLE)
     outcomes = Outcomes(
         subject="broker",
-        vocabulary=OUTCOMES,
+        vocabulary=tuple(BrokerOutcome),
         index=candidates,
         code=code.astype(np.uint8),
         left=np.where(by_usage, usage, rate),

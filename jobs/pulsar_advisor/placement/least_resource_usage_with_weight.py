@@ -20,7 +20,7 @@ from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -32,23 +32,16 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = load_data
-"""How the input of `choose` is made from a cluster state."""
 
 _IDLE_STARTS_AFRESH: Final = (3, 0, 0)
 
-OUTCOMES: Final = (
-    Outcome(
-        "near_mean", False, ">", "smoothed usage plus the required distance, {left:.2%}, is above the mean {right:.2%}"
-    ),
-    Outcome(
-        "below_mean",
-        True,
-        "<=",
-        "smoothed usage plus the required distance, {left:.2%}, is within the mean {right:.2%}",
-    ),
-    Outcome("none_below", True, ">", "{left:.2%} is above the mean {right:.2%}, but so is every candidate's"),
-)
-NEAR_MEAN, BELOW_MEAN, NONE_BELOW = range(3)
+
+class BrokerOutcome(Outcome):
+    """What is answered about a candidate."""
+
+    NEAR_MEAN = no("smoothed usage plus the required distance, {left:.2%}, is above the mean {right:.2%}", ">")
+    BELOW_MEAN = yes("smoothed usage plus the required distance, {left:.2%}, is within the mean {right:.2%}", "<=")
+    NONE_BELOW = yes("{left:.2%} is above the mean {right:.2%}, but so is every candidate's", ">")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +84,17 @@ def choose(
         remembered = remembered & ~_idle(load, candidates)
     smoothed = np.where(remembered, memory.usage[candidates] * keep + (1 - keep) * usage, usage)
     mean = np.add.accumulate(smoothed)[-1] / len(smoothed) if len(smoothed) else 0.0
-    code = np.where(smoothed + required <= mean, BELOW_MEAN, NEAR_MEAN).astype(np.uint8)
-    if not (code == BELOW_MEAN).any():
-        code[:] = NONE_BELOW
-    outcomes = Outcomes("broker", OUTCOMES, candidates, code, smoothed + required, np.full(len(candidates), mean))
+    code = np.where(smoothed + required <= mean, BrokerOutcome.BELOW_MEAN, BrokerOutcome.NEAR_MEAN).astype(np.uint8)
+    if not (code == BrokerOutcome.BELOW_MEAN).any():
+        code[:] = BrokerOutcome.NONE_BELOW
+    outcomes = Outcomes(
+        "broker", tuple(BrokerOutcome), candidates, code, smoothed + required, np.full(len(candidates), mean)
+    )
     advanced, known = memory.usage.copy(), memory.known.copy()
     advanced[candidates], known[candidates] = smoothed, True
-    return PlacementDecision(candidates[code != NEAR_MEAN], outcomes), Memory(brokers.ids, advanced, known)
+    return PlacementDecision(candidates[code != BrokerOutcome.NEAR_MEAN], outcomes), Memory(
+        brokers.ids, advanced, known
+    )
 
 
 def _idle(load: LoadData, candidates: Indices) -> Booleans:

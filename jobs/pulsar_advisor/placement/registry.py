@@ -72,8 +72,11 @@ class Placement(Protocol):
         """Pulsar's keys that decide what it does."""
 
     @property
-    def Memory(self) -> Callable[[], Any]:  # noqa: N802
-        """What it remembers between choices; without arguments: what a new leader starts with."""
+    def Memory(self) -> type[Any]:  # noqa: N802
+        """What it remembers between choices; without arguments: what a new leader starts with.
+
+        A shedder whose memory is of the same type is one object with it in Pulsar, and hands its memory over.
+        """
 
     @property
     def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:

@@ -17,21 +17,22 @@ from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 READS: Final[frozenset[Input]] = frozenset()
 SETTING_KEYS: Final[tuple[str, ...]] = ()
 
 observe: Final = load_data
-"""How the input of `choose` is made from a cluster state."""
 
 _WRAPS_AFTER: Final = 2**31 - 1
 
-OUTCOMES: Final = (
-    Outcome("not_its_turn", False, "!=", "is at place {left:.0f}; the turn is at place {right:.0f}"),
-    Outcome("its_turn", True, "==", "is at place {left:.0f}, where the turn is ({right:.0f})"),
-)
+
+class BrokerOutcome(Outcome):
+    """What is answered about a candidate."""
+
+    NOT_ITS_TURN = no("is at place {left:.0f}; the turn is at place {right:.0f}", "!=")
+    ITS_TURN = yes("is at place {left:.0f}, where the turn is ({right:.0f})", "==")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ def choose(
     if not len(candidates):
         nothing = np.empty(0)
         return PlacementDecision(
-            candidates, Outcomes("broker", OUTCOMES, candidates, nothing.astype(np.uint8), nothing, nothing)
+            candidates, Outcomes("broker", tuple(BrokerOutcome), candidates, nothing.astype(np.uint8), nothing, nothing)
         ), memory
     memory = memory.beside(load.brokers.ids)
     turn = memory.counter % len(candidates)
@@ -76,7 +77,7 @@ def choose(
     place_of[walked] = np.arange(len(walked))
     outcomes = Outcomes(
         "broker",
-        OUTCOMES,
+        tuple(BrokerOutcome),
         candidates,
         (candidates == chosen).astype(np.uint8),
         place_of[candidates],

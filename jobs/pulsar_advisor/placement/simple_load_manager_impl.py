@@ -21,7 +21,7 @@ import numpy as np
 from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, ClusterState, Floats, Indices, Integers
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import DEFAULT_QUOTA, SimpleLoad, simple_load
 
@@ -40,19 +40,18 @@ CLOSE_PERCENT: Final = 5
 _TIE_BREAKERS: Final = tuple(map(RESOURCES.index, ("memory", "cpu", "bandwidthIn", "bandwidthOut")))
 _ROTATION: Final = 1_000_000
 
-OUTCOMES: Final = (
-    Outcome("not_best", False, "", "load {left:.1f} %, capacity {right:,.0f} bundles: another broker is preferred"),
-    Outcome("best_busy", True, "", "load {left:.1f} %: the best of the brokers that have bundles"),
-    Outcome(
-        "idle", True, "", "has no bundles, and the best busy broker is above the underload threshold {right:.0f} %"
-    ),
-    Outcome("most_room", True, ">", "has most room; the best broker's load {left:.1f} % is above {right:.0f} %"),
-    Outcome("rotating", True, ">=", "its turn: the best broker's load {left:.1f} % has reached {right:.0f} %"),
-    Outcome("weighted", True, ">", "is drawn with weight {left:,.0f}"),
-    Outcome("no_weight", False, "<=", "is not drawn: its weight is {left:,.0f}"),
-    Outcome("all_without_weight", True, "<=", "weight {left:,.0f}, as every candidate's, so all are drawn among"),
-)
-NOT_BEST, BEST_BUSY, IDLE, MOST_ROOM, ROTATING, WEIGHTED, NO_WEIGHT, ALL_WITHOUT_WEIGHT = range(8)
+
+class BrokerOutcome(Outcome):
+    """What is answered about a candidate."""
+
+    NOT_BEST = no("load {left:.1f} %, capacity {right:,.0f} bundles: another broker is preferred")
+    BEST_BUSY = yes("load {left:.1f} %: the best of the brokers that have bundles")
+    IDLE = yes("has no bundles, and the best busy broker is above the underload threshold {right:.0f} %")
+    MOST_ROOM = yes("has most room; the best broker's load {left:.1f} % is above {right:.0f} %", ">")
+    ROTATING = yes("its turn: the best broker's load {left:.1f} % has reached {right:.0f} %", ">=")
+    WEIGHTED = yes("is drawn with weight {left:,.0f}", ">")
+    NO_WEIGHT = no("is not drawn: its weight is {left:,.0f}", "<=")
+    ALL_WITHOUT_WEIGHT = yes("weight {left:,.0f}, as every candidate's, so all are drawn among", "<=")
 
 
 @dataclass(frozen=True)
@@ -113,19 +112,23 @@ def choose(
     strategy = settings.load_balancer_placement_strategy
     if strategy not in (LEAST_LOADED_SERVER, LEAST_MSG_PER_SECOND):
         weights = np.trunc(ranking.capacity * ((100 - ranking.load_percent) / 100) ** 2)
-        code = np.where(weights > 0, WEIGHTED, NO_WEIGHT if (weights > 0).any() else ALL_WITHOUT_WEIGHT)
+        code = np.where(
+            weights > 0,
+            BrokerOutcome.WEIGHTED,
+            BrokerOutcome.NO_WEIGHT if (weights > 0).any() else BrokerOutcome.ALL_WITHOUT_WEIGHT,
+        )
         return _answer(candidates, code, weights, np.zeros(len(candidates))), memory
     by_messages = strategy == LEAST_MSG_PER_SECOND
     value = np.trunc(ranking.rate_per_s if by_messages else ranking.load_percent)
     # Rows of brokers are sorted by id, so equal ranks are walked by id, as in Pulsar.
     walk = np.lexsort((candidates, value))
-    code = np.full(len(candidates), NOT_BEST)
+    code = np.full(len(candidates), BrokerOutcome.NOT_BEST)
     left, right = ranking.load_percent.copy(), ranking.capacity.copy()
     if len(walk):
         best = _best_busy(ranking, walk, by_messages)
         place, reason, held_against = _walk(ranking, walk, best, by_messages, settings, memory)
         code[place], right[place] = reason, held_against
-        if reason in (MOST_ROOM, ROTATING):
+        if reason in (BrokerOutcome.MOST_ROOM, BrokerOutcome.ROTATING):
             left[place] = ranking.load_percent[best]
     return _answer(candidates, code, left, right), Memory((memory.cursor + 1) % _ROTATION)
 
@@ -179,13 +182,13 @@ def _walk(
     idle = int(without_bundles[0]) if len(without_bundles) else NOBODY
     best_percent = 101.0 if best == NOBODY else float(ranking.load_percent[best])
     if idle != NOBODY and (best == NOBODY or best_percent > underload):
-        return idle, IDLE, underload
+        return idle, BrokerOutcome.IDLE, underload
     if best_percent >= 100 and not by_messages:
-        return int(walk[memory.cursor % len(walk)]), ROTATING, 100
+        return int(walk[memory.cursor % len(walk)]), BrokerOutcome.ROTATING, 100
     if best_percent > overload and not by_messages:
         room = np.trunc(ranking.capacity * np.maximum(0, (100 - ranking.load_percent) / 100))
-        return int(walk[np.argmax(room[walk])]), MOST_ROOM, overload
-    return best, BEST_BUSY, overload
+        return int(walk[np.argmax(room[walk])]), BrokerOutcome.MOST_ROOM, overload
+    return best, BrokerOutcome.BEST_BUSY, overload
 
 
 def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
@@ -218,7 +221,5 @@ def _are_lighter(ones: Floats, other: Floats) -> Booleans:
 def _answer(
     candidates: Indices, code: np.ndarray[tuple[int], np.dtype[np.int64]], left: Floats, right: Floats
 ) -> PlacementDecision:
-    chosen = np.array([outcome.chosen for outcome in OUTCOMES])[code]
-    return PlacementDecision(
-        candidates[chosen], Outcomes("broker", OUTCOMES, candidates, code.astype(np.uint8), left, right)
-    )
+    outcomes = Outcomes("broker", tuple(BrokerOutcome), candidates, code.astype(np.uint8), left, right)
+    return PlacementDecision(candidates[outcomes.chosen()], outcomes)

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, Final
 
 from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.memory import ShedderMemory
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.cycle import advance
 from pulsar_advisor.shedding.registry import Shedder
@@ -26,7 +27,7 @@ def replay(
     shedder: Shedder, history: Sequence[ClusterState], state: ClusterState, settings: LoadBalancerSettings
 ) -> Any:
     """The shedder's memory when it comes to `state`, after the earlier snapshots in `history`, oldest first."""
-    memory = shedder.Memory()
+    memory: ShedderMemory = shedder.Memory()
     gaps_ms = [later.captured_at_ms - earlier.captured_at_ms for earlier, later in pairwise([*history, state])]
     interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * 60_000
     for earlier, gap_ms in zip(history, gaps_ms, strict=True):
@@ -35,5 +36,5 @@ def replay(
             continue
         view = shedder.observe(earlier, settings, earlier.captured_at_ms)
         cycles = max(1, min(MOST_CYCLES_OF_A_GAP, round(gap_ms / interval_ms)))
-        memory = advance(shedder, view, settings, memory, cycles)
-    return memory
+        memory = advance(shedder, view, settings, memory.forget_departed(earlier.brokers.ids), cycles)
+    return memory.forget_departed(state.brokers.ids)

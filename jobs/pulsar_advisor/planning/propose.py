@@ -81,8 +81,8 @@ def _combine(
         name=placement,
         strategy=strategy,
         view=view if observes_the_same else observed(strategy.observe, state, settings, candidates.facts),
-        # One AvgShedder serves as both: the placement knows what the shedder had in mind.
-        memory=steady.memory.destinations if question.shedder == placement == "AvgShedder" else strategy.Memory(),
+        # A class that is both, such as AvgShedder, is one object in Pulsar and has one memory.
+        memory=steady.memory if isinstance(steady.memory, strategy.Memory) else strategy.Memory(),
         seed=question.seed,
     )
     chosen = steady.decision
@@ -156,7 +156,7 @@ def _excluded(state: ClusterState, settings: LoadBalancerSettings) -> Booleans:
 
 def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision) -> tuple[Move, ...]:
     broker_row = {int(broker): row for row, broker in enumerate(chosen.brokers.index)}
-    is_chosen = np.flatnonzero(_chosen(chosen.bundles))
+    is_chosen = np.flatnonzero(chosen.bundles.chosen())
     bundle_row = {int(chosen.bundles.index[row]): int(row) for row in is_chosen}
     near_tie = chosen.bundles.near_tie()
     moves = []
@@ -179,10 +179,6 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
             )
         )
     return tuple(moves)
-
-
-def _chosen(outcomes: Outcomes) -> Booleans:
-    return np.array([outcome.chosen for outcome in outcomes.vocabulary], dtype=np.bool_)[outcomes.code]
 
 
 def _why_nothing(shedder: str, state: ClusterState, chosen: SheddingDecision, wrapper: Outcomes) -> str:

@@ -9,27 +9,24 @@ number with itself. A pair whose scores are `loadBalancerAvgShedderLowThreshold`
 destination; that counts only when `AvgShedder` is the placement strategy too.
 
 Releases: up to 3.3 scores less than a point apart count as equal; what is kept in mind changed in 5.0.1 (see
-`model.avg_destinations`). Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
+`model.avg_memory`). Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from pulsar_advisor.model.avg_destinations import KEPT_BY_NAME, AvgDestinations, key_of
+from pulsar_advisor.model.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
 from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.java_maps import INITIAL_BUCKETS, hash_map_buckets, hash_map_order
+from pulsar_advisor.model.java_maps import hash_map_buckets, hash_map_order
 from pulsar_advisor.model.java_numbers import to_int, total_order
 from pulsar_advisor.model.java_sort import java_sort
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
@@ -47,55 +44,34 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = load_data
-"""How the input of `decide` is made from a cluster state."""
+Memory = AvgMemory
 
 _EXACT_ORDER: Final = (4, 0, 0)
 
-BROKER_OUTCOMES: Final = (
-    Outcome(
-        "pair_alike", False, "<", "its pair's scores are {left:,.2f} points apart, below the low threshold {right:.0f}"
-    ),
-    Outcome("too_few_hits", False, "<", "its pair stands out, but after {left:.0f} hits; {right:.0f} are needed"),
-    Outcome(
-        "too_little_gap",
-        False,
-        "<=",
-        "too few messages and only {left:,.0f} B/s would move; {right:,.0f} are not enough",
-    ),
-    Outcome(
-        "receives", False, ">=", "is the idler of a pair {left:,.2f} points apart; the low threshold is {right:.0f}"
-    ),
-    Outcome("nothing_fits", False, "", "is the busier of its pair, but none of its bundles both may be moved and fits"),
-    Outcome("gives", True, ">=", "is the busier of a pair {left:,.2f} points apart; the low threshold is {right:.0f}"),
-)
-PAIR_ALIKE, TOO_FEW_HITS, TOO_LITTLE_GAP, RECEIVES, NOTHING_FITS, GIVES = range(6)
 
-BUNDLE_OUTCOMES: Final = (
-    Outcome("rate_too_large", False, ">", "{left:,.1f} msg/s exceeds the {right:,.1f} msg/s still to be moved"),
-    Outcome("throughput_too_large", False, ">", "{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved"),
-    Outcome("rate_fits", True, "<=", "{left:,.1f} msg/s fits into the {right:,.1f} msg/s still to be moved"),
-    Outcome("throughput_fits", True, "<=", "{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved"),
-    Outcome("idle", False, "<=", "moves {left:.0f} msg/s or B/s: it would not help"),
-)
-TOO_LARGE, FITS, IDLE = 0, 2, 4
+class BrokerOutcome(Outcome):
+    """What is answered about a broker."""
+
+    PAIR_ALIKE = no("its pair's scores are {left:,.2f} points apart, below the low threshold {right:.0f}", "<")
+    TOO_FEW_HITS = no("its pair stands out, but after {left:.0f} hits; {right:.0f} are needed", "<")
+    TOO_LITTLE_GAP = no("too few messages and only {left:,.0f} B/s would move; {right:,.0f} are not enough", "<=")
+    RECEIVES = no("is the idler of a pair {left:,.2f} points apart; the low threshold is {right:.0f}", ">=")
+    NOTHING_FITS = no("is the busier of its pair, but none of its bundles both may be moved and fits")
+    GIVES = yes("is the busier of a pair {left:,.2f} points apart; the low threshold is {right:.0f}", ">=")
 
 
-Codes = npt.NDArray[np.uint8]
+class BundleOutcome(Outcome):
+    """What is answered about a bundle."""
 
-
-@dataclass(frozen=True)
-class Memory:
-    """Hits by broker id, and the destinations kept in mind. Brokers that leave are never forgotten, as in Pulsar."""
-
-    hits_high: Mapping[str, int] = field(default_factory=dict)
-    hits_low: Mapping[str, int] = field(default_factory=dict)
-    destinations: AvgDestinations = field(default_factory=AvgDestinations)
-    score_buckets: int = INITIAL_BUCKETS
-    """Size of the map of scores, which is emptied but never shrinks; it decides the order of equal scores."""
+    RATE_TOO_LARGE = no("{left:,.1f} msg/s exceeds the {right:,.1f} msg/s still to be moved", ">")
+    THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">")
+    RATE_FITS = yes("{left:,.1f} msg/s fits into the {right:,.1f} msg/s still to be moved", "<=")
+    THROUGHPUT_FITS = yes("{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved", "<=")
+    IDLE = no("moves {left:.0f} msg/s or B/s: it would not help", "<=")
 
 
 @np.errstate(all="ignore")
-def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
+def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) -> tuple[SheddingDecision, AvgMemory]:
     """One cycle of the shedder: what to unload from whom, and why not from the others."""
     ids, order = load.brokers.ids, load.brokers.order
     low_threshold = settings.load_balancer_avg_shedder_low_threshold
@@ -105,7 +81,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     paired = list(zip(ascending[: (len(ascending) + 1) // 2], ascending[::-1], strict=False))
 
     hits_high, hits_low = dict(memory.hits_high), dict(memory.hits_low)
-    code = np.full(len(ids), PAIR_ALIKE, dtype=np.uint8)
+    code = np.full(len(ids), BrokerOutcome.PAIR_ALIKE, dtype=np.uint8)
     left, right = np.zeros(len(ids)), np.full(len(ids), float(low_threshold))
     kept = _count_hits(paired, scores, ids, settings, hits_high, hits_low, left)
     if not kept:
@@ -119,7 +95,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     for low, high in kept:
         seen, needed = _hits(ids[low], ids[high], settings, hits_high, hits_low)
         if seen < needed:
-            code[[low, high]], left[[low, high]], right[[low, high]] = TOO_FEW_HITS, seen, needed
+            code[[low, high]], left[[low, high]], right[[low, high]] = BrokerOutcome.TOO_FEW_HITS, seen, needed
             continue
         for hits in (hits_high, hits_low):
             hits.pop(ids[low], None)
@@ -127,10 +103,10 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         rate_need, throughput_need = _needs(load, low, high, settings)
         by_rate = rate_need > settings.min_unload_message
         if not by_rate and not throughput_need > settings.min_unload_message_throughput:
-            code[[low, high]], left[[low, high]] = TOO_LITTLE_GAP, throughput_need
+            code[[low, high]], left[[low, high]] = BrokerOutcome.TOO_LITTLE_GAP, throughput_need
             right[[low, high]] = settings.min_unload_message_throughput
             continue
-        code[low], code[high] = RECEIVES, NOTHING_FITS
+        code[low], code[high] = BrokerOutcome.RECEIVES, BrokerOutcome.NOTHING_FITS
         givers.append(high)
         receivers.append(low)
         budgets.append(rate_need if by_rate else throughput_need)
@@ -139,23 +115,23 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     figures = np.stack((load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s()))
     ranked = rank(load, np.array(givers, dtype=np.int32), figures, np.array(dimensions, dtype=np.int64))
     bundle_code, budget_before = _fit(ranked, budgets, dimensions)
-    chosen = (bundle_code == FITS) | (bundle_code == FITS + 1)
-    code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = GIVES
+    chosen = (bundle_code == BundleOutcome.RATE_FITS) | (bundle_code == BundleOutcome.THROUGHPUT_FITS)
+    code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = BrokerOutcome.GIVES
     source, bundle = in_result_order(load, ranked, chosen, settings)
 
-    pending = {} if settings.behaviour >= KEPT_BY_NAME else dict(memory.destinations.by_key)
+    pending = {} if settings.behaviour >= KEPT_BY_NAME else dict(memory.destinations)
     for position, row in zip(ranked.source_position()[chosen].tolist(), ranked.bundle[chosen].tolist(), strict=True):
         pending[key_of(load, row, settings)] = (ids[givers[position]], ids[receivers[position]])
     decision = SheddingDecision(
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
-        brokers=Outcomes("broker", BROKER_OUTCOMES, order, code[order], left[order], right[order]),
-        bundles=bundle_outcomes(load, ranked, BUNDLE_OUTCOMES, bundle_code, ranked.value, budget_before),
+        brokers=Outcomes("broker", tuple(BrokerOutcome), order, code[order], left[order], right[order]),
+        bundles=bundle_outcomes(load, ranked, BundleOutcome, bundle_code, ranked.value, budget_before),
         figures={"scores": {ids[row]: float(scores[row]) for row in order.tolist()}},
     )
     buckets = hash_map_buckets(len(order), memory.score_buckets)
-    return decision, Memory(hits_high, hits_low, AvgDestinations(pending), buckets)
+    return decision, AvgMemory(hits_high, hits_low, pending, buckets)
 
 
 def _ascending(brokers: Indices, scores: Floats, settings: LoadBalancerSettings) -> list[int]:
@@ -243,10 +219,10 @@ def _fit(ranked: RankedBundles, budgets: list[float], dimensions: list[int]) -> 
         for value in values[ranked.starts[giver] : ranked.starts[giver + 1]]:
             before.append(budget)
             if not value > 0:
-                code.append(IDLE)
+                code.append(BundleOutcome.IDLE)
             elif value <= budget:
-                code.append(FITS + dimension)
+                code.append(BundleOutcome.RATE_FITS + dimension)
                 budget -= value
             else:
-                code.append(TOO_LARGE + dimension)
+                code.append(BundleOutcome.RATE_TOO_LARGE + dimension)
     return np.array(code, dtype=np.uint8), np.array(before, dtype=np.float64)

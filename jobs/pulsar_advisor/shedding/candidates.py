@@ -14,16 +14,9 @@ import numpy.typing as npt
 from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Integers
 from pulsar_advisor.model.java_maps import hash_map_order
 from pulsar_advisor.model.java_numbers import total_order
-from pulsar_advisor.model.load_data import LoadData, Memberships
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.load_data import Exclusion, LoadData, Memberships
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
-
-EXCLUSIONS: Final = (
-    Outcome("recently_unloaded", False, "", "was unloaded within the grace period, so it is left alone"),
-    Outcome("service_bundle", False, "", "belongs to a broker's heartbeat or SLA monitor, which is never moved"),
-    Outcome("not_reported", False, "", "is listed by its broker, but has no averages or unfit ones"),
-)
-"""Outcomes of bundles that no shedder may choose, in the order of the reasons in `LoadData.exclusion`."""
 
 _MULTIMAP_BUCKETS: Final = 16
 _MULTIMAP_BUCKETS_UP_TO_2_11: Final = 32
@@ -118,21 +111,21 @@ def in_result_order(
 def bundle_outcomes(
     load: LoadData,
     ranked: RankedBundles,
-    vocabulary: tuple[Outcome, ...],
-    code: npt.NDArray[np.uint8],
+    vocabulary: type[Outcome],
+    code: Codes,
     left: Floats,
     right: Floats,
 ) -> Outcomes:
     """Outcomes of the ranked bundles and, after them, of the bundles their brokers list but no shedder may choose.
 
-    `code` indexes `vocabulary`; `left` and `right` stand beside the ranked bundles.
+    `code` is of `vocabulary`; `left` and `right` stand beside the ranked bundles.
     """
     starts, _ = _gather(load.excluded, ranked.sources)
     rows = _slices(load.excluded.offsets, ranked.sources, starts)
     nothing = np.full(len(rows), np.nan)
     return Outcomes(
         subject="bundle",
-        vocabulary=vocabulary + EXCLUSIONS,
+        vocabulary=(*vocabulary, *Exclusion),
         index=np.concatenate((ranked.bundle, load.excluded.bundle[rows])),
         code=np.concatenate((code, load.exclusion[rows] + np.uint8(len(vocabulary)))),
         left=np.concatenate((left, nothing)),
@@ -140,21 +133,19 @@ def bundle_outcomes(
     )
 
 
-TAKE_OUTCOMES: Final = (
-    Outcome(
-        "quota_filled", False, ">=", "larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved"
-    ),
-    Outcome("chosen", True, "<", "largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved"),
-    Outcome(
-        "chosen_as_first", True, ">=", "largest of its broker, which gives up one at least; {right:,.0f} B/s planned"
-    ),
-)
+class TakeOutcome(Outcome):
+    """What a take by throughput answers about a bundle."""
+
+    QUOTA_FILLED = no("larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved", ">=")
+    CHOSEN = yes("largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved", "<")
+    CHOSEN_AS_FIRST = yes("largest of its broker, which gives up one at least; {right:,.0f} B/s planned", ">=")
 
 
 def take_outcomes(load: LoadData, ranked: RankedBundles, take: Take, planned: Floats) -> Outcomes:
     """Outcomes of a take by throughput; `planned`: bytes/s to be moved off its broker, beside the ranked bundles."""
-    code = np.where(take.taken, np.where(take.taken_before < planned, 1, 2), 0)
-    return bundle_outcomes(load, ranked, TAKE_OUTCOMES, code.astype(np.uint8), take.taken_before, planned)
+    taken = np.where(take.taken_before < planned, TakeOutcome.CHOSEN, TakeOutcome.CHOSEN_AS_FIRST)
+    code = np.where(take.taken, taken, TakeOutcome.QUOTA_FILLED)
+    return bundle_outcomes(load, ranked, TakeOutcome, code.astype(np.uint8), take.taken_before, planned)
 
 
 def _gather(members: Memberships, brokers: Indices) -> tuple[Integers, Indices]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans
 from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.registry import Shedder
 
@@ -37,7 +37,7 @@ def steady_state(
     shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int = MAX_CYCLES
 ) -> SteadyState:
     """Feed one view until the shedder acts or `cycles` have passed; `memory` is what earlier snapshots left behind."""
-    decision, memory = shedder.decide(view, settings, _without_departed(shedder, view, memory))
+    decision, memory = shedder.decide(view, settings, memory)
     for cycle in range(1, cycles):
         if len(decision.bundle):
             return SteadyState(decision, cycle, memory)
@@ -46,33 +46,22 @@ def steady_state(
 
 
 def advance(shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int) -> Any:
-    """The memory after so many cycles over an earlier snapshot: as many as lay between it and the next."""
-    memory = _without_departed(shedder, view, memory)
+    """The memory after `cycles` over an earlier snapshot: as many as lay between it and the next."""
     for _ in range(cycles):
         _, memory = shedder.decide(view, settings, memory)
     return memory
 
 
-def _without_departed(shedder: Shedder, view: Any, memory: Any) -> Any:
-    """The memory as the leader leaves it when brokers come or go; only some shedders care."""
-    forget = getattr(shedder, "forget_departed", None)
-    return forget(memory, view.brokers.ids) if forget else memory
+class LoadManagerOutcome(Outcome):
+    """What the load manager makes of a bundle that the shedder chose."""
 
-
-WRAPPER_OUTCOMES: Final = (
-    Outcome("unload", True, "", "is unloaded"),
-    Outcome(
-        "excluded_namespace", False, "", "was chosen, but its namespace is in loadBalancerSheddingExcludedNamespaces"
-    ),
-    Outcome(
-        "one_broker", False, "<=", "was chosen, but {left:.0f} broker is registered: no other broker could take it"
-    ),
-    Outcome("policies", False, "", "was chosen, but isolation policies allow no other broker"),
-    Outcome("anti_affinity", False, "", "was chosen, but its anti-affinity group is spread evenly where it is"),
-    Outcome("no_destination", False, "", "was chosen, but placement finds no broker for it"),
-    Outcome("same_broker", False, "", "was chosen, but placement would put it back on its own broker"),
-)
-UNLOAD, EXCLUDED_NAMESPACE, ONE_BROKER, POLICIES, ANTI_AFFINITY, NO_DESTINATION, SAME_BROKER = range(7)
+    UNLOAD = yes("is unloaded")
+    EXCLUDED_NAMESPACE = no("was chosen, but its namespace is in loadBalancerSheddingExcludedNamespaces")
+    ONE_BROKER = no("was chosen, but {left:.0f} broker is registered: no other broker could take it", "<=")
+    POLICIES = no("was chosen, but isolation policies allow no other broker")
+    ANTI_AFFINITY = no("was chosen, but its anti-affinity group is spread evenly where it is")
+    NO_DESTINATION = no("was chosen, but placement finds no broker for it")
+    SAME_BROKER = no("was chosen, but placement would put it back on its own broker")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +90,14 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
     pairs = zip(decision.bundle.tolist(), decision.source.tolist(), strict=True)
     for place, (bundle, source) in enumerate(pairs):
         code[place], destination[place] = _fate(bundle, source, surroundings)
-    going = code == UNLOAD
+    going = code == LoadManagerOutcome.UNLOAD
     outcomes = Outcomes(
         "bundle",
-        WRAPPER_OUTCOMES,
+        tuple(LoadManagerOutcome),
         decision.bundle,
         code,
-        np.where(code == ONE_BROKER, float(surroundings.available_brokers), np.nan),
-        np.where(code == ONE_BROKER, 1.0, np.nan),
+        np.where(code == LoadManagerOutcome.ONE_BROKER, float(surroundings.available_brokers), np.nan),
+        np.where(code == LoadManagerOutcome.ONE_BROKER, 1.0, np.nan),
     )
     left = replace(
         decision,
@@ -122,14 +111,16 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
 def _fate(bundle: int, source: int, surroundings: Surroundings) -> tuple[int, int]:
     """Outcome and destination of one chosen bundle, asked in Pulsar's order."""
     if surroundings.available_brokers <= 1:
-        return ONE_BROKER, NOBODY
+        return LoadManagerOutcome.ONE_BROKER, NOBODY
     if surroundings.excluded_namespace[bundle]:
-        return EXCLUDED_NAMESPACE, NOBODY
+        return LoadManagerOutcome.EXCLUDED_NAMESPACE, NOBODY
     if not surroundings.policies_allow(bundle, source):
-        return POLICIES, NOBODY
+        return LoadManagerOutcome.POLICIES, NOBODY
     if not surroundings.anti_affinity_allows(bundle, source):
-        return ANTI_AFFINITY, NOBODY
+        return LoadManagerOutcome.ANTI_AFFINITY, NOBODY
     destination = surroundings.destination(bundle, source)
     if destination == NOBODY:
-        return NO_DESTINATION, NOBODY
-    return (SAME_BROKER, NOBODY) if destination == source else (UNLOAD, destination)
+        return LoadManagerOutcome.NO_DESTINATION, NOBODY
+    return (
+        (LoadManagerOutcome.SAME_BROKER, NOBODY) if destination == source else (LoadManagerOutcome.UNLOAD, destination)
+    )

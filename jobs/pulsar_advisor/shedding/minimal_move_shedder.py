@@ -32,13 +32,13 @@ from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
-from pulsar_advisor.model.load_data import load_data
+from pulsar_advisor.model.load_data import Exclusion, load_data
+from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.namespaces import is_pulsars_own
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.shedding.candidates import EXCLUSIONS
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
     Balancing,
@@ -76,40 +76,36 @@ STEP_PERCENT: Final = 5
 
 PPM: Final = 1_000_000
 
-BROKER_OUTCOMES: Final = (
-    Outcome("unfit", False, "", "its figures are incomplete or unfit, so it neither gives nor receives"),
-    Outcome("no_load", False, "==", "the mean usage of all brokers is {left:.2%}: nothing to balance"),
-    Outcome("within", False, "<=", "usage {left:.2%} is within the ceiling of {right:.2%}"),
-    Outcome("receives", False, "<=", "ends at {left:.2%} with what it receives, within the ceiling of {right:.2%}"),
-    Outcome("nothing_helps", False, "<=", "usage {left:.2%} can't fall much: what stays anyway allows {right:.2%}"),
-    Outcome("fits_nowhere", False, ">", "usage {left:.2%} is above the target of {right:.2%}, but no moves reach less"),
-    Outcome("gives", True, ">", "usage {left:.2%} is above the ceiling of {right:.2%}"),
-    Outcome("makes_room", True, "<=", "usage {left:.2%} is within the ceiling of {right:.2%}; gives to make room"),
-)
-UNFIT, NO_LOAD, WITHIN, RECEIVES, NOTHING_HELPS, FITS_NOWHERE, GIVES, MAKES_ROOM = range(8)
 
-BUNDLE_OUTCOMES: Final = (
-    *EXCLUSIONS,
-    Outcome("unfit", False, "", "validation found its figures, or those of its broker, unfit"),
-    Outcome("no_figures", False, "", "its figures are no numbers"),
-    Outcome("in_flight", False, "", "is not among the namespace's boundaries: a split is in flight"),
-    Outcome("no_topics", False, "", "has no topic loaded: nothing would move"),
-    Outcome("pulsars_own", False, "", "belongs to Pulsar's own namespaces, which are never touched"),
-    Outcome("excluded_namespace", False, "", "its namespace is in loadBalancerSheddingExcludedNamespaces"),
-    Outcome("with_policies", False, "", "its namespace has an isolation policy or an anti-affinity group"),
-    Outcome("too_large", False, ">", "alone makes up {left:.2%} of any broker, above the target of {right:.2%}"),
-    Outcome("not_needed", False, "<=", "its broker ends at {left:.2%} without it, within the ceiling of {right:.2%}"),
-    Outcome("chosen", True, "<=", "its new broker ends at {left:.2%}, within the ceiling of {right:.2%}"),
-)
-(
-    BUNDLE_UNFIT, NO_FIGURES, IN_FLIGHT, NO_TOPICS, PULSARS_OWN, EXCLUDED_NAMESPACE, WITH_POLICIES, TOO_LARGE,
-    NOT_NEEDED, CHOSEN
-) = range(len(EXCLUSIONS), len(BUNDLE_OUTCOMES))  # fmt: skip
+class BrokerOutcome(Outcome):
+    """What is answered about a broker."""
+
+    UNFIT = no("its figures are incomplete or unfit, so it neither gives nor receives")
+    NO_LOAD = no("the mean usage of all brokers is {left:.2%}: nothing to balance", "==")
+    WITHIN = no("usage {left:.2%} is within the ceiling of {right:.2%}", "<=")
+    RECEIVES = no("ends at {left:.2%} with what it receives, within the ceiling of {right:.2%}", "<=")
+    NOTHING_HELPS = no("usage {left:.2%} can't fall much: what stays anyway allows {right:.2%}", "<=")
+    FITS_NOWHERE = no("usage {left:.2%} is above the target of {right:.2%}, but no moves reach less", ">")
+    GIVES = yes("usage {left:.2%} is above the ceiling of {right:.2%}", ">")
+    MAKES_ROOM = yes("usage {left:.2%} is within the ceiling of {right:.2%}; gives to make room", "<=")
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Nothing: recent unloads are in the input."""
+class BundleOutcome(Outcome):
+    """What is answered about a bundle."""
+
+    UNFIT = no("validation found its figures, or those of its broker, unfit")
+    NO_FIGURES = no("its figures are no numbers")
+    IN_FLIGHT = no("is not among the namespace's boundaries: a split is in flight")
+    NO_TOPICS = no("has no topic loaded: nothing would move")
+    PULSARS_OWN = no("belongs to Pulsar's own namespaces, which are never touched")
+    EXCLUDED_NAMESPACE = no("its namespace is in loadBalancerSheddingExcludedNamespaces")
+    WITH_POLICIES = no("its namespace has an isolation policy or an anti-affinity group")
+    TOO_LARGE = no("alone makes up {left:.2%} of any broker, above the target of {right:.2%}", ">")
+    NOT_NEEDED = no("its broker ends at {left:.2%} without it, within the ceiling of {right:.2%}", "<=")
+    CHOSEN = yes("its new broker ends at {left:.2%}, within the ceiling of {right:.2%}", "<=")
+
+
+Memory = NoMemory
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +129,8 @@ class MovableLoad:
     source: Indices
     """Broker row beside each of `bundles`."""
     exclusion: npt.NDArray[np.int64]
-    """Position in BUNDLE_OUTCOMES beside each of `bundles`: why it may not move, NOT_NEEDED where it may."""
+    """Beside each of `bundles`, why it may not move: a `BundleOutcome` (NOT_NEEDED where it may), after these an
+    `Exclusion`."""
     moved: Floats
     """(bundles, 5): what goes with each of `bundles`, order of RESOURCES, in their units."""
 
@@ -147,7 +144,12 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     fit[rows] = brokers.complete[rows]
 
     listed = np.concatenate((load.candidates.bundle, load.excluded.bundle))
-    reason = np.concatenate((np.full(len(load.candidates.bundle), NOT_NEEDED), load.exclusion.astype(np.int64)))
+    reason = np.concatenate(
+        (
+            np.full(len(load.candidates.bundle), BundleOutcome.NOT_NEEDED),
+            load.exclusion.astype(np.int64) + len(BundleOutcome),
+        )
+    )
     order = np.argsort(listed)
     listed, reason = listed[order], reason[order]
     seen = np.isin(bundles.owner[listed], rows)
@@ -161,16 +163,16 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     excluded = settings.load_balancer_shedding_excluded_namespaces
     has_figures = np.asarray(np.isfinite(bundles.traffic[listed]).all(axis=1))
     refusals: tuple[tuple[int, Booleans], ...] = (
-        (BUNDLE_UNFIT, ~(bundles.usable[listed] & fit[source])),
-        (NO_FIGURES, ~has_figures),
-        (IN_FLIGHT, ~bundles.in_boundaries[listed]),
-        (NO_TOPICS, bundles.topics[listed] <= 0),
-        (PULSARS_OWN, own[namespace]),
-        (EXCLUDED_NAMESPACE, np.array([name in excluded for name in names], dtype=np.bool_)[namespace]),
-        (WITH_POLICIES, ruled[namespace]),
+        (BundleOutcome.UNFIT, ~(bundles.usable[listed] & fit[source])),
+        (BundleOutcome.NO_FIGURES, ~has_figures),
+        (BundleOutcome.IN_FLIGHT, ~bundles.in_boundaries[listed]),
+        (BundleOutcome.NO_TOPICS, bundles.topics[listed] <= 0),
+        (BundleOutcome.PULSARS_OWN, own[namespace]),
+        (BundleOutcome.EXCLUDED_NAMESPACE, np.array([name in excluded for name in names], dtype=np.bool_)[namespace]),
+        (BundleOutcome.WITH_POLICIES, ruled[namespace]),
     )
     for code, refused in refusals:
-        reason[(reason == NOT_NEEDED) & refused] = code
+        reason[(reason == BundleOutcome.NOT_NEEDED) & refused] = code
 
     return MovableLoad(
         broker_ids=brokers.ids,
@@ -252,7 +254,7 @@ def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
     mean = max(0, int(usage[load.fit].max(axis=1).sum()) // max(int(load.fit.sum()), 1))
     least_per_unit = np.where(load.receives.any(), per_unit[load.receives].min(axis=0, initial=np.inf), 0.0)
     alone = whole_ppm(load.moved, least_per_unit).max(axis=1)
-    movable = np.flatnonzero((load.exclusion == NOT_NEEDED) & (alone <= mean * TARGET_PERCENT // 100))
+    movable = np.flatnonzero((load.exclusion == BundleOutcome.NOT_NEEDED) & (alone <= mean * TARGET_PERCENT // 100))
     problem = Balancing(
         load=usage,
         ceiling=np.zeros(len(usage), dtype=np.int64),
@@ -325,29 +327,30 @@ def _broker_outcomes(
 ) -> Outcomes:
     usage, rows = problem.load.max(axis=1), load.brokers
     gives, receives = (np.bincount(side, minlength=len(usage)) > 0 for side in (source, destination))
-    code = np.full(len(usage), WITHIN)
-    code[usage > goal.target] = NOTHING_HELPS
-    code[usage > target.ceiling] = FITS_NOWHERE
-    code[receives] = RECEIVES
-    code[gives] = MAKES_ROOM
-    code[gives & (usage > problem.ceiling)] = GIVES
+    code = np.full(len(usage), BrokerOutcome.WITHIN)
+    code[usage > goal.target] = BrokerOutcome.NOTHING_HELPS
+    code[usage > target.ceiling] = BrokerOutcome.FITS_NOWHERE
+    code[receives] = BrokerOutcome.RECEIVES
+    code[gives] = BrokerOutcome.MAKES_ROOM
+    code[gives & (usage > problem.ceiling)] = BrokerOutcome.GIVES
     if goal.mean == 0:
-        code[:] = NO_LOAD
-    code[~load.fit] = UNFIT
-    left = np.where(code == RECEIVES, after, usage) / PPM
-    right = np.where(code == FITS_NOWHERE, target.ceiling, problem.ceiling) / PPM
-    left[code == UNFIT] = right[code == UNFIT] = np.nan
-    left[code == NO_LOAD] = right[code == NO_LOAD] = 0.0
-    return Outcomes("broker", BROKER_OUTCOMES, rows, code[rows].astype(np.uint8), left[rows], right[rows])
+        code[:] = BrokerOutcome.NO_LOAD
+    code[~load.fit] = BrokerOutcome.UNFIT
+    left = np.where(code == BrokerOutcome.RECEIVES, after, usage) / PPM
+    right = np.where(code == BrokerOutcome.FITS_NOWHERE, target.ceiling, problem.ceiling) / PPM
+    left[code == BrokerOutcome.UNFIT] = right[code == BrokerOutcome.UNFIT] = np.nan
+    left[code == BrokerOutcome.NO_LOAD] = right[code == BrokerOutcome.NO_LOAD] = 0.0
+    return Outcomes("broker", tuple(BrokerOutcome), rows, code[rows].astype(np.uint8), left[rows], right[rows])
 
 
 def _bundle_outcomes(load: MovableLoad, goal: _Goal, problem: Balancing, moves: Moves, after: Integers) -> Outcomes:
     code, ends_at = load.exclusion.copy(), load.source.copy()
-    code[(code == NOT_NEEDED) & (goal.alone > goal.target)] = TOO_LARGE
+    code[(code == BundleOutcome.NOT_NEEDED) & (goal.alone > goal.target)] = BundleOutcome.TOO_LARGE
     goes = np.flatnonzero(moves.destination != NOBODY)
-    code[goal.movable[goes]] = CHOSEN
+    code[goal.movable[goes]] = BundleOutcome.CHOSEN
     ends_at[goal.movable[goes]] = moves.destination[goes]
-    left = np.where(code == TOO_LARGE, goal.alone, after[ends_at]) / PPM
-    right = np.where(code == TOO_LARGE, goal.target, problem.ceiling[ends_at]) / PPM
-    left[code < TOO_LARGE] = right[code < TOO_LARGE] = np.nan
-    return Outcomes("bundle", BUNDLE_OUTCOMES, load.bundles, code.astype(np.uint8), left, right)
+    left = np.where(code == BundleOutcome.TOO_LARGE, goal.alone, after[ends_at]) / PPM
+    right = np.where(code == BundleOutcome.TOO_LARGE, goal.target, problem.ceiling[ends_at]) / PPM
+    nothing_compared = ~np.isin(code, (BundleOutcome.TOO_LARGE, BundleOutcome.NOT_NEEDED, BundleOutcome.CHOSEN))
+    left[nothing_compared] = right[nothing_compared] = np.nan
+    return Outcomes("bundle", (*BundleOutcome, *Exclusion), load.bundles, code.astype(np.uint8), left, right)

@@ -10,7 +10,6 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.OverloadShedder`, 2.11.0 to 5
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,10 +18,11 @@ from pulsar_advisor.model.cluster_state import NOBODY
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.memory import NoMemory
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.shedding.candidates import TAKE_OUTCOMES, greedy_take, in_result_order, rank, take_outcomes
+from pulsar_advisor.shedding.candidates import greedy_take, in_result_order, rank, take_outcomes
 
 READS: Final[frozenset[Input]] = frozenset(
     {"broker_usage", "broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"}
@@ -30,25 +30,19 @@ READS: Final[frozenset[Input]] = frozenset(
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
 observe: Final = load_data
-"""How the input of `decide` is made from a cluster state."""
+Memory = NoMemory
 
 MARGIN: Final = 0.05
 """Added to the excess so that the broker ends a little below the threshold."""
 
-BROKER_OUTCOMES: Final = (
-    Outcome("below_threshold", False, "<", "usage {left:.2%} is below the overload threshold {right:.2%}"),
-    Outcome("one_bundle", False, "<=", "is overloaded, but lists {left:.0f} bundle(s): a broker keeps its last one"),
-    Outcome("nothing_to_move", False, "", "is overloaded, but none of its bundles may be moved"),
-    Outcome("overloaded", True, ">=", "usage {left:.2%} has reached the overload threshold {right:.2%}"),
-)
-BELOW_THRESHOLD, ONE_BUNDLE, NOTHING_TO_MOVE, OVERLOADED = range(4)
 
-BUNDLE_OUTCOMES: Final = TAKE_OUTCOMES
+class BrokerOutcome(Outcome):
+    """What is answered about a broker."""
 
-
-@dataclass(frozen=True)
-class Memory:
-    """`OverloadShedder` remembers nothing between cycles."""
+    BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
+    ONE_BUNDLE = no("is overloaded, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
+    NOTHING_TO_MOVE = no("is overloaded, but none of its bundles may be moved")
+    OVERLOADED = yes("usage {left:.2%} has reached the overload threshold {right:.2%}", ">=")
 
 
 @np.errstate(all="ignore")
@@ -71,17 +65,21 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     has_candidates[sources[np.diff(ranked.starts) > 0]] = True
     code = np.where(
         ~overloaded,
-        BELOW_THRESHOLD,
-        np.where(~several, ONE_BUNDLE, np.where(has_candidates, OVERLOADED, NOTHING_TO_MOVE)),
+        BrokerOutcome.BELOW_THRESHOLD,
+        np.where(
+            ~several,
+            BrokerOutcome.ONE_BUNDLE,
+            np.where(has_candidates, BrokerOutcome.OVERLOADED, BrokerOutcome.NOTHING_TO_MOVE),
+        ),
     )
-    one_bundle = code == ONE_BUNDLE
+    one_bundle = code == BrokerOutcome.ONE_BUNDLE
     decision = SheddingDecision(
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
         brokers=Outcomes(
             subject="broker",
-            vocabulary=BROKER_OUTCOMES,
+            vocabulary=tuple(BrokerOutcome),
             index=brokers.order,
             code=code[brokers.order].astype(np.uint8),
             left=np.where(one_bundle, brokers.published_bundles, usage)[brokers.order],

@@ -79,8 +79,8 @@ class Shedder(Protocol):
         """Pulsar's keys that decide what it does."""
 
     @property
-    def Memory(self) -> Callable[[], Any]:  # noqa: N802
-        """What it remembers between cycles; without arguments: what a new leader starts with."""
+    def Memory(self) -> type[Any]:  # noqa: N802
+        """What it remembers between cycles, a `ShedderMemory`; without arguments: what a new leader starts with."""
 
     @property
     def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:

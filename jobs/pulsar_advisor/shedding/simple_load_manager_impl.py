@@ -13,7 +13,6 @@ Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadS
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,8 @@ from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floa
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.memory import NoMemory
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import percent
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import SimpleLoad, simple_load
@@ -36,43 +36,31 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = simple_load
-"""How the input of `decide` is made from a cluster state."""
+Memory = NoMemory
 
 WATCHED: Final = tuple(map(RESOURCES.index, ("bandwidthOut", "bandwidthIn", "cpu", "directMemory")))
 BOTTLENECKS: Final = tuple(map(RESOURCES.index, ("cpu", "memory", "bandwidthIn", "bandwidthOut")))
 SORTED_BY: Final = ("byMsgRate", "byTopicConnections", "byBandwidthIn", "byBandwidthOut")
 """Criterion of the bundles for each of BOTTLENECKS."""
 
-BROKER_OUTCOMES: Final = (
-    Outcome(
-        "not_overloaded", False, "<=", "busiest resource {left:.1f} % is not above the overload threshold {right:.0f} %"
-    ),
-    Outcome("one_bundle", False, "<=", "is overloaded, but reports {left:.0f} bundle(s): a broker keeps its last one"),
-    Outcome(
-        "nobody_comfortable",
-        False,
-        ">=",
-        "is overloaded; the idlest other one has {left:.1f} %, comfort is {right:.0f} %",
-    ),
-    Outcome("recently_unloaded", False, "", "is overloaded, but its first bundle was unloaded within the grace period"),
-    Outcome("overloaded", True, ">", "busiest resource {left:.1f} % is above the overload threshold {right:.0f} %"),
-)
-NOT_OVERLOADED, ONE_BUNDLE, NOBODY_COMFORTABLE, RECENTLY_UNLOADED, OVERLOADED = range(5)
 
-BUNDLE_OUTCOMES: Final = (
-    Outcome("first", True, "", "is the first by the resource that is its broker's bottleneck"),
-    Outcome(
-        "nobody_comfortable", False, "", "is the first of its broker, but no broker is comfortable enough to take it"
-    ),
-    Outcome("recently_unloaded", False, "", "is the first of its broker, but was unloaded within the grace period"),
-    Outcome("not_first", False, "", "is not the first of its broker, and only that one is looked at"),
-)
-FIRST, FIRST_NOBODY, FIRST_RECENT, NOT_FIRST = range(4)
+class BrokerOutcome(Outcome):
+    """What is answered about a broker."""
+
+    NOT_OVERLOADED = no("busiest resource {left:.1f} % is not above the overload threshold {right:.0f} %", "<=")
+    ONE_BUNDLE = no("is overloaded, but reports {left:.0f} bundle(s): a broker keeps its last one", "<=")
+    NOBODY_COMFORTABLE = no("is overloaded; the idlest other one has {left:.1f} %, comfort is {right:.0f} %", ">=")
+    RECENTLY_UNLOADED = no("is overloaded, but its first bundle was unloaded within the grace period")
+    OVERLOADED = yes("busiest resource {left:.1f} % is above the overload threshold {right:.0f} %", ">")
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Nothing but recent unloads, which are in the input."""
+class BundleOutcome(Outcome):
+    """What is answered about a bundle."""
+
+    FIRST = yes("is the first by the resource that is its broker's bottleneck")
+    NOBODY_COMFORTABLE = no("is the first of its broker, but no broker is comfortable enough to take it")
+    RECENTLY_UNLOADED = no("is the first of its broker, but was unloaded within the grace period")
+    NOT_FIRST = no("is not the first of its broker, and only that one is looked at")
 
 
 @np.errstate(all="ignore")
@@ -83,27 +71,27 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
     shares = percent(load.usage, load.limit)
     busiest = np.fmax.reduce(shares[:, WATCHED], axis=1, initial=np.float32(-np.inf)).astype(np.float64)
     rows = load.reporting
-    code = np.where(busiest > overload, OVERLOADED, NOT_OVERLOADED).astype(np.uint8)
+    code = np.where(busiest > overload, BrokerOutcome.OVERLOADED, BrokerOutcome.NOT_OVERLOADED).astype(np.uint8)
     left, right = busiest.copy(), np.full(len(busiest), float(overload))
 
     answers: list[tuple[int, int]] = []
     moves: list[tuple[int, int]] = []
-    for broker in rows[code[rows] == OVERLOADED].tolist():
+    for broker in rows[code[rows] == BrokerOutcome.OVERLOADED].tolist():
         reported = load.of_broker(broker)
         if len(reported) <= 1:
-            code[broker], left[broker], right[broker] = ONE_BUNDLE, len(reported), 1
+            code[broker], left[broker], right[broker] = BrokerOutcome.ONE_BUNDLE, len(reported), 1
             continue
         bottleneck = int(np.argmax(shares[broker, BOTTLENECKS]))
         first = _first(load, broker, SORTED_BY[bottleneck], settings)
         idlest = _idlest(load, load.allowed(first), busiest)
-        answer = FIRST if idlest < comfort else FIRST_NOBODY
-        if answer == FIRST_NOBODY:
-            code[broker], left[broker], right[broker] = NOBODY_COMFORTABLE, idlest, comfort
+        answer = BundleOutcome.FIRST if idlest < comfort else BundleOutcome.NOBODY_COMFORTABLE
+        if answer == BundleOutcome.NOBODY_COMFORTABLE:
+            code[broker], left[broker], right[broker] = BrokerOutcome.NOBODY_COMFORTABLE, idlest, comfort
         elif load.recently_unloaded[first]:
-            code[broker], answer = RECENTLY_UNLOADED, FIRST_RECENT
+            code[broker], answer = BrokerOutcome.RECENTLY_UNLOADED, BundleOutcome.RECENTLY_UNLOADED
         else:
             moves.append((broker, first))
-        answers += [(row, answer if row == first else NOT_FIRST) for row in reported.tolist()]
+        answers += [(row, answer if row == first else BundleOutcome.NOT_FIRST) for row in reported.tolist()]
 
     moved = np.array(moves, dtype=np.int32).reshape(-1, 2)
     judged = np.array(answers, dtype=np.int32).reshape(-1, 2)
@@ -112,8 +100,8 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
         source=moved[:, 0],
         bundle=moved[:, 1],
         destination=np.full(len(moved), NOBODY, dtype=np.int32),
-        brokers=Outcomes("broker", BROKER_OUTCOMES, rows, code[rows], left[rows], right[rows]),
-        bundles=Outcomes("bundle", BUNDLE_OUTCOMES, judged[:, 0], judged[:, 1].astype(np.uint8), nothing, nothing),
+        brokers=Outcomes("broker", tuple(BrokerOutcome), rows, code[rows], left[rows], right[rows]),
+        bundles=Outcomes("bundle", tuple(BundleOutcome), judged[:, 0], judged[:, 1].astype(np.uint8), nothing, nothing),
         figures={"overload_percent": overload, "comfort_percent": comfort},
     )
     return decision, memory

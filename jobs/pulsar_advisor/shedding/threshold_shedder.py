@@ -23,11 +23,11 @@ from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.memory import ShedderMemory
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import (
-    TAKE_OUTCOMES,
     RankedBundles,
     Take,
     greedy_take,
@@ -48,7 +48,6 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = load_data
-"""How the input of `decide` is made from a cluster state."""
 
 MARGIN: Final = 0.05
 """Added to the excess so that the broker ends below mean + T."""
@@ -56,37 +55,28 @@ MARGIN: Final = 0.05
 LOWER_BOUNDARY_FACTOR: Final = 0.5
 MIB: Final = 1024 * 1024
 
-BROKER_OUTCOMES: Final = (
-    Outcome("near_mean", False, "<", "smoothed usage {left:.2%} is below mean plus threshold {right:.2%}"),
-    Outcome(
-        "too_little_to_move", False, "<", "stands out, but only {left:,.0f} B/s would move; {right:,.0f} are worth it"
-    ),
-    Outcome("one_bundle", False, "<=", "stands out, but lists {left:.0f} bundle(s): a broker keeps its last one"),
-    Outcome("nothing_to_move", False, "", "stands out, but none of its bundles may be moved"),
-    Outcome("above_mean", True, ">=", "smoothed usage {left:.2%} has reached mean plus threshold {right:.2%}"),
-    Outcome("no_load", False, "==", "the mean usage of all brokers is {left:.2%}: nothing to balance"),
-    Outcome(
-        "gives_to_idle",
-        True,
-        ">",
-        "busiest broker ({left:.2%}) while another is below mean minus threshold {right:.2%}",
-    ),
-)
-NEAR_MEAN, TOO_LITTLE, ONE_BUNDLE, NOTHING_TO_MOVE, ABOVE_MEAN, NO_LOAD, GIVES_TO_IDLE = range(7)
 
-BUNDLE_OUTCOMES: Final = TAKE_OUTCOMES
+class BrokerOutcome(Outcome):
+    """What is answered about a broker."""
+
+    NEAR_MEAN = no("smoothed usage {left:.2%} is below mean plus threshold {right:.2%}", "<")
+    TOO_LITTLE_TO_MOVE = no("stands out, but only {left:,.0f} B/s would move; {right:,.0f} are worth it", "<")
+    ONE_BUNDLE = no("stands out, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
+    NOTHING_TO_MOVE = no("stands out, but none of its bundles may be moved")
+    ABOVE_MEAN = yes("smoothed usage {left:.2%} has reached mean plus threshold {right:.2%}", ">=")
+    NO_LOAD = no("the mean usage of all brokers is {left:.2%}: nothing to balance", "==")
+    GIVES_TO_IDLE = yes("busiest broker ({left:.2%}) while another is below mean minus threshold {right:.2%}", ">")
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(ShedderMemory):
     """Smoothed usage (ratio) by broker id; empty after a change of leader."""
 
     history: Mapping[str, float] = field(default_factory=dict)
 
-
-def forget_departed(memory: Memory, active: Collection[str]) -> Memory:
-    """What the leader does when brokers come or go: only active brokers keep their history."""
-    return Memory({broker: usage for broker, usage in memory.history.items() if broker in active})
+    def forget_departed(self, active: Collection[str], /) -> Memory:
+        """Only active brokers keep their history."""
+        return Memory({broker: usage for broker, usage in self.history.items() if broker in active})
 
 
 @np.errstate(all="ignore")
@@ -99,18 +89,18 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     memory, usage, mean = _smooth(brokers, sample, settings, memory)
 
     if mean == 0:
-        code = np.full(len(brokers.ids), NO_LOAD, dtype=np.int64)
+        code = np.full(len(brokers.ids), BrokerOutcome.NO_LOAD, dtype=np.int64)
         return _decision(load, code, np.zeros_like(usage), np.zeros_like(usage), _nothing(load), mean, settings), memory
 
     share = usage - mean - threshold + MARGIN
     minimum = brokers.throughput_bytes_per_s() * share
-    code = np.full(len(brokers.ids), ABOVE_MEAN, dtype=np.int64)
-    code[brokers.published_bundles <= 1] = ONE_BUNDLE
-    code[minimum < worth_moving] = TOO_LITTLE
-    code[usage < mean + threshold] = NEAR_MEAN
-    selection = _take(load, brokers.order[code[brokers.order] == ABOVE_MEAN], minimum)
+    code = np.full(len(brokers.ids), BrokerOutcome.ABOVE_MEAN, dtype=np.int64)
+    code[brokers.published_bundles <= 1] = BrokerOutcome.ONE_BUNDLE
+    code[minimum < worth_moving] = BrokerOutcome.TOO_LITTLE_TO_MOVE
+    code[usage < mean + threshold] = BrokerOutcome.NEAR_MEAN
+    selection = _take(load, brokers.order[code[brokers.order] == BrokerOutcome.ABOVE_MEAN], minimum)
     ranked = selection[0]
-    code[ranked.sources[np.diff(ranked.starts) == 0]] = NOTHING_TO_MOVE
+    code[ranked.sources[np.diff(ranked.starts) == 0]] = BrokerOutcome.NOTHING_TO_MOVE
     left: Floats = np.choose(code, (usage, minimum, brokers.published_bundles, usage, usage))
     right: Floats = np.choose(code, (mean + threshold, worth_moving, 1.0, mean + threshold, mean + threshold))
 
@@ -121,11 +111,11 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         if giver != NOBODY and (usage[brokers.order] < lower).any():
             minimum = brokers.throughput_bytes_per_s() * threshold * LOWER_BOUNDARY_FACTOR
             if worth_moving > minimum[giver]:
-                code[giver], left[giver], right[giver] = TOO_LITTLE, minimum[giver], worth_moving
+                code[giver], left[giver], right[giver] = BrokerOutcome.TOO_LITTLE_TO_MOVE, minimum[giver], worth_moving
             else:
                 selection = _take(load, np.array([giver], dtype=np.int32), minimum)
                 found = selection[1].taken.any()
-                code[giver] = GIVES_TO_IDLE if found else NOTHING_TO_MOVE
+                code[giver] = BrokerOutcome.GIVES_TO_IDLE if found else BrokerOutcome.NOTHING_TO_MOVE
                 left[giver], right[giver] = usage[giver], lower
     return _decision(load, code, left, right, selection, mean, settings), memory
 
@@ -181,7 +171,9 @@ def _decision(
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
-        brokers=Outcomes("broker", BROKER_OUTCOMES, order, code[order].astype(np.uint8), left[order], right[order]),
+        brokers=Outcomes(
+            "broker", tuple(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
+        ),
         bundles=take_outcomes(load, ranked, take, planned),
         figures={"mean_usage_ratio": mean},
     )

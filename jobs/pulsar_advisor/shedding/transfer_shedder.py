@@ -26,7 +26,8 @@ from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle, extensible_load
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_numbers import total_order
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.memory import ShedderMemory
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -58,84 +59,48 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = extensible_load
-"""How the input of `decide` is made from a cluster state."""
 
 GREATEST_UNDERLOAD_FACTOR: Final = 0.5
 SWAP_GAIN: Final = 0.75
 """A swap must bring the source below this share of its throughput."""
 _IDLE_PASSED_OVER: Final = (4, 0, 0)
 
-BROKER_OUTCOMES: Final = (
-    Outcome("no_brokers", False, "", "no broker has load data"),
-    Outcome("outdated", False, ">", "load data is {left:,.0f} s old; up to {right:,.0f} s are trusted"),
-    Outcome(
-        "cooling_down", False, "<", "load data is only {left:,.0f} s newer than its last unload, {right:,.0f} s needed"
-    ),
-    Outcome("no_load_data", False, "", "a registered broker has no load data, so the whole cycle is skipped"),
-    Outcome("too_few_hits", False, "<=", "{left:.0f} hits in a row; it acts at more than {right:.0f}"),
-    Outcome("balanced", False, "<=", "loads deviate by {left:.4f} from their mean, {right:.4f} are tolerated"),
-    Outcome("not_reached", False, "", "lies between the brokers that give and receive in this cycle"),
-    Outcome("no_top_bundles", False, "", "is the busiest, but reports no top bundles"),
-    Outcome("one_top_bundle", False, "<=", "is the busiest, but reports {left:.0f} top bundle; it keeps one"),
-    Outcome("nothing_moves", False, "", "is the busiest, but none of its top bundles can move"),
-    Outcome("receives", False, "<", "load {left:.2%} is the lowest; the giver's is {right:.2%}"),
-    Outcome("gives", True, ">", "load {left:.2%} is the highest; the receiver's is {right:.2%}"),
-)
-(
-    NO_BROKERS,
-    OUTDATED,
-    COOLING_DOWN,
-    NO_LOAD_DATA,
-    TOO_FEW_HITS,
-    BALANCED,
-    NOT_REACHED,
-    NO_TOP_BUNDLES,
-    ONE_TOP_BUNDLE,
-    NOTHING_MOVES,
-    RECEIVES,
-    GIVES,
-) = range(12)
 
-BUNDLE_OUTCOMES: Final = (
-    Outcome("not_owned", False, "", "is no longer owned by the broker that reports it"),
-    Outcome("excluded_namespace", False, "", "is in a namespace that is excluded from shedding"),
-    Outcome("recently_unloaded", False, "", "was unloaded within the grace period, so it is left alone"),
-    Outcome("not_transferable", False, "", "policies or filters keep it from the receiver"),
-    Outcome("last_of_source", False, "<=", "{left:.0f} top bundle is left, and the broker keeps one"),
-    Outcome("no_throughput", False, "==", "carries {left:.0f} B/s: moving it would not help"),
-    Outcome(
-        "exceeds_goal", False, ">", "{left:,.0f} B/s would move with it; the goal is {right:,.0f} B/s, and no swap fits"
-    ),
-    Outcome("after_the_end", False, "", "comes after the bundle at which this broker stopped giving"),
-    Outcome("chosen", True, "<=", "{left:,.0f} B/s move with it; the goal is {right:,.0f} B/s"),
-    Outcome(
-        "chosen_for_swap",
-        True,
-        ">",
-        "{left:,.0f} B/s move with it, above the goal of {right:,.0f}, in exchange for others",
-    ),
-    Outcome("swapped_in", True, "", "goes the other way in exchange"),
-)
-(
-    NOT_OWNED,
-    EXCLUDED_NAMESPACE,
-    RECENTLY_UNLOADED,
-    NOT_TRANSFERABLE,
-    LAST_OF_SOURCE,
-    NO_THROUGHPUT,
-    EXCEEDS_GOAL,
-    AFTER_THE_END,
-    CHOSEN,
-    CHOSEN_FOR_SWAP,
-    SWAPPED_IN,
-) = range(11)
+class BrokerOutcome(Outcome):
+    """What is answered about a broker."""
+
+    NO_BROKERS = no("no broker has load data")
+    OUTDATED = no("load data is {left:,.0f} s old; up to {right:,.0f} s are trusted", ">")
+    COOLING_DOWN = no("load data is only {left:,.0f} s newer than its last unload, {right:,.0f} s needed", "<")
+    NO_LOAD_DATA = no("a registered broker has no load data, so the whole cycle is skipped")
+    TOO_FEW_HITS = no("{left:.0f} hits in a row; it acts at more than {right:.0f}", "<=")
+    BALANCED = no("loads deviate by {left:.4f} from their mean, {right:.4f} are tolerated", "<=")
+    NOT_REACHED = no("lies between the brokers that give and receive in this cycle")
+    NO_TOP_BUNDLES = no("is the busiest, but reports no top bundles")
+    ONE_TOP_BUNDLE = no("is the busiest, but reports {left:.0f} top bundle; it keeps one", "<=")
+    NOTHING_MOVES = no("is the busiest, but none of its top bundles can move")
+    RECEIVES = no("load {left:.2%} is the lowest; the giver's is {right:.2%}", "<")
+    GIVES = yes("load {left:.2%} is the highest; the receiver's is {right:.2%}", ">")
 
 
-Codes = npt.NDArray[np.uint8]
+class BundleOutcome(Outcome):
+    """What is answered about a bundle."""
+
+    NOT_OWNED = no("is no longer owned by the broker that reports it")
+    EXCLUDED_NAMESPACE = no("is in a namespace that is excluded from shedding")
+    RECENTLY_UNLOADED = no("was unloaded within the grace period, so it is left alone")
+    NOT_TRANSFERABLE = no("policies or filters keep it from the receiver")
+    LAST_OF_SOURCE = no("{left:.0f} top bundle is left, and the broker keeps one", "<=")
+    NO_THROUGHPUT = no("carries {left:.0f} B/s: moving it would not help", "==")
+    EXCEEDS_GOAL = no("{left:,.0f} B/s would move with it; the goal is {right:,.0f} B/s, and no swap fits", ">")
+    AFTER_THE_END = no("comes after the bundle at which this broker stopped giving")
+    CHOSEN = yes("{left:,.0f} B/s move with it; the goal is {right:,.0f} B/s", "<=")
+    CHOSEN_FOR_SWAP = yes("{left:,.0f} B/s move with it, above the goal of {right:,.0f}, in exchange for others", ">")
+    SWAPPED_IN = yes("goes the other way in exchange")
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(ShedderMemory):
     """What lasts between cycles."""
 
     hits: int = 0
@@ -195,15 +160,17 @@ def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory)
         return _decision(load, _Answers.of(number, *skipped), {}), _counted(memory, "CoolDown")
     current = load.stored[~_outdated(load, settings)[load.stored]]
     if not len(load.stored):
-        return _decision(load, _Answers.of(number, NO_BROKERS), {}), _counted(memory, "NoBrokers")
+        return _decision(load, _Answers.of(number, BrokerOutcome.NO_BROKERS), {}), _counted(memory, "NoBrokers")
     if not len(current):
         age_s = (load.now_ms - load.updated_at_ms) / 1000
         trusted_s = settings.load_balancer_broker_load_data_ttl_in_seconds
-        return _decision(load, _Answers.of(number, OUTDATED, age_s, trusted_s), {}), _counted(memory, "OutDatedData")
+        return _decision(load, _Answers.of(number, BrokerOutcome.OUTDATED, age_s, trusted_s), {}), _counted(
+            memory, "OutDatedData"
+        )
     without_data = load.available.copy()
     without_data[load.stored] = False
     if without_data.any():
-        return _decision(load, _Answers.of(number, NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
+        return _decision(load, _Answers.of(number, BrokerOutcome.NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
 
     spread = _spread(load.load[current])
     ascending = load.stored[np.argsort(total_order(load.load[load.stored]), kind="stable")].tolist()
@@ -214,13 +181,13 @@ def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory)
     needed = settings.load_balancer_shedding_condition_hit_count_threshold
     if memory.hits <= needed:
         answers = (
-            _Answers.of(number, TOO_FEW_HITS, memory.hits, needed)
+            _Answers.of(number, BrokerOutcome.TOO_FEW_HITS, memory.hits, needed)
             if reason
-            else _Answers.of(number, BALANCED, spread.deviation, limit)
+            else _Answers.of(number, BrokerOutcome.BALANCED, spread.deviation, limit)
         )
         figures["deviation_after"] = float(spread.deviation)
         return _decision(load, answers, figures), _counted(memory, "HitCount")
-    answers = _Answers.of(number, NOT_REACHED)
+    answers = _Answers.of(number, BrokerOutcome.NOT_REACHED)
     spread, why_nothing = _transfer(load, settings, spread, ascending, answers)
     figures["deviation_after"] = float(spread.deviation)
     if not answers.moves:
@@ -242,7 +209,7 @@ def _cool_down(
         elapsed_ms = int(load.updated_at_ms[row]) - unloaded[broker]
         if elapsed_ms < delay_ms:
             return replace(memory, recently_unloaded_brokers=unloaded), (
-                COOLING_DOWN,
+                BrokerOutcome.COOLING_DOWN,
                 elapsed_ms / 1000,
                 delay_ms / 1000,
             )
@@ -297,18 +264,18 @@ def _transfer(
         high -= 1
         top = load.top(source)
         if len(top) <= 1:
-            answers.tell(source, ONE_TOP_BUNDLE if top else NO_TOP_BUNDLES, len(top), 1)
+            answers.tell(source, BrokerOutcome.ONE_TOP_BUNDLE if top else BrokerOutcome.NO_TOP_BUNDLES, len(top), 1)
             without_data, too_few = without_data + (not top), too_few + len(top)
             continue
         marked, gained = _serve(load, settings, source, destination, reason, answers)
         if marked > 0:
             loads = load.load[source], load.load[destination]
             spread = spread.after(*loads, (marked - gained) * loads[0] / load.throughput_bytes_per_s[source])
-            answers.tell(source, GIVES, loads[0], loads[1])
-            answers.tell(destination, RECEIVES, loads[1], loads[0])
+            answers.tell(source, BrokerOutcome.GIVES, loads[0], loads[1])
+            answers.tell(destination, BrokerOutcome.RECEIVES, loads[1], loads[0])
             served, low = served + 1, low + 1
         else:
-            answers.tell(source, NOTHING_MOVES)
+            answers.tell(source, BrokerOutcome.NOTHING_MOVES)
             too_few += 1
     return spread, "NoLoadData" if without_data else "NoBundles" if too_few else "HitCount"
 
@@ -335,30 +302,34 @@ def _serve(
             answers.bundles[entry.bundle] = (refusal, np.nan, np.nan)
             continue
         if remaining <= 1:
-            answers.bundles[entry.bundle] = (LAST_OF_SOURCE, remaining, 1)
+            answers.bundles[entry.bundle] = (BundleOutcome.LAST_OF_SOURCE, remaining, 1)
             _rest_unreached(top[place + 1 :], answers)
             break
         throughput = entry.throughput_bytes_per_s
         if throughput == 0 and settings.behaviour >= _IDLE_PASSED_OVER:
-            answers.bundles[entry.bundle] = (NO_THROUGHPUT, 0.0, 0.0)
+            answers.bundles[entry.bundle] = (BundleOutcome.NO_THROUGHPUT, 0.0, 0.0)
             continue
         with_it = marked - gained + throughput
         exchange: list[TopBundle] = []
         if with_it > goal:
             exchange = _swap(load, settings, source, destination, marked, gained, throughput, offered)
             if not exchange:
-                answers.bundles[entry.bundle] = (EXCEEDS_GOAL, with_it, goal)
+                answers.bundles[entry.bundle] = (BundleOutcome.EXCEEDS_GOAL, with_it, goal)
                 _rest_unreached(top[place + 1 :], answers)
                 break
         returned = 0.0
         for back in exchange:
             returned += back.throughput_bytes_per_s
             answers.moves[destination, back.bundle, source] = reason
-            answers.bundles[back.bundle] = (SWAPPED_IN, np.nan, np.nan)
+            answers.bundles[back.bundle] = (BundleOutcome.SWAPPED_IN, np.nan, np.nan)
         if settings.load_balancer_debug_mode_enabled:
             gained += returned
         answers.moves[source, entry.bundle, destination if transfer else NOBODY] = reason
-        answers.bundles[entry.bundle] = (CHOSEN_FOR_SWAP if exchange else CHOSEN, with_it, goal)
+        answers.bundles[entry.bundle] = (
+            BundleOutcome.CHOSEN_FOR_SWAP if exchange else BundleOutcome.CHOSEN,
+            with_it,
+            goal,
+        )
         marked += throughput
         remaining -= 1
     return marked, gained
@@ -366,17 +337,17 @@ def _serve(
 
 def _refusal(load: ExtensibleLoad, entry: TopBundle, source: int, destination: int) -> int | None:
     if not entry.owned:
-        return NOT_OWNED
+        return BundleOutcome.NOT_OWNED
     if entry.excluded_namespace:
-        return EXCLUDED_NAMESPACE
+        return BundleOutcome.EXCLUDED_NAMESPACE
     if entry.recently_unloaded:
-        return RECENTLY_UNLOADED
-    return None if load.transferable(entry.bundle, source, destination) else NOT_TRANSFERABLE
+        return BundleOutcome.RECENTLY_UNLOADED
+    return None if load.transferable(entry.bundle, source, destination) else BundleOutcome.NOT_TRANSFERABLE
 
 
 def _rest_unreached(rest: tuple[TopBundle, ...], answers: _Answers) -> None:
     for entry in rest:
-        answers.bundles[entry.bundle] = (AFTER_THE_END, np.nan, np.nan)
+        answers.bundles[entry.bundle] = (BundleOutcome.AFTER_THE_END, np.nan, np.nan)
 
 
 def _swap(
@@ -426,7 +397,9 @@ def _decision(load: ExtensibleLoad, answers: _Answers, figures: dict[str, object
         source=moves[:, 0],
         bundle=moves[:, 1],
         destination=moves[:, 2],
-        brokers=Outcomes("broker", BROKER_OUTCOMES, load.stored, code, left, right),
-        bundles=Outcomes("bundle", BUNDLE_OUTCOMES, index, judged[:, 0].astype(np.uint8), judged[:, 1], judged[:, 2]),
+        brokers=Outcomes("broker", tuple(BrokerOutcome), load.stored, code, left, right),
+        bundles=Outcomes(
+            "bundle", tuple(BundleOutcome), index, judged[:, 0].astype(np.uint8), judged[:, 1], judged[:, 2]
+        ),
         figures={**figures, "reasons": tuple(answers.moves.values())},
     )

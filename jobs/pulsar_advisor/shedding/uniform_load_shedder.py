@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_numbers import to_int, wrap_int
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes
+from pulsar_advisor.model.memory import NoMemory
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, rank
 
@@ -39,7 +39,7 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = load_data
-"""How the input of `decide` is made from a cluster state."""
+Memory = NoMemory
 
 SLACK: Final = 1000
 NO_CAP: Final = -1
@@ -49,53 +49,30 @@ ALMOST_ZERO: Final = 1e-6
 _SEPARATE_DIMENSIONS: Final = (3, 0, 7)
 _NO_SLACK: Final = (4, 1, 0)
 
-BROKER_OUTCOMES: Final = (
-    Outcome("rates_alike", False, "<=", "message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated"),
-    Outcome(
-        "throughputs_alike", False, "<=", "greatest throughput is {left:,.2f} times the least, {right:,.2f} tolerated"
-    ),
-    Outcome(
-        "not_busiest_by_rate", False, "<=", "{left:,.1f} msg/s is not above the busiest broker's {right:,.1f} msg/s"
-    ),
-    Outcome("not_busiest_by_throughput", False, "<=", "{left:,.0f} B/s is not above the busiest's {right:,.0f} B/s"),
-    Outcome("one_bundle", False, "<=", "is the busiest, but lists {left:.0f} bundle(s): a broker keeps its last one"),
-    Outcome("too_little_rate", False, "<", "only {left:,.0f} msg/s would move; {right:,.0f} msg/s are worth it"),
-    Outcome("too_little_throughput", False, "<", "only {left:,.0f} B/s would move; {right:,.0f} B/s are worth it"),
-    Outcome("nothing_fits", False, "", "is the busiest, but none of its bundles both may be moved and fits"),
-    Outcome("busiest_by_rate", True, ">", "message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated"),
-    Outcome(
-        "busiest_by_throughput", True, ">", "its throughput is {left:,.2f} times the least, {right:,.2f} tolerated"
-    ),
-)
-(
-    RATES_ALIKE,
-    THROUGHPUTS_ALIKE,
-    NOT_BUSIEST_BY_RATE,
-    NOT_BUSIEST_BY_THROUGHPUT,
-    ONE_BUNDLE,
-    TOO_LITTLE_RATE,
-    TOO_LITTLE_THROUGHPUT,
-    NOTHING_FITS,
-    BUSIEST_BY_RATE,
-    BUSIEST_BY_THROUGHPUT,
-) = range(10)
 
-BUNDLE_OUTCOMES: Final = (
-    Outcome("rate_too_large", False, ">", "{left:,.1f} msg/s exceeds the {right:,.0f} msg/s still to be moved"),
-    Outcome("throughput_too_large", False, ">", "{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved"),
-    Outcome("rate_fits", True, "<=", "{left:,.1f} msg/s fits into the {right:,.0f} msg/s still to be moved"),
-    Outcome("throughput_fits", True, "<=", "{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved"),
-    Outcome("cap_reached", False, ">=", "{left:.0f} bundles are chosen already, {right:.0f} a cycle are allowed"),
-)
-TOO_LARGE, FITS, CAP_REACHED = 0, 2, 4
+class BrokerOutcome(Outcome):
+    """What is answered about a broker."""
+
+    RATES_ALIKE = no("message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated", "<=")
+    THROUGHPUTS_ALIKE = no("greatest throughput is {left:,.2f} times the least, {right:,.2f} tolerated", "<=")
+    NOT_BUSIEST_BY_RATE = no("{left:,.1f} msg/s is not above the busiest broker's {right:,.1f} msg/s", "<=")
+    NOT_BUSIEST_BY_THROUGHPUT = no("{left:,.0f} B/s is not above the busiest's {right:,.0f} B/s", "<=")
+    ONE_BUNDLE = no("is the busiest, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
+    TOO_LITTLE_RATE = no("only {left:,.0f} msg/s would move; {right:,.0f} msg/s are worth it", "<")
+    TOO_LITTLE_THROUGHPUT = no("only {left:,.0f} B/s would move; {right:,.0f} B/s are worth it", "<")
+    NOTHING_FITS = no("is the busiest, but none of its bundles both may be moved and fits")
+    BUSIEST_BY_RATE = yes("message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated", ">")
+    BUSIEST_BY_THROUGHPUT = yes("its throughput is {left:,.2f} times the least, {right:,.2f} tolerated", ">")
 
 
-Codes = npt.NDArray[np.uint8]
+class BundleOutcome(Outcome):
+    """What is answered about a bundle."""
 
-
-@dataclass(frozen=True)
-class Memory:
-    """`UniformLoadShedder` remembers nothing between cycles."""
+    RATE_TOO_LARGE = no("{left:,.1f} msg/s exceeds the {right:,.0f} msg/s still to be moved", ">")
+    THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">")
+    RATE_FITS = yes("{left:,.1f} msg/s fits into the {right:,.0f} msg/s still to be moved", "<=")
+    THROUGHPUT_FITS = yes("{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved", "<=")
+    CAP_REACHED = no("{left:.0f} bundles are chosen already, {right:.0f} a cycle are allowed", ">=")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +85,7 @@ class _Walk:
     right: Floats
 
     def chosen(self) -> Booleans:
-        chosen: Booleans = (self.code == FITS) | (self.code == FITS + 1)
+        chosen: Booleans = (self.code == BundleOutcome.RATE_FITS) | (self.code == BundleOutcome.THROUGHPUT_FITS)
         return chosen
 
 
@@ -140,7 +117,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 
     count = len(brokers.ids)
     if not by_rate and not by_throughput:
-        alike = RATES_ALIKE if rate_limit > 0 else THROUGHPUTS_ALIKE
+        alike = BrokerOutcome.RATES_ALIKE if rate_limit > 0 else BrokerOutcome.THROUGHPUTS_ALIKE
         gap = rate_gap_percent if rate_limit > 0 else throughput_multiple
         limit = rate_limit if rate_limit > 0 else throughput_limit
         outcome = (np.full(count, alike, dtype=np.uint8), np.full(count, gap), np.full(count, limit))
@@ -154,16 +131,20 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     enough = [need >= minimum for need, minimum in zip(needs, worth, strict=True)]
     worth_it = enough[dimension] if settings.behaviour >= _SEPARATE_DIMENSIONS else any(enough)
 
-    code = np.full(count, NOT_BUSIEST_BY_RATE + dimension, dtype=np.uint8)
+    code = np.full(count, BrokerOutcome.NOT_BUSIEST_BY_RATE + dimension, dtype=np.uint8)
     left, right = own.copy(), np.full(count, extremes.greatest)
     walk = _no_walk(load)
     if brokers.published_bundles[busiest] <= 1:
-        code[busiest], left[busiest], right[busiest] = ONE_BUNDLE, brokers.published_bundles[busiest], 1
+        code[busiest], left[busiest], right[busiest] = BrokerOutcome.ONE_BUNDLE, brokers.published_bundles[busiest], 1
     elif not worth_it:
-        code[busiest], left[busiest], right[busiest] = TOO_LITTLE_RATE + dimension, needs[dimension], worth[dimension]
+        code[busiest], left[busiest], right[busiest] = (
+            BrokerOutcome.TOO_LITTLE_RATE + dimension,
+            needs[dimension],
+            worth[dimension],
+        )
     else:
         walk = _walk(load, busiest, dimension, needs[dimension], settings)
-        code[busiest] = BUSIEST_BY_RATE + dimension if walk.chosen().any() else NOTHING_FITS
+        code[busiest] = BrokerOutcome.BUSIEST_BY_RATE + dimension if walk.chosen().any() else BrokerOutcome.NOTHING_FITS
         left[busiest] = rate_gap_percent if by_rate else throughput_multiple
         right[busiest] = rate_limit if by_rate else throughput_limit
     return _decision(load, (code, left, right), walk, figures), memory
@@ -217,15 +198,15 @@ def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: Loa
     chosen = 0
     for place, own in enumerate(ranked.value.tolist()):
         if cap != NO_CAP and chosen >= cap:
-            code[place:], left[place:], right[place:] = CAP_REACHED, chosen, cap
+            code[place:], left[place:], right[place:] = BundleOutcome.CAP_REACHED, chosen, cap
             break
         right[place] = wrap_int(need + slack)
         if own <= right[place]:
-            code[place] = FITS + dimension
+            code[place] = BundleOutcome.RATE_FITS + dimension
             need = wrap_int(need + to_int(-own))
             chosen += 1
         else:
-            code[place] = TOO_LARGE + dimension
+            code[place] = BundleOutcome.RATE_TOO_LARGE + dimension
     return _Walk(ranked, code, left, right)
 
 
@@ -239,7 +220,7 @@ def _decision(
         source=np.repeat(walk.ranked.sources[:1], len(bundle)),
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
-        brokers=Outcomes("broker", BROKER_OUTCOMES, order, code[order], left[order], right[order]),
-        bundles=bundle_outcomes(load, walk.ranked, BUNDLE_OUTCOMES, walk.code, walk.left, walk.right),
+        brokers=Outcomes("broker", tuple(BrokerOutcome), order, code[order], left[order], right[order]),
+        bundles=bundle_outcomes(load, walk.ranked, BundleOutcome, walk.code, walk.left, walk.right),
         figures=figures,
     )

@@ -18,7 +18,7 @@ from pulsar_advisor.splitting.boundaries import can_split
 from pulsar_advisor.splitting.cluster_bundles import automatic_split
 from pulsar_advisor.splitting.limits import BundleFigures
 from pulsar_advisor.splitting.registry import split_algorithm
-from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
+from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts
 
 
 def admin_splits(
@@ -39,25 +39,25 @@ def admin_splits(
         bundle = int(figures.index[row])
         lower, upper = int(figures.lower[row]), int(figures.upper[row])
         if not can_split(lower, upper):
-            verdicts.tell(row, Answer.NARROW_RANGE, upper - lower, 1)
+            verdicts.tell(row, SplitOutcome.NARROW_RANGE, upper - lower, 1)
             continue
         if not state.bundles.in_boundaries[bundle]:
-            verdicts.tell(row, Answer.NOT_IN_BOUNDARIES)
+            verdicts.tell(row, SplitOutcome.NOT_IN_BOUNDARIES)
             continue
         algorithm, option = automatic_split(state, settings, bundle)
         try:
             boundaries = split_algorithm(algorithm).split_boundary(option) or ()
         except UsageError:
-            verdicts.tell(row, Answer.ALGORITHM_FAILS)
+            verdicts.tell(row, SplitOutcome.ALGORITHM_FAILS)
             continue
         except DataNotFit:
-            verdicts.tell(row, Answer.TOPICS_UNKNOWN)
+            verdicts.tell(row, SplitOutcome.TOPICS_UNKNOWN)
             continue
         # A boundary on a bound or given twice makes an empty child, which Pulsar refuses.
         cuts = (lower, *boundaries, upper)
         misplaced = [above for below, above in zip(cuts, boundaries, strict=False) if not below < above < upper]
         if misplaced:
-            verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, misplaced[0])
+            verdicts.tell(row, SplitOutcome.BOUNDARY_OUTSIDE, misplaced[0])
             continue
         reason = verdicts.outcomes(figures).explain(row)
         splits.append(SplitDecision(bundle, algorithm, boundaries, reason, bool(near_tie[row])))

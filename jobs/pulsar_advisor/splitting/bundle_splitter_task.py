@@ -25,7 +25,7 @@ from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
 from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits, rank_within
-from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
+from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts
 
 _MORE_THAN_ONE_BROKER_SINCE = (3, 0, 1)
 
@@ -38,16 +38,16 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
     """The task itself: what the leader picks; `bundle_count` is per namespace, -1 where it can't be counted."""
     verdicts = Verdicts.by_limits(figures, limits)
     few = figures.topics < LEAST_TOPICS
-    verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    verdicts.tell(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
 
     big = verdicts.chosen()
     count = bundle_count[figures.namespace[big]]
-    verdicts.tell(big[count < 0], Answer.BUNDLE_COUNT_UNKNOWN)
+    verdicts.tell(big[count < 0], SplitOutcome.BUNDLE_COUNT_UNKNOWN)
     big, count = big[count >= 0], count[count >= 0]
     # The k-th bundle of a namespace is chosen while count + k stays below the maximum, so the first ones win.
     full = count + rank_within(figures.namespace[big]) >= limits.namespace_bundles
     would_have = np.maximum(count, limits.namespace_bundles)
-    verdicts.tell(big[full], Answer.NAMESPACE_FULL, would_have[full], limits.namespace_bundles)
+    verdicts.tell(big[full], SplitOutcome.NAMESPACE_FULL, would_have[full], limits.namespace_bundles)
     return verdicts
 
 
@@ -60,7 +60,7 @@ def decide(
     verdicts = select(figures, limits, bundle_counts(state, settings))
     known_brokers = np.count_nonzero(state.brokers.available)
     if settings.behaviour >= _MORE_THAN_ONE_BROKER_SINCE and known_brokers <= 1:
-        verdicts.tell(verdicts.chosen(), Answer.ONE_BROKER, known_brokers, 1)
+        verdicts.tell(verdicts.chosen(), SplitOutcome.ONE_BROKER, known_brokers, 1)
     chosen = verdicts.chosen()
     hashes = bundle_name_hashes(
         string_hashes(state.namespaces.names)[figures.namespace[chosen]], figures.lower[chosen], figures.upper[chosen]

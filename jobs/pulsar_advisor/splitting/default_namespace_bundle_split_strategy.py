@@ -41,7 +41,7 @@ from pulsar_advisor.splitting.cluster_bundles import (
 from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, REASONS, BundleFigures, SplitLimits
 from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
-from pulsar_advisor.splitting.vocabulary import VOCABULARY, Answer, Verdicts, joined
+from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts, joined
 
 READS: Final[frozenset[Input]] = frozenset({"bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = (
@@ -101,10 +101,10 @@ class Cycle:
 
 
 _FAILURES: Final = (
-    Answer.NARROW_RANGE,
-    Answer.BUNDLE_COUNT_UNKNOWN,
-    Answer.ALGORITHM_FAILS,
-    Answer.NO_SINGLE_BOUNDARY,
+    SplitOutcome.NARROW_RANGE,
+    SplitOutcome.BUNDLE_COUNT_UNKNOWN,
+    SplitOutcome.ALGORITHM_FAILS,
+    SplitOutcome.NO_SINGLE_BOUNDARY,
 )
 
 
@@ -118,17 +118,17 @@ def run_cycle(
     width = figures.upper - figures.lower
     narrow = ~few & ~foreign & (width <= 1)
     considered = ~(few | foreign | narrow)
-    exceeded = considered & (verdicts.code > Answer.SPLIT)
-    limit = np.where(exceeded, verdicts.code - Answer.SPLIT, 0)
-    verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
-    verdicts.tell(foreign, Answer.NOT_OWNER)
-    verdicts.tell(narrow, Answer.NARROW_RANGE, width[narrow], 1)
+    exceeded = considered & (verdicts.code > SplitOutcome.SPLIT)
+    limit = np.where(exceeded, verdicts.code - SplitOutcome.SPLIT, 0)
+    verdicts.tell(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    verdicts.tell(foreign, SplitOutcome.NOT_OWNER)
+    verdicts.tell(narrow, SplitOutcome.NARROW_RANGE, width[narrow], 1)
 
     hits_now = np.where(considered, np.where(exceeded, hits + 1, 0), hits)
     enough = considered & (hits_now > rules.threshold)
     pending = exceeded & ~enough
-    verdicts.tell(pending, Answer.HITS_PENDING, hits_now[pending], rules.threshold)
-    verdicts.tell(enough & ~exceeded, Answer.SPLIT)
+    verdicts.tell(pending, SplitOutcome.HITS_PENDING, hits_now[pending], rules.threshold)
+    verdicts.tell(enough & ~exceeded, SplitOutcome.SPLIT)
 
     splits: list[tuple[int, int, str]] = []
     chosen_in: Counter[int] = Counter()
@@ -141,7 +141,7 @@ def run_cycle(
             continue
         upper = int(figures.upper[row])
         if not int(figures.lower[row]) < boundary < upper:
-            verdicts.tell(row, Answer.BOUNDARY_OUTSIDE, boundary)
+            verdicts.tell(row, SplitOutcome.BOUNDARY_OUTSIDE, boundary)
             if not boundary == upper == FULL_UPPER_BOUND:
                 stopped_at, aborted = row + 1, True
                 break
@@ -154,10 +154,10 @@ def run_cycle(
 
     not_reached = np.arange(stopped_at, len(figures))
     hits_now[not_reached] = hits[not_reached]
-    verdicts.tell(not_reached, Answer.NOT_REACHED, len(splits), rules.splits_per_cycle)
+    verdicts.tell(not_reached, SplitOutcome.NOT_REACHED, len(splits), rules.splits_per_cycle)
     if aborted:
-        verdicts.tell(not_reached, Answer.CYCLE_FAILS)
-        verdicts.tell(np.array([row for row, _, _ in splits], dtype=np.intp), Answer.CYCLE_FAILS)
+        verdicts.tell(not_reached, SplitOutcome.CYCLE_FAILS)
+        verdicts.tell(np.array([row for row, _, _ in splits], dtype=np.intp), SplitOutcome.CYCLE_FAILS)
         splits.clear()
     failures = int(np.isin(verdicts.code, _FAILURES).sum())
     return Cycle(tuple(splits), verdicts, hits_now, failures, aborted)
@@ -166,7 +166,7 @@ def run_cycle(
 class _Refusal(NamedTuple):
     """Why a bundle with enough hits is not split, and the comparison behind it."""
 
-    answer: Answer
+    answer: SplitOutcome
     left: float = math.nan
     right: float = math.nan
 
@@ -177,18 +177,18 @@ def _single_boundary(
     """Where to cut a bundle with enough hits; `chosen_before` bundles of its namespace were chosen in this cycle."""
     count = int(surroundings.bundle_count[figures.namespace[row]])
     if count < 0:
-        return _Refusal(Answer.BUNDLE_COUNT_UNKNOWN)
+        return _Refusal(SplitOutcome.BUNDLE_COUNT_UNKNOWN)
     if count + chosen_before >= limits.namespace_bundles:
-        return _Refusal(Answer.NAMESPACE_FULL, count + chosen_before, limits.namespace_bundles)
+        return _Refusal(SplitOutcome.NAMESPACE_FULL, count + chosen_before, limits.namespace_bundles)
     if _shares_bound_with_splitting(surroundings.name(row), surroundings.splitting):
-        return _Refusal(Answer.SPLITTING)
+        return _Refusal(SplitOutcome.SPLITTING)
     try:
         boundaries = surroundings.boundaries(row) or ()
     except UsageError:
-        return _Refusal(Answer.ALGORITHM_FAILS)
+        return _Refusal(SplitOutcome.ALGORITHM_FAILS)
     except DataNotFit:
-        return _Refusal(Answer.TOPICS_UNKNOWN)
-    return boundaries[0] if len(boundaries) == 1 else _Refusal(Answer.NO_SINGLE_BOUNDARY, len(boundaries), 1)
+        return _Refusal(SplitOutcome.TOPICS_UNKNOWN)
+    return boundaries[0] if len(boundaries) == 1 else _Refusal(SplitOutcome.NO_SINGLE_BOUNDARY, len(boundaries), 1)
 
 
 def _shares_bound_with_splitting(bundle: str, splitting: tuple[str, ...]) -> bool:
@@ -224,12 +224,12 @@ def decide(
             hits[:] = [remembered.get(state.bundle_name(int(row)), 0) for row in rows]
         cycle = run_cycle(figures, hits, limits, rules, _surroundings(state, settings, rows, counts))
         outcome = cycle.verdicts.outcomes(figures)
-        near_tie = outcome.near_tie()
+        near_tie, chosen = outcome.near_tie(), outcome.chosen()
         outcomes.append(outcome)
         splits += [
             SplitDecision(int(rows[row]), algorithm, (boundary,), outcome.explain(row), bool(near_tie[row]))
             for row, boundary, _ in cycle.splits
-            if VOCABULARY[outcome.code[row]].chosen
+            if chosen[row]
         ]
         hit = np.flatnonzero(cycle.hits)
         if len(hit):

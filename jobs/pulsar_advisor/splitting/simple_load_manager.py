@@ -18,7 +18,7 @@ from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
 from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits
-from pulsar_advisor.splitting.vocabulary import Answer, Verdicts
+from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts
 
 READS: Final[frozenset[Input]] = frozenset({"bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = LIMIT_KEYS
@@ -29,11 +29,11 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
     verdicts = Verdicts.by_limits(figures, limits)
     big = verdicts.chosen()
     count = bundle_count[figures.namespace[big]]
-    verdicts.tell(big[count < 0], Answer.BUNDLE_COUNT_UNKNOWN)
+    verdicts.tell(big[count < 0], SplitOutcome.BUNDLE_COUNT_UNKNOWN)
     full = count >= limits.namespace_bundles
-    verdicts.tell(big[full], Answer.NAMESPACE_FULL, count[full], limits.namespace_bundles)
+    verdicts.tell(big[full], SplitOutcome.NAMESPACE_FULL, count[full], limits.namespace_bundles)
     few = big[figures.topics[big] < LEAST_TOPICS]
-    verdicts.tell(few, Answer.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    verdicts.tell(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
     return verdicts
 
 

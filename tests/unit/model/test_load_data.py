@@ -6,9 +6,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.load_data import (
-    NOT_REPORTED,
-    RECENTLY_UNLOADED,
-    SERVICE_BUNDLE,
+    Exclusion,
     LoadData,
     load_data,
     with_recently_unloaded,
@@ -52,9 +50,9 @@ def test_every_other_listed_bundle_has_its_reason() -> None:
     load = load_data(state(), SETTINGS, NOW_MS)
     reasons = {load.bundles.name(row): code for row, code in zip(load.excluded.bundle, load.exclusion, strict=True)}
     assert reasons == {
-        f"t/n/{OTHER_HALF}": RECENTLY_UNLOADED,
-        f"t/o/{OTHER_HALF}": NOT_REPORTED,
-        "pulsar/b:8080/0x00000000_0xffffffff": SERVICE_BUNDLE,
+        f"t/n/{OTHER_HALF}": Exclusion.RECENTLY_UNLOADED,
+        f"t/o/{OTHER_HALF}": Exclusion.NOT_REPORTED,
+        "pulsar/b:8080/0x00000000_0xffffffff": Exclusion.SERVICE_BUNDLE,
     }
 
 
@@ -69,4 +67,4 @@ def test_more_unloads_take_candidates_away() -> None:
     assert names(after, 0, "candidates") == []
     assert names(after, 0, "excluded") == [f"t/n/{HALF}", f"t/n/{OTHER_HALF}"]
     assert names(after, 1, "candidates") == names(load, 1, "candidates")
-    assert after.exclusion.tolist().count(RECENTLY_UNLOADED) == 2
+    assert after.exclusion.tolist().count(Exclusion.RECENTLY_UNLOADED) == 2

@@ -30,6 +30,6 @@ def test_somebody_among_the_candidates_is_eligible_and_explained_as_such(
         decision, memory = placement.choose(view, candidates, bundle, of_release, memory)
         answers = decision.brokers
         assert answers.index.tolist() == among
-        chosen = np.array([outcome.chosen for outcome in answers.vocabulary])[answers.code]
+        chosen = answers.chosen()
         assert sorted(decision.eligible.tolist()) == sorted(candidates[chosen].tolist()) != []
         assert all(answers.explain(row) for row in range(len(answers)))

@@ -158,29 +158,29 @@ class TestAvgShedder:
         }
         load = view(brokers, self.BUNDLES, of=of)
         _, memory = avg_shedder.decide(load, of, avg_shedder.Memory())
-        return load, of, memory.destinations
+        return load, of, memory
 
     @pytest.mark.parametrize("release", ["4.0.8", "5.0.1"])
     def test_a_chosen_bundle_goes_where_the_shedder_had_in_mind(self, release: str) -> None:
-        load, of, destinations = self.shed(release)
-        eligible, codes, _ = choose("AvgShedder", load, of, destinations, row=0)
+        load, of, memory = self.shed(release)
+        eligible, codes, _ = choose("AvgShedder", load, of, memory, row=0)
         assert eligible == ["calm"]
         assert codes == {"busy": "another_remembered", "calm": "remembered", "free": "another_remembered"}
 
     def test_any_other_bundle_is_drawn(self) -> None:
-        load, of, destinations = self.shed("4.0.8")
-        assert choose("AvgShedder", load, of, destinations, row=1)[0] == ["busy", "calm", "free"]
+        load, of, memory = self.shed("4.0.8")
+        assert choose("AvgShedder", load, of, memory, row=1)[0] == ["busy", "calm", "free"]
 
     @pytest.mark.parametrize(("release", "eligible"), [("5.0.0-M1", ["busy", "free"]), ("5.0.1", ["free"])])
     def test_a_destination_that_is_no_candidate_leads_to_a_draw(self, release: str, eligible: list[str]) -> None:
-        load, of, destinations = self.shed(release)
-        assert choose("AvgShedder", load, of, destinations, among=("busy", "free"))[0] == eligible
+        load, of, memory = self.shed(release)
+        assert choose("AvgShedder", load, of, memory, among=("busy", "free"))[0] == eligible
 
     def test_from_5_0_1_an_overloaded_destination_gives_way(self) -> None:
-        load, of, destinations = self.shed("5.0.1")
+        load, of, memory = self.shed("5.0.1")
         strict = of.model_copy(update={"load_balancer_broker_overloaded_threshold_percentage": 10})
         lenient = of.model_copy(update={"load_balancer_broker_overloaded_threshold_percentage": 15})
         hot = view({"busy": broker(95, []), "calm": broker(20, []), "free": broker(12, [])}, self.BUNDLES, of=of)
-        assert choose("AvgShedder", hot, lenient, destinations)[0] == ["free"]
-        assert choose("AvgShedder", hot, strict, destinations)[0] == ["calm"]
-        assert choose("AvgShedder", load, of, destinations)[0] == ["calm"]
+        assert choose("AvgShedder", hot, lenient, memory)[0] == ["free"]
+        assert choose("AvgShedder", hot, strict, memory)[0] == ["calm"]
+        assert choose("AvgShedder", load, of, memory)[0] == ["calm"]

@@ -60,7 +60,7 @@ def test_hits_are_used_up_even_if_too_little_would_move() -> None:
 def test_the_idler_broker_is_kept_in_mind_as_destination() -> None:
     of = settings(loadBalancerAvgShedderHitCountHighThreshold=1, **HALF)
     _, memory = decide(pair_of(90, 20), of, Memory())
-    assert list(memory.destinations.by_key.values()) == [("busy", "calm")]
+    assert list(memory.destinations.values()) == [("busy", "calm")]
 
 
 @pytest.mark.parametrize(("release", "hits"), [("3.3.6", {"a": 1, "c": 1}), ("4.0.8", {"b": 1, "c": 1})])

@@ -49,7 +49,7 @@ def decide(name: str, release: str, state: ClusterState) -> SheddingDecision:
 
 
 def rows(outcomes: Outcomes, *, chosen: bool) -> Sequence[int]:
-    is_chosen = np.array([outcome.chosen for outcome in outcomes.vocabulary])[outcomes.code]
+    is_chosen = outcomes.chosen()
     return sorted(outcomes.index[is_chosen == chosen].tolist())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance import outcomes_of
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.settings import WHAT_IF_KEYS
 from pulsar_advisor.model.strategy import Strategy
@@ -30,8 +31,7 @@ def test_it_reads_settings_that_exist(shedder: Strategy) -> None:
 
 @every_shedder
 def test_every_outcome_has_a_sentence_that_takes_two_numbers(shedder: Strategy) -> None:
-    module = shedder.load()
-    for outcome in (*module.BROKER_OUTCOMES, *module.BUNDLE_OUTCOMES):
+    for outcome in outcomes_of(shedder.load()):
         assert outcome.sentence.format(left=1.0, right=2.0)
 
 

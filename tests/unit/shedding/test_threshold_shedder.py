@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.shedding.threshold_shedder import Memory, decide, forget_departed
+from pulsar_advisor.shedding.threshold_shedder import Memory, decide
 from unit.shedding.leader import broker, broker_answers, broker_codes, bundle, settings, unloads, view
 
 BUNDLES = {"big": bundle(mib_per_s=60), "middle": bundle(mib_per_s=30), "small": bundle(mib_per_s=10)}
@@ -38,7 +38,7 @@ def test_a_broker_that_left_is_forgotten_when_the_leader_sees_it_go() -> None:
     _, memory = decide(view({"hot": broker(40, []), **COLD}, {}), settings(), Memory())
     _, memory = decide(view(COLD, {}), settings(), memory)
     assert set(memory.history) == {"hot", *COLD}
-    assert set(forget_departed(memory, COLD).history) == set(COLD)
+    assert set(memory.forget_departed(COLD).history) == set(COLD)
 
 
 def test_without_load_there_is_nothing_to_balance() -> None:

@@ -17,7 +17,7 @@ from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import (
     run_cycle,
 )
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits
-from pulsar_advisor.splitting.vocabulary import VOCABULARY
+from pulsar_advisor.splitting.verdicts import SplitOutcome
 from states import BrokerRow, BundleRow, cluster_state
 
 LIMITS = SplitLimits(topics=10, sessions=0, msg_rate=100, bandwidth_bytes=1 << 20, namespace_bundles=8)
@@ -67,7 +67,7 @@ def cycle(
 
 
 def codes(result: Cycle) -> list[str]:
-    return [VOCABULARY[code].code for code in result.verdicts.code]
+    return [SplitOutcome(code).code for code in result.verdicts.code]
 
 
 def test_a_bundle_is_split_once_it_has_more_hits_than_the_threshold():
@@ -214,7 +214,8 @@ def test_a_bundle_whose_topics_are_not_completely_listed_is_left_out_and_the_oth
         loadBalancerNamespaceBundleSplitConditionHitCountThreshold=0,
     )
     answers = {
-        int(row): VOCABULARY[code].code for row, code in zip(decision.bundles.index, decision.bundles.code, strict=True)
+        int(row): SplitOutcome(code).code
+        for row, code in zip(decision.bundles.index, decision.bundles.code, strict=True)
     }
     assert answers == {0: "topics_unknown", 1: "split_msg_rate"}
     assert [split.bundle for split in decision.splits] == [1]

@@ -31,7 +31,7 @@ def test_every_bundle_looked_at_has_one_answer_and_what_is_split_is_explained_as
     decision = steady_splits(state, resolve_settings(release, EAGER).values, SplitMemory()).decision
     answers = decision.bundles
     assert len(np.unique(answers.index)) == len(answers)
-    chosen = np.array([outcome.chosen for outcome in answers.vocabulary])[answers.code]
+    chosen = answers.chosen()
     assert sorted(split.bundle for split in decision.splits) == sorted(answers.index[chosen].tolist())
     assert all(answers.explain(row) for row in range(len(answers)))
 

@@ -1,8 +1,7 @@
-"""What `AvgShedder` remembers for its other half: the destination it had in mind for each bundle it chose.
+"""What `AvgShedder` remembers: one memory, since shedder and placement strategy are one object in Pulsar.
 
-Shedder and placement are one class in Pulsar and share this memory. Up to 5.0.0 a destination is kept under the value
-of the bundle's averages, so bundles with identical figures share one and the next sample loses it; from 5.0.1 on under
-its name, with the source, for one cycle.
+Up to 5.0.0 a destination is kept under the value of the bundle's averages, so bundles with identical figures share one
+and the next sample loses it; from 5.0.1 on under its name, with the source, for one cycle.
 Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
@@ -14,18 +13,24 @@ from typing import Final
 
 import numpy as np
 
+from pulsar_advisor.model.java_maps import INITIAL_BUCKETS
 from pulsar_advisor.model.load_data import LoadData
+from pulsar_advisor.model.memory import ShedderMemory
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 KEPT_BY_NAME: Final = (5, 0, 1)
 
 
 @dataclass(frozen=True)
-class AvgDestinations:
-    """Destination of each remembered key; under 5.0.1's rules with the source too."""
+class AvgMemory(ShedderMemory):
+    """Hits by broker id, and the destinations that the shedder had in mind. Brokers that leave are never forgotten."""
 
-    by_key: Mapping[bytes, tuple[str, str]] = field(default_factory=dict)
+    hits_high: Mapping[str, int] = field(default_factory=dict)
+    hits_low: Mapping[str, int] = field(default_factory=dict)
+    destinations: Mapping[bytes, tuple[str, str]] = field(default_factory=dict)
     """Key (see `key_of`) -> (source id, destination id)."""
+    score_buckets: int = INITIAL_BUCKETS
+    """Size of the map of scores, which is emptied but never shrinks; it decides the order of equal scores."""
 
 
 def key_of(load: LoadData, bundle: int, settings: LoadBalancerSettings) -> bytes:

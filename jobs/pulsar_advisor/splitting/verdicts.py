@@ -1,0 +1,99 @@
+"""What a split decider can answer about a bundle, the same for the three managers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import Booleans, Floats
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, excess
+
+Rows = npt.NDArray[np.intp] | Booleans | int
+
+
+class SplitOutcome(Outcome):
+    """What a split decider answers about a bundle.
+
+    Two groups have one answer per limit, in the order of `limits.REASONS`: the limit plus SPLIT where it is exceeded
+    (0 is none, where the threshold of hits is below zero), plus BELOW_LIMITS_TOPICS less one where it is the nearest.
+    """
+
+    FEW_TOPICS = no("{left:.0f} loaded topics: a bundle of fewer than {right:.0f} is never split", "<")
+    NOT_OWNER = no("the broker that reports the bundle is not its owner")
+    NARROW_RANGE = no("the range is {left:.0f} wide; only one wider than {right:.0f} can be split", "<=")
+    BELOW_LIMITS_TOPICS = no("below all limits; nearest: {left:.0f} topics, limit {right:.0f}", "<=")
+    BELOW_LIMITS_SESSIONS = no("below all limits; nearest: {left:.0f} sessions, limit {right:.0f}", "<=")
+    BELOW_LIMITS_MSG_RATE = no("below all limits; nearest: {left:,.1f} messages/s, limit {right:,.0f}", "<=")
+    BELOW_LIMITS_BANDWIDTH = no("below all limits; nearest: {left:,.0f} bytes/s, limit {right:,.0f}", "<=")
+    NAMESPACE_FULL = no(
+        "too big, but the namespace would have {left:.0f} bundles already, its maximum is {right:.0f}", ">="
+    )
+    BUNDLE_COUNT_UNKNOWN = no("too big, but the bundles of its namespace can't be counted")
+    ONE_BROKER = no("too big, but {left:.0f} known brokers: Pulsar splits with more than {right:.0f}", "<=")
+    NOT_IN_BOUNDARIES = no("too big, but no longer among the bundles of its namespace")
+    HITS_PENDING = no("too big {left:.0f} times in a row; split only after more than {right:.0f}", "<=")
+    SPLITTING = no("too big, but a bundle of its namespace that shares a bound is being split")
+    NO_SINGLE_BOUNDARY = no(
+        "too big, but the algorithm gives {left:.0f} boundaries and the manager takes exactly {right:.0f}"
+    )
+    ALGORITHM_FAILS = no("too big, but the configured algorithm refuses the bundle")
+    BOUNDARY_OUTSIDE = no("too big, but the boundary {left:.0f} is not strictly inside the bundle")
+    NOT_REACHED = no("not looked at: the cycle stopped after {left:.0f} splits, its most is {right:.0f}", ">=")
+    CYCLE_FAILS = no("the broker's cycle ends with an error: a boundary lies outside its bundle")
+    TOPICS_UNKNOWN = no("too big, but the names of its topics are not completely known")
+    SPLIT = yes("chosen without a limit exceeded: the threshold of hits is below zero")
+    SPLIT_TOPICS = yes("{left:.0f} topics exceed the limit of {right:.0f}", ">")
+    SPLIT_SESSIONS = yes("{left:.0f} sessions exceed the limit of {right:.0f}", ">")
+    SPLIT_MSG_RATE = yes("{left:,.1f} messages/s exceed the limit of {right:,.0f}", ">")
+    SPLIT_BANDWIDTH = yes("{left:,.0f} bytes/s exceed the limit of {right:,.0f}", ">")
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """The answer about each row of a decider's figures, written down while it decides."""
+
+    code: npt.NDArray[np.uint8]
+    left: Floats
+    right: Floats
+
+    @classmethod
+    def by_limits(cls, figures: BundleFigures, limits: SplitLimits) -> Verdicts:
+        """Every bundle that exceeds a limit chosen, every other one below its nearest limit."""
+        found = excess(figures, limits)
+        code = np.where(
+            found.exceeded, SplitOutcome.SPLIT + found.limit, SplitOutcome.BELOW_LIMITS_TOPICS - 1 + found.limit
+        )
+        return cls(code.astype(np.uint8), found.left, found.right)
+
+    def tell(
+        self, rows: Rows, answer: SplitOutcome, left: npt.ArrayLike = math.nan, right: npt.ArrayLike = math.nan
+    ) -> None:
+        """Replaces the answer about these rows."""
+        self.code[rows] = answer
+        self.left[rows] = left
+        self.right[rows] = right
+
+    def chosen(self) -> npt.NDArray[np.intp]:
+        """Rows chosen so far, in visiting order."""
+        return np.flatnonzero(self.code >= SplitOutcome.SPLIT)
+
+    def outcomes(self, figures: BundleFigures) -> Outcomes:
+        """The answers as columns, and each with its sentence."""
+        return Outcomes("bundle", tuple(SplitOutcome), figures.index, self.code, self.left, self.right)
+
+
+def joined(parts: Sequence[Outcomes]) -> Outcomes:
+    """The answers of several brokers, one after the other."""
+    return Outcomes(
+        subject="bundle",
+        vocabulary=tuple(SplitOutcome),
+        index=np.concatenate([*(part.index for part in parts), np.empty(0, dtype=np.int32)]),
+        code=np.concatenate([*(part.code for part in parts), np.empty(0, dtype=np.uint8)]),
+        left=np.concatenate([*(part.left for part in parts), np.empty(0)]),
+        right=np.concatenate([*(part.right for part in parts), np.empty(0)]),
+    )
