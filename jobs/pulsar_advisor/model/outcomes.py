@@ -80,6 +80,18 @@ class Outcomes:
         """Per row, whether the strategy acts on it."""
         return np.array([outcome.chosen for outcome in self.vocabulary], dtype=np.bool_)[self.code]
 
+    def decisive(self) -> int:
+        """The row that decided, where nothing was chosen: it got furthest through the questions.
+
+        Of several that got as far, the one whose left side is greatest in proportion to its right side. There has to be
+        a row.
+        """
+        rows = np.flatnonzero(self.code == self.code.max())
+        left, right = self.left[rows], self.right[rows]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(right != 0, left / right, left)
+        return int(rows[np.argmax(np.where(np.isnan(ratio), -np.inf, ratio))])
+
     def near_tie(self, relative: float = 1e-9) -> Booleans:
         """Rows whose inequality was settled by the last digits: a recomputation elsewhere may fall the other way."""
         scale = np.maximum(np.abs(self.left), np.abs(self.right))

@@ -182,16 +182,14 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
 
 
 def _why_nothing(shedder: str, state: ClusterState, chosen: SheddingDecision, wrapper: Outcomes) -> str:
-    """The sentence that settles it: about the first refused bundle, else about the broker nearest to acting."""
+    """The reason that decided: of the first bundle that was refused, else of the broker that got furthest."""
     if len(wrapper):
         return f"{state.bundle_name(int(wrapper.index[0]))} {wrapper.explain(0)}."
     brokers = chosen.brokers
     if not len(brokers):
         return f"{shedder} looked at no broker: none reported any load."
-    with np.errstate(invalid="ignore", divide="ignore"):
-        nearness = np.where(brokers.right != 0, brokers.left / brokers.right, brokers.left)
-    nearest = int(np.argmax(np.nan_to_num(nearness, nan=-np.inf)))
+    decisive = brokers.decisive()
     return (
         f"{shedder} does not act within {MAX_CYCLES} cycles: "
-        f"{state.brokers.ids[int(brokers.index[nearest])]}: {brokers.explain(nearest)}."
+        f"{state.brokers.ids[int(brokers.index[decisive])]}: {brokers.explain(decisive)}."
     )
