@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import RESOURCES, Floats, Integers
-from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT
+from pulsar_advisor.model.cluster_state import MEMORY, Floats, Integers, throughput_bytes_per_s
 from pulsar_advisor.model.resource_usage import percent, weighted_maximum_with_heap
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -40,7 +39,7 @@ def updated(
     """Every record with one more sample; the arguments are a row per broker (orders of RESOURCES and FIGURES)."""
     first = records.updated_at_ms == 0
     load = weighted_maximum_with_heap(usage, limit, settings)
-    throughput = traffic[:, THROUGHPUT_IN] + traffic[:, THROUGHPUT_OUT]
+    throughput = throughput_bytes_per_s(traffic)
 
     def smoothed(past: Floats, sample: Floats) -> Floats:
         keep = settings.load_balancer_history_resource_percentage
@@ -57,5 +56,5 @@ def updated(
 
 def _maximum(usage: Floats, limit: Floats) -> Floats:
     """Unlike `LocalBrokerData` the record divides its binary32 percentage in binary64."""
-    shares = np.delete(percent(usage, limit), RESOURCES.index("memory"), axis=1).astype(np.float64)
+    shares = np.delete(percent(usage, limit), MEMORY, axis=1).astype(np.float64)
     return np.asarray(np.fmax.reduce(shares, axis=1, initial=-np.inf) / 100)

@@ -31,8 +31,24 @@ RESOURCES: Final = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOu
 """Column order of `Brokers.usage` and `Brokers.limit`; Pulsar's names. cpu: percent points of one core; memory and
 directMemory: MiB; bandwidth: kbit/s."""
 
+CPU, MEMORY, DIRECT_MEMORY, BANDWIDTH_IN, BANDWIDTH_OUT = range(len(RESOURCES))
+
 FIGURES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 """Column order of every four-column traffic array: messages/s in and out, bytes/s in and out."""
+RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
+
+
+def rate_per_s(traffic: Floats) -> Floats:
+    """Messages in and out together, of one row of traffic or of each."""
+    total: Floats = traffic[..., RATE_IN] + traffic[..., RATE_OUT]
+    return total
+
+
+def throughput_bytes_per_s(traffic: Floats) -> Floats:
+    """Bytes in and out together, of one row of traffic or of each."""
+    total: Floats = traffic[..., THROUGHPUT_IN] + traffic[..., THROUGHPUT_OUT]
+    return total
+
 
 NOBODY: Final = -1
 """Index of no broker: an unowned bundle, a bundle nobody reported."""

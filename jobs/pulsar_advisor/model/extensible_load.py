@@ -12,10 +12,17 @@ from functools import cache
 import numpy as np
 
 from pulsar_advisor.model.broker_load_data import fresh_records, updated
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import (
+    NOBODY,
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
 from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
-from pulsar_advisor.model.load_data import THROUGHPUT_IN, THROUGHPUT_OUT
 from pulsar_advisor.model.namespaces import is_system_service_namespace, require_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import stats_of, top_bundles
@@ -82,7 +89,7 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
         stored=stored[hash_map_order(string_hashes(brokers.ids)[stored])].astype(np.int32),
         available=brokers.available,
         load=load,
-        throughput_bytes_per_s=brokers.traffic[:, THROUGHPUT_IN] + brokers.traffic[:, THROUGHPUT_OUT],
+        throughput_bytes_per_s=throughput_bytes_per_s(brokers.traffic),
         throughput_ema_bytes_per_s=throughput_ema,
         updated_at_ms=brokers.report_updated_at_ms,
         top=_top_of_brokers(state, settings, now_ms),
@@ -105,7 +112,7 @@ def _top_of_brokers(
         shown &= isolation_of(state).policy_of_namespace == NO_POLICY
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     recently = (bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms)
-    throughput = bundles.traffic[:, THROUGHPUT_IN] + bundles.traffic[:, THROUGHPUT_OUT]
+    throughput = throughput_bytes_per_s(bundles.traffic)
 
     told = state.published_load.top_position if state.published_load is not None else np.full(len(bundles), NOBODY)
     reported = np.flatnonzero(bundles.reported & (bundles.owner != NOBODY))

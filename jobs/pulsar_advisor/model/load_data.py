@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import FIGURES, Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import (
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.java_maps import (
     Hashes,
     bundle_name_hashes,
@@ -27,8 +34,6 @@ from pulsar_advisor.model.namespaces import is_never_shed
 from pulsar_advisor.model.outcomes import Codes, Outcome, no
 from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-
-RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
 
 
 class Exclusion(Outcome):
@@ -70,11 +75,11 @@ class BrokerLoad:
 
     def throughput_bytes_per_s(self) -> Floats:
         """In and out together."""
-        return self.traffic[:, THROUGHPUT_IN] + self.traffic[:, THROUGHPUT_OUT]
+        return throughput_bytes_per_s(self.traffic)
 
     def rate_per_s(self) -> Floats:
         """Messages in and out together."""
-        return self.traffic[:, RATE_IN] + self.traffic[:, RATE_OUT]
+        return rate_per_s(self.traffic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +98,11 @@ class BundleLoad:
 
     def throughput_bytes_per_s(self) -> Floats:
         """Short-term average, in and out together."""
-        return self.short_term[:, THROUGHPUT_IN] + self.short_term[:, THROUGHPUT_OUT]
+        return throughput_bytes_per_s(self.short_term)
 
     def rate_per_s(self) -> Floats:
         """Short-term average of messages, in and out together."""
-        return self.short_term[:, RATE_IN] + self.short_term[:, RATE_OUT]
+        return rate_per_s(self.short_term)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +132,6 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
     service_namespace = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=bool)
     listed = np.flatnonzero(bundles.listed & (bundles.owner >= 0)).astype(np.int32)
     reported = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
-    long_term_rate = bundles.long_term[reported, RATE_IN] + bundles.long_term[reported, RATE_OUT]
     return assemble(
         brokers=BrokerLoad(
             ids=brokers.ids,
@@ -138,7 +142,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
             traffic=brokers.traffic,
             published_bundles=brokers.bundles,
             long_term_rate_per_s=np.bincount(
-                bundles.owner[reported], weights=long_term_rate, minlength=len(brokers)
+                bundles.owner[reported], weights=rate_per_s(bundles.long_term[reported]), minlength=len(brokers)
             ).astype(np.float64),
             preallocated_rate_per_s=np.zeros(len(brokers)),
         ),

@@ -9,8 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import RESOURCES, Floats
-from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT
+from pulsar_advisor.model.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    CPU,
+    RESOURCES,
+    THROUGHPUT_IN,
+    THROUGHPUT_OUT,
+    Floats,
+    rate_per_s,
+)
 
 
 def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
@@ -21,11 +29,9 @@ def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
     """
     shares = np.zeros((len(bundles), len(RESOURCES)))
     with np.errstate(invalid="ignore", over="ignore"):
-        shares[:, RESOURCES.index("cpu")] = _share(
-            bundles[:, RATE_IN] + bundles[:, RATE_OUT], brokers[:, RATE_IN] + brokers[:, RATE_OUT]
-        )
-    shares[:, RESOURCES.index("bandwidthIn")] = _share(bundles[:, THROUGHPUT_IN], brokers[:, THROUGHPUT_IN])
-    shares[:, RESOURCES.index("bandwidthOut")] = _share(bundles[:, THROUGHPUT_OUT], brokers[:, THROUGHPUT_OUT])
+        shares[:, CPU] = _share(rate_per_s(bundles), rate_per_s(brokers))
+    shares[:, BANDWIDTH_IN] = _share(bundles[:, THROUGHPUT_IN], brokers[:, THROUGHPUT_IN])
+    shares[:, BANDWIDTH_OUT] = _share(bundles[:, THROUGHPUT_OUT], brokers[:, THROUGHPUT_OUT])
     return np.where(np.isfinite(usage), usage, 0.0) * shares
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import RESOURCES, Floats
+from pulsar_advisor.model.cluster_state import MEMORY, RESOURCES, Floats
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 WEIGHT_KEYS: Final = (
@@ -25,9 +25,8 @@ WEIGHT_KEYS: Final = (
 )
 """Setting keys that a weighted maximum reads."""
 
-_HEAP: Final = RESOURCES.index("memory")
-_WITHOUT_HEAP: Final = tuple(column for column in range(len(RESOURCES)) if column != _HEAP)
-_HEAP_RETIRED: Final = (3, 0, 0)
+_WITHOUTMEMORY: Final = tuple(column for column in range(len(RESOURCES)) if column != MEMORY)
+MEMORY_RETIRED: Final = (3, 0, 0)
 _WEIGHTED_OVERLOAD: Final = (4, 0, 0)
 
 
@@ -43,7 +42,7 @@ def percent(usage: Floats, limit: Floats) -> npt.NDArray[np.float32]:
 
 def maximum(usage: Floats, limit: Floats) -> Floats:
     """Greatest share (ratio, binary32 value) of a broker's resources, heap left out; rows of RESOURCES columns."""
-    shares = percent(usage[:, _WITHOUT_HEAP], limit[:, _WITHOUT_HEAP])
+    shares = percent(usage[:, _WITHOUTMEMORY], limit[:, _WITHOUTMEMORY])
     greatest = np.fmax.reduce(shares, axis=1, initial=np.float32(-np.inf))
     return np.asarray(greatest / np.float32(100), dtype=np.float64)
 
@@ -53,8 +52,8 @@ def weighted_maximum(usage: Floats, limit: Floats, settings: LoadBalancerSetting
 
     The heap counts up to 2.11 only. A share that is no number is ignored.
     """
-    with_heap = settings.behaviour < _HEAP_RETIRED
-    return _weighted(usage, limit, settings, tuple(range(len(RESOURCES))) if with_heap else _WITHOUT_HEAP)
+    with_heap = settings.behaviour < MEMORY_RETIRED
+    return _weighted(usage, limit, settings, tuple(range(len(RESOURCES))) if with_heap else _WITHOUTMEMORY)
 
 
 def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:

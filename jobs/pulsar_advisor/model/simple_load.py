@@ -14,8 +14,13 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import (
+    CPU,
+    MEMORY,
     NOBODY,
-    RESOURCES,
+    RATE_IN,
+    RATE_OUT,
+    THROUGHPUT_IN,
+    THROUGHPUT_OUT,
     Booleans,
     Bundles,
     ClusterState,
@@ -23,10 +28,10 @@ from pulsar_advisor.model.cluster_state import (
     Indices,
     Integers,
 )
-from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 QUOTAS: Final = ("rate_per_s", "bandwidth_in_bytes_per_s", "bandwidth_out_bytes_per_s", "memory_mib")
+QUOTA_RATE, QUOTA_IN, QUOTA_OUT, QUOTA_MEMORY = range(len(QUOTAS))
 """Column order of quota arrays."""
 
 DEFAULT_QUOTA: Final = (160.0, 100_000.0, 300_000.0, 80.0)
@@ -115,7 +120,7 @@ def _factors(bundles: Bundles, reported: Indices, usage: Floats) -> tuple[float,
     groups = int(_groups(bundles, reported).sum())
     if not (rate > RATE_FOR_FACTORS and groups > GROUPS_FOR_FACTORS):
         return STARTING_CPU_FACTOR, STARTING_MEMORY_FACTOR
-    cpu, memory = (float(usage[:, RESOURCES.index(name)].sum()) for name in ("cpu", "memory"))
+    cpu, memory = (float(usage[:, resource].sum()) for resource in (CPU, MEMORY))
     return float(np.clip(cpu / rate, *CPU_FACTOR_LIMITS)), float(np.clip(memory / groups, *MEMORY_FACTOR_LIMITS))
 
 
@@ -123,7 +128,9 @@ def _quotas(bundles: Bundles, reported: Indices, memory_factor: float) -> Floats
     quota = np.zeros((len(bundles), len(QUOTAS)))
     traffic = bundles.traffic[reported]
     rates = np.maximum(LOWEST_RATE_QUOTA, traffic[:, (RATE_IN, RATE_OUT)])
-    quota[reported, 0] = rates.sum(axis=1)
-    quota[reported, 1:3] = np.clip(traffic[:, (THROUGHPUT_IN, THROUGHPUT_OUT)], *BANDWIDTH_QUOTA_LIMITS)
-    quota[reported, 3] = np.clip(_groups(bundles, reported) * memory_factor, *MEMORY_QUOTA_LIMITS)
+    quota[reported, QUOTA_RATE] = rates.sum(axis=1)
+    quota[reported, QUOTA_IN : QUOTA_OUT + 1] = np.clip(
+        traffic[:, (THROUGHPUT_IN, THROUGHPUT_OUT)], *BANDWIDTH_QUOTA_LIMITS
+    )
+    quota[reported, QUOTA_MEMORY] = np.clip(_groups(bundles, reported) * memory_factor, *MEMORY_QUOTA_LIMITS)
     return quota

@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
+from pulsar_advisor.model.cluster_state import RATE_IN, RATE_OUT, Booleans, Floats, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, LoadData, load_data
+from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings

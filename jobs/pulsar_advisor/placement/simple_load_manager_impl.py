@@ -18,12 +18,31 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    CPU,
+    MEMORY,
+    NOBODY,
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+)
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.simple_load import DEFAULT_QUOTA, SimpleLoad, simple_load
+from pulsar_advisor.model.simple_load import (
+    DEFAULT_QUOTA,
+    QUOTA_IN,
+    QUOTA_MEMORY,
+    QUOTA_OUT,
+    QUOTA_RATE,
+    SimpleLoad,
+    simple_load,
+)
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = (
@@ -37,7 +56,7 @@ LEAST_MSG_PER_SECOND: Final = "leastMsgPerSecond"
 KBIT_IN_BYTES: Final = 128
 """1024 / 8, although NIC figures are decimal kbit/s; as in Pulsar."""
 CLOSE_PERCENT: Final = 5
-_TIE_BREAKERS: Final = tuple(map(RESOURCES.index, ("memory", "cpu", "bandwidthIn", "bandwidthOut")))
+_TIE_BREAKERS: Final = (MEMORY, CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
 _ROTATION: Final = 1_000_000
 
 
@@ -151,25 +170,24 @@ def _candidates_without(ranked: RankedLoad, candidates: Indices, bundle: int) ->
 def _rank(load: SimpleLoad, brokers: Indices, quota: Floats, bundles: Integers) -> Ranking:
     """The ranking of brokers (rows) whose bundles, so many, add up to `quota`."""
     used, limit = load.usage[brokers], load.limit[brokers]
-    cpu, memory, _, bandwidth_in, bandwidth_out = range(len(RESOURCES))
     needed = used.copy()
-    needed[:, cpu] = np.maximum(used[:, cpu], load.cpu_factor * quota[:, 0])
-    needed[:, memory] = np.maximum(used[:, memory], quota[:, 3])
-    needed[:, bandwidth_in] = np.maximum(used[:, bandwidth_in], quota[:, 1] / KBIT_IN_BYTES)
-    needed[:, bandwidth_out] = np.maximum(used[:, bandwidth_out], quota[:, 2] / KBIT_IN_BYTES)
+    needed[:, CPU] = np.maximum(used[:, CPU], load.cpu_factor * quota[:, QUOTA_RATE])
+    needed[:, MEMORY] = np.maximum(used[:, MEMORY], quota[:, QUOTA_MEMORY])
+    needed[:, BANDWIDTH_IN] = np.maximum(used[:, BANDWIDTH_IN], quota[:, QUOTA_IN] / KBIT_IN_BYTES)
+    needed[:, BANDWIDTH_OUT] = np.maximum(used[:, BANDWIDTH_OUT], quota[:, QUOTA_OUT] / KBIT_IN_BYTES)
     percent = np.where(limit > 0, np.minimum(100, 100 * needed / limit), 0.0)
     rate, default_in, default_out, default_memory = DEFAULT_QUOTA
     room = np.stack(
         (
-            limit[:, cpu] / load.cpu_factor / rate,
-            limit[:, memory] / default_memory,
-            limit[:, bandwidth_in] * KBIT_IN_BYTES / default_in,
-            limit[:, bandwidth_out] * KBIT_IN_BYTES / default_out,
+            limit[:, CPU] / load.cpu_factor / rate,
+            limit[:, MEMORY] / default_memory,
+            limit[:, BANDWIDTH_IN] * KBIT_IN_BYTES / default_in,
+            limit[:, BANDWIDTH_OUT] * KBIT_IN_BYTES / default_out,
         )
     )
     capacity = np.trunc(np.maximum(0.0, room.min(axis=0)))
     compared = np.column_stack((percent.max(axis=1, initial=0.0), percent[:, _TIE_BREAKERS]))
-    return Ranking(compared, quota[:, 0], capacity, bundles > 0)
+    return Ranking(compared, quota[:, QUOTA_RATE], capacity, bundles > 0)
 
 
 def _walk(

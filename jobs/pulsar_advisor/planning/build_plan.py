@@ -11,7 +11,7 @@ import numpy as np
 
 from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS
 from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.plan import (
@@ -131,6 +131,9 @@ class _Steps:
         self.of_splits = splits
         self.settings = settings
         self.steps: list[Step] = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.rates = rate_per_s(state.bundles.traffic)
+            self.throughputs = throughput_bytes_per_s(state.bundles.traffic)
         self.origin = loads_of(state)
         self.loads: BrokerLoads = self.origin
         self.boundaries: dict[int, list[int]] = {}
@@ -141,13 +144,12 @@ class _Steps:
     def _expectation(self, bundle: int) -> Expectation:
         state = self.state
         owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
-        rate_in, rate_out, bytes_in, bytes_out = state.bundles.traffic[bundle].tolist()
         return Expectation(
             owner=state.brokers.ids[owner] if owner != NOBODY else "",
             boundaries=tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle)),
             topics=int(state.bundles.topics[bundle]),
-            msg_rate_per_s=finite(rate_in + rate_out),
-            throughput_bytes_per_s=finite(bytes_in + bytes_out),
+            msg_rate_per_s=finite(self.rates[bundle]),
+            throughput_bytes_per_s=finite(self.throughputs[bundle]),
         )
 
     def _boundaries(self, bundle: int) -> list[int]:

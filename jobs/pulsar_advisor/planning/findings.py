@@ -8,7 +8,14 @@ from typing import Final, Literal
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Floats
+from pulsar_advisor.model.cluster_state import (
+    NOBODY,
+    Booleans,
+    ClusterState,
+    Floats,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.fitness import fit_part, judged_bundles, split_refusals
@@ -71,8 +78,8 @@ def coverage(state: ClusterState) -> Coverage:
     count = np.bincount(bundles.namespace, minlength=len(state.namespaces))
     whole = (count > 0) & (unusable == count)
     return Coverage(
-        judged_ratio=_share(traffic[:, 2] + traffic[:, 3], judged),
-        judged_msg_rate_ratio=_share(traffic[:, 0] + traffic[:, 1], judged),
+        judged_ratio=_share(throughput_bytes_per_s(traffic), judged),
+        judged_msg_rate_ratio=_share(rate_per_s(traffic), judged),
         unmeasured_bundles=int((nobody_tells | (~judged & (silent | ~possible))).sum()),
         excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
         excluded_namespaces=_names(state.namespaces.names, whole),
@@ -132,7 +139,7 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Find
     mean = float(ratios[available].mean())
     sentence = f"{state.brokers.ids[broker]} is the busiest broker at {ratios[broker]:.1%}; the mean is {mean:.1%}."
     mine = np.flatnonzero(state.bundles.owner == broker)
-    throughput = state.bundles.traffic[mine, 2] + state.bundles.traffic[mine, 3]
+    throughput = throughput_bytes_per_s(state.bundles.traffic[mine])
     if len(mine) and throughput.sum() > 0:
         top = int(np.argmax(throughput))
         share = throughput[top] / throughput.sum()

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Bundles, ClusterState, Floats, Indices
+from pulsar_advisor.model.cluster_state import (
+    NOBODY,
+    Bundles,
+    ClusterState,
+    Floats,
+    Indices,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.plan import BrokerForecast, Forecast
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import weighted_maximum
@@ -68,11 +76,12 @@ def forecast(state: ClusterState, loads: BrokerLoads, settings: LoadBalancerSett
     """All brokers at one point of a plan, with the spread over the available ones."""
     ratios = usage_ratios(loads, settings)
     counted = ratios[state.brokers.available]
+    rates, throughputs = rate_per_s(loads.traffic), throughput_bytes_per_s(loads.traffic)
     brokers = {
         broker: BrokerForecast(
             usage_ratio=finite(ratios[i]),
-            msg_rate_per_s=finite(loads.traffic[i, 0] + loads.traffic[i, 1]),
-            throughput_bytes_per_s=finite(loads.traffic[i, 2] + loads.traffic[i, 3]),
+            msg_rate_per_s=finite(rates[i]),
+            throughput_bytes_per_s=finite(throughputs[i]),
             bundles=int(loads.bundles[i]),
         )
         for i, broker in enumerate(state.brokers.ids)

@@ -9,7 +9,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, ClusterState, Floats
+from pulsar_advisor.model.cluster_state import (
+    NOBODY,
+    RESOURCES,
+    ClusterState,
+    Floats,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.plan import Forecast, Plan, PlannedSetting
 from pulsar_advisor.model.resource_usage import percent
 
@@ -125,7 +132,7 @@ def percentage_setting(settings: Mapping[str, PlannedSetting], key: str) -> floa
 def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]:
     """All brokers, the hottest first; without a plan usage is not known and message rate decides."""
     percents = percent(state.brokers.usage, state.brokers.limit).astype(np.float64)
-    rate, flow = _rate_and_throughput(state.brokers.traffic)
+    rate, flow = rate_per_s(state.brokers.traffic), throughput_bytes_per_s(state.brokers.traffic)
     rows = []
     for i, broker in enumerate(state.brokers.ids):
         before = plan.predicted.before.brokers.get(broker) if plan else None
@@ -200,11 +207,6 @@ def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | N
     return tuple(hot)
 
 
-def _rate_and_throughput(traffic: Floats) -> tuple[Floats, Floats]:
-    """In plus out: messages/s and bytes/s of each row."""
-    return traffic[:, 0] + traffic[:, 1], traffic[:, 2] + traffic[:, 3]
-
-
 def _rows_by_owner(owner: npt.NDArray[np.integer], brokers: int) -> list[npt.NDArray[np.intp]]:
     """For each broker the rows it owns, ascending; in one pass, as there may be millions of topics."""
     order = np.argsort(owner, kind="stable")
@@ -228,16 +230,16 @@ def _spread(forecast: Forecast | None) -> Spread:
 
 def _largest(rows: npt.NDArray[np.intp], traffic: Floats, whole: Floats) -> list[int]:
     """The rows with the largest share of message rate or of throughput, largest first; idle ones are left out."""
-    rate, flow = _rate_and_throughput(traffic[rows])
-    whole_rate, whole_flow = float(whole[0] + whole[1]), float(whole[2] + whole[3])
+    rate, flow = rate_per_s(traffic[rows]), throughput_bytes_per_s(traffic[rows])
+    whole_rate, whole_flow = float(rate_per_s(whole)), float(throughput_bytes_per_s(whole))
     share = np.maximum(rate / whole_rate if whole_rate > 0 else rate, flow / whole_flow if whole_flow > 0 else flow)
     order = np.argsort(-share, kind="stable")[:SHARES_SHOWN]
     return [int(rows[i]) for i in order if share[i] > 0]
 
 
 def _share(name: str, bundle: str, figures: Floats, whole: Floats, steps: Mapping[str, str]) -> Share:
-    rate, flow = float(figures[0] + figures[1]), float(figures[2] + figures[3])
-    whole_rate, whole_flow = float(whole[0] + whole[1]), float(whole[2] + whole[3])
+    rate, flow = float(rate_per_s(figures)), float(throughput_bytes_per_s(figures))
+    whole_rate, whole_flow = float(rate_per_s(whole)), float(throughput_bytes_per_s(whole))
     return Share(
         name=name,
         bundle=bundle,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind
+from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, throughput_bytes_per_s
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
 from pulsar_advisor.planning.configured import Configured, configured_strategies
@@ -217,7 +217,7 @@ def _configured(load_manager: LoadManagerKind, settings: Mapping[str, PlannedSet
 
 def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:
     """What ranks an example: a bundle's throughput (bytes/s), a broker's usage (ratio)."""
-    flows = (state.bundles.traffic[:, 2] + state.bundles.traffic[:, 3]).tolist()
+    flows = throughput_bytes_per_s(state.bundles.traffic).tolist()
     load = {state.bundle_name(i): flow for i, flow in enumerate(flows)}
     load.update({row.id: row.before_ratio or 0.0 for row in rows})
     return load

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, parse_range
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster_state import ClusterState, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.plan import Plan, Step
 from pulsar_advisor.reporting.figures import count
 
@@ -105,6 +105,6 @@ def _children(state: ClusterState, step: Step, topics_of: Callable[[str], npt.ND
         lower, upper = parse_range(text)
         position = topics.hash[rows]
         inside = rows[(position >= lower) & ((position < upper) | ((upper == FULL_UPPER_BOUND) & (position == upper)))]
-        figures = topics.traffic[inside].sum(axis=0)
-        children.append(Child(text, len(inside), float(figures[0] + figures[1]), float(figures[2] + figures[3])))
+        traffic = topics.traffic[inside].sum(axis=0)
+        children.append(Child(text, len(inside), float(rate_per_s(traffic)), float(throughput_bytes_per_s(traffic))))
     return tuple(children)

@@ -17,10 +17,22 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, RESOURCES, Booleans, Floats, Integers
+from pulsar_advisor.model.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    CPU,
+    DIRECT_MEMORY,
+    MEMORY,
+    NOBODY,
+    THROUGHPUT_IN,
+    THROUGHPUT_OUT,
+    Booleans,
+    Floats,
+    Integers,
+    rate_per_s,
+)
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.load_data import RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT
 from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
 from pulsar_advisor.model.resource_usage import percent
@@ -38,8 +50,8 @@ SETTING_KEYS: Final = (
 observe: Final = simple_load
 Memory = NoMemory
 
-WATCHED: Final = tuple(map(RESOURCES.index, ("bandwidthOut", "bandwidthIn", "cpu", "directMemory")))
-BOTTLENECKS: Final = tuple(map(RESOURCES.index, ("cpu", "memory", "bandwidthIn", "bandwidthOut")))
+WATCHED: Final = (BANDWIDTH_OUT, BANDWIDTH_IN, CPU, DIRECT_MEMORY)
+BOTTLENECKS: Final = (CPU, MEMORY, BANDWIDTH_IN, BANDWIDTH_OUT)
 SORTED_BY: Final = ("byMsgRate", "byTopicConnections", "byBandwidthIn", "byBandwidthOut")
 """Criterion of the bundles for each of BOTTLENECKS."""
 
@@ -114,7 +126,7 @@ def _first(load: SimpleLoad, broker: int, criterion: str, settings: LoadBalancer
     figures: Floats | Integers
     match criterion:
         case "byMsgRate":
-            figures = traffic[:, RATE_IN] + traffic[:, RATE_OUT]
+            figures = rate_per_s(traffic)
         case "byTopicConnections":
             figures = bundles.topics[rows] + bundles.producers[rows] + bundles.consumers[rows]
         case "byBandwidthIn":

@@ -9,7 +9,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import (
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
 from pulsar_advisor.model.namespaces import bundle_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -46,8 +53,8 @@ def figures_of(state: ClusterState, rows: Indices, traffic: Floats) -> BundleFig
         upper=bundles.upper[rows],
         topics=bundles.topics[rows],
         sessions=sessions_of(bundles.producers[rows], bundles.consumers[rows]),
-        msg_rate=traffic[rows, 0] + traffic[rows, 1],
-        msg_throughput=traffic[rows, 2] + traffic[rows, 3],
+        msg_rate=rate_per_s(traffic[rows]),
+        msg_throughput=throughput_bytes_per_s(traffic[rows]),
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
+from pulsar_advisor.model.cluster_state import rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
@@ -49,8 +50,8 @@ def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
     total_rate = total_throughput = 0.0
     hashes: list[int] = []
     figures: dict[int, tuple[float, float]] = {}
-    rates = (topics.traffic[:, 0] + topics.traffic[:, 1]).tolist()
-    throughputs = (topics.traffic[:, 2] + topics.traffic[:, 3]).tolist()
+    rates = rate_per_s(topics.traffic).tolist()
+    throughputs = throughput_bytes_per_s(topics.traffic).tolist()
     for position, loaded, rate, throughput in zip(
         topics.hash.tolist(), topics.loaded.tolist(), rates, throughputs, strict=True
     ):
