@@ -84,7 +84,6 @@ def cluster(brokers: int, bundles: int) -> ClusterState:
             non_persistent_topics_enabled=up,
             versions=("4.0.8",) * brokers,
             load_manager_class_names=(manager,) * brokers,
-            start_timestamps_ms=zero,
         ),
         namespaces=Namespaces(tuple(f"tenant/ns-{row:06d}" for row in range(namespaces)), (None,) * namespaces),
         bundles=Bundles(

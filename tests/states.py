@@ -123,7 +123,6 @@ def cluster_state(
             non_persistent_topics_enabled=np.ones(number, dtype=np.bool_),
             versions=tuple(row.version for row in brokers),
             load_manager_class_names=("org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",) * number,
-            start_timestamps_ms=np.zeros(number, dtype=np.int64),
         ),
         namespaces=Namespaces(
             tuple(namespaces), tuple((anti_affinity_groups or {}).get(namespace) for namespace in namespaces)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from parity.modular_vectors import Answer, moments
-from parity.vector_load import Json, figures, resources, settings_of
 from pulsar_advisor.model.broker_load_data import BrokerLoadData, fresh_records, updated
+from pulsar_advisor.model.cluster_state import throughput_bytes_per_s
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle
 from pulsar_advisor.model.java_maps import hash_map_order, string_hashes
 from pulsar_advisor.model.namespaces import bundle_namespace, is_system_service_namespace, require_namespace
@@ -17,6 +17,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import NamespaceBundleStats, comparisons, natural_comparison, top_bundles
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
+from vector_load import Json, figures, resources, settings_of
 
 NOW_MS = 10**13
 Records = dict[str, tuple[BrokerLoadData, Json]]
@@ -88,7 +89,7 @@ def _load(moment: Json, records: Records, settings: LoadBalancerSettings) -> Ext
         namespace = bundle_namespace(name, settings)
         return TopBundle(
             bundle=bundles.index(name),
-            throughput_bytes_per_s=float(traffic[2] + traffic[3]),
+            throughput_bytes_per_s=float(throughput_bytes_per_s(traffic)),
             owned="ownedBundles" not in moment or name in moment["ownedBundles"],
             excluded_namespace=namespace in settings.load_balancer_shedding_excluded_namespaces,
             recently_unloaded=name in moment.get("recentlyUnloaded", {}),

@@ -427,22 +427,6 @@ def _local_broker_data(random: Random, figures: Figures) -> Case:
     return {"config": _weights(random), "brokers": {"b": figures.resources()}}
 
 
-def _time_average_message_data(random: Random, figures: Figures) -> Case:
-    samples = [list(figures.traffic().values()) for _ in range(random.randint(1, 25))]
-    return {"config": {}, "maxSamples": random.choice((1, 3, 10, 1000)), "samples": samples}
-
-
-def _time_average_broker_data(random: Random, figures: Figures) -> Case:
-    names = [f"b{number}" for number in range(random.randint(0, 12))]
-    known = _some(random, names, 0.7)
-    return {
-        "config": {},
-        "ownedBundles": _some(random, names, 0.8),
-        "bundleData": {name: {"shortTerm": figures.traffic(), "longTerm": figures.traffic()} for name in known},
-        "defaultStats": figures.traffic(),
-    }
-
-
 def _map_order(random: Random, figures: Figures) -> Case:
     names = _broker_names(random) + _bundle_names(random, 200)
     return {"config": {}, "keys": _shuffled(random, list(dict.fromkeys(names)))}
@@ -591,8 +575,6 @@ GENERATORS: dict[str, Callable[[Random, Figures], Case]] = {
     "TopKBundles": _top_bundles,
     "NamespaceBundleStats.compare": _compare_stats,
     "LocalBrokerData": _local_broker_data,
-    "TimeAverageMessageData": _time_average_message_data,
-    "TimeAverageBrokerData.reset": _time_average_broker_data,
     "order": _map_order,
     "sort": _sort,
     "split.algorithm": _split_algorithm,

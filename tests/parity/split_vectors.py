@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from parity.vector_load import figures, settings_of
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, contains, format_range, topic_hash
-from pulsar_advisor.model.cluster_state import NOBODY, IsolationPolicy
+from pulsar_advisor.model.cluster_state import IsolationPolicy, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.extensible_load import extensible_load
 from pulsar_advisor.model.isolation_policies import needs_secondaries
@@ -24,12 +23,12 @@ from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.bundle_splitter_task import select as select_modular
 from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import HitRules, Surroundings, run_cycle
-from pulsar_advisor.splitting.largest_and_hot import hot_bundle
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, sessions_of
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
 from pulsar_advisor.splitting.simple_load_manager import select as select_simple
 from pulsar_advisor.splitting.specified_positions_divide import forced_split_boundary
 from states import BrokerRow, BundleRow, cluster_state
+from vector_load import figures, settings_of
 
 Json = Mapping[str, Any]
 ISOLATION = IsolationPolicy("p", ("t/n",), ("a",), (), 1, 100)
@@ -293,12 +292,6 @@ def _unsupported_algorithm(case: Json, release: str) -> object:
     return {"http_status": 204}
 
 
-def _hot_without_load(case: Json, release: str) -> object:
-    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")])
-    found = hot_bundle(state, 0)
-    return {"http_status": 404, "reason": "Bundle range HOT not found"} if found == NOBODY else {"http_status": 204}
-
-
 # Who decides
 
 
@@ -318,8 +311,8 @@ def _figures(stats: Mapping[str, Json], traffic: Mapping[str, Json]) -> tuple[Bu
         upper=np.array([upper for _, upper in bounds], dtype=np.int64),
         topics=whole("topics"),
         sessions=sessions_of(whole("producerCount"), whole("consumerCount")),
-        msg_rate=columns[:, 0] + columns[:, 1],
-        msg_throughput=columns[:, 2] + columns[:, 3],
+        msg_rate=rate_per_s(columns),
+        msg_throughput=throughput_bytes_per_s(columns),
     )
     return rows, namespaces
 
@@ -537,7 +530,6 @@ RUNNERS: dict[str, Callable[[Json, str], object]] = {
     "flow_or_qps_equally_divide via REST": _through_rest,
     "algorithm name lookup": _algorithm_names,
     "REST split with unsupported algorithm": _unsupported_algorithm,
-    "REST split HOT, modular load manager, no bundle has topics": _hot_without_load,
     "canSplitBundle": _can_split,
     "splitBundles": _split,
     "range_equally_divide applied to every bundle": _halve_repeatedly,

@@ -84,7 +84,6 @@ class Brokers:
     non_persistent_topics_enabled: Booleans
     versions: tuple[str, ...]
     load_manager_class_names: tuple[str, ...]
-    start_timestamps_ms: Integers
 
     def __len__(self) -> int:
         return len(self.ids)

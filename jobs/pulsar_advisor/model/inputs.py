@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 Input = Literal[
     "ownership",
@@ -93,8 +93,6 @@ INPUTS: Final[Mapping[Input, InputDescription]] = {
     "topic_names": InputDescription(("topics.topic", "topics.hash", "topics.named"), _CAPTURE),
     "topic_traffic": InputDescription(("topics.loaded", *_traffic("topics")), _PASS),
 }
-
-ALL_INPUTS: Final[frozenset[Input]] = frozenset(get_args(Input))
 
 EVERY_STEP_READS: Final[frozenset[Input]] = frozenset({"ownership", "boundaries", "settings"})
 """Without these no step can be named."""

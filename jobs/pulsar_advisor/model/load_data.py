@@ -9,7 +9,7 @@ Source: `LoadData`, `LocalBrokerData` (2.11.0 to 5.0.1).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -200,25 +200,6 @@ def assemble(
     )
 
 
-def with_recently_unloaded(load: LoadData, unloaded: Booleans) -> LoadData:
-    """The same view after more bundles (a flag per bundle row) were unloaded."""
-    broker = _broker_of(load.candidates)
-    stays = ~unloaded[load.candidates.bundle]
-    excluded_broker = np.concatenate((_broker_of(load.excluded), broker[~stays]))
-    excluded_bundle = np.concatenate((load.excluded.bundle, load.candidates.bundle[~stays]))
-    exclusion = np.concatenate(
-        (load.exclusion, np.full(np.count_nonzero(~stays), Exclusion.RECENTLY_UNLOADED, dtype=np.uint8))
-    )
-    order = np.argsort(excluded_broker, kind="stable")
-    count = len(load.brokers.ids)
-    return replace(
-        load,
-        candidates=_memberships(broker[stays], load.candidates.bundle[stays], count),
-        excluded=_memberships(excluded_broker[order], excluded_bundle[order], count),
-        exclusion=exclusion[order],
-    )
-
-
 def _concurrent_rows(hashes: Hashes, present: Booleans) -> Indices:
     """Rows of a concurrent map that holds the rows marked `present`, in iteration order."""
     rows = np.flatnonzero(present)
@@ -228,8 +209,3 @@ def _concurrent_rows(hashes: Hashes, present: Booleans) -> Indices:
 def _memberships(broker: npt.NDArray[np.signedinteger], bundle: Indices, brokers: int) -> Memberships:
     """`broker` ascending."""
     return Memberships(np.searchsorted(broker, np.arange(brokers + 1)).astype(np.int64), bundle)
-
-
-def _broker_of(members: Memberships) -> Integers:
-    """Broker row beside each entry."""
-    return np.repeat(np.arange(len(members.offsets) - 1), np.diff(members.offsets))

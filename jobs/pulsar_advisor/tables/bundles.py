@@ -161,7 +161,8 @@ def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
 def _averages(prefix: str, stored: str, max_samples: int) -> dict[str, Column]:
     """One average by its origin: the stored node, the earlier snapshots' and one more sample, or Pulsar's defaults.
 
-    Where there is no earlier average the sample is the only one. The formula is that of `model.averages.add_sample`.
+    Where there is no earlier average the sample is the only one. The formula is that
+    of Pulsar's `TimeAverageMessageData`: a plain mean up to `max_samples`, then the sample counts 1 / max_samples.
     """
     origin = sf.col("averages_origin")
     before = sf.coalesce(f"earlier.{prefix}samples", sf.lit(0))

@@ -210,7 +210,6 @@ def _brokers(rows: pa.Table, excluded: dict[str, list[str]]) -> Brokers:
         non_persistent_topics_enabled=_booleans(pc.fill_null(rows["non_persistent_topics_enabled"], True)),
         versions=tuple(pc.fill_null(rows["version"], "").to_pylist()),
         load_manager_class_names=tuple(pc.fill_null(rows["load_manager_class_name"], "").to_pylist()),
-        start_timestamps_ms=_integers(rows["start_timestamp_ms"]),
     )
 
 

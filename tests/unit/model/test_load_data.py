@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.load_data import (
     Exclusion,
     LoadData,
     load_data,
-    with_recently_unloaded,
 )
 from pulsar_advisor.model.settings import resolve_settings
 from states import BrokerRow, BundleRow, cluster_state
@@ -58,13 +55,3 @@ def test_every_other_listed_bundle_has_its_reason() -> None:
 
 def test_a_brokers_long_term_rate_is_that_of_the_bundles_it_reports() -> None:
     assert load_data(state(), SETTINGS, NOW_MS).brokers.long_term_rate_per_s.tolist() == [10.0, 11.0]
-
-
-def test_more_unloads_take_candidates_away() -> None:
-    load = load_data(state(), SETTINGS, NOW_MS)
-    unloaded = np.array([load.bundles.name(row) == f"t/n/{HALF}" for row in range(5)])
-    after = with_recently_unloaded(load, unloaded)
-    assert names(after, 0, "candidates") == []
-    assert names(after, 0, "excluded") == [f"t/n/{HALF}", f"t/n/{OTHER_HALF}"]
-    assert names(after, 1, "candidates") == names(load, 1, "candidates")
-    assert after.exclusion.tolist().count(Exclusion.RECENTLY_UNLOADED) == 2

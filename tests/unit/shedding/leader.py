@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from parity.vector_load import load_of, settings_of
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.load_data import LoadData
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from vector_load import load_of, settings_of
 
 MIB = 1024 * 1024
 

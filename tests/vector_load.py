@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, Floats
+from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, Floats, rate_per_s
 from pulsar_advisor.model.java_maps import concurrent_map_order, string_hashes
 from pulsar_advisor.model.load_data import (
-    RATE_IN,
-    RATE_OUT,
     BrokerLoad,
     BundleLoad,
     LoadData,
@@ -106,4 +104,4 @@ def _preallocated(record: Json) -> float:
     bundles = record.get("preallocated", {})
     rates = figures([bundle.get("longTerm", {}) for bundle in bundles.values()])
     in_order = rates[concurrent_map_order(string_hashes(list(bundles)))]
-    return float(np.add.accumulate(np.append(0.0, in_order[:, RATE_IN] + in_order[:, RATE_OUT]))[-1])
+    return float(np.add.accumulate(np.append(0.0, rate_per_s(in_order)))[-1])
