@@ -22,7 +22,8 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.placement.registry import load as load_placement
-from pulsar_advisor.planning.propose import Question, propose
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.shedding.registry import load as load_shedder
 
@@ -171,10 +172,11 @@ def table(brokers: int, bundles: int) -> None:
 
         print(f"{entry.name:<42}{prepare_ms:>12.1f}{fastest_ms(place)[0] / CHOICES:>12.3f}")
     print(f"{'shedder with every placement':<42}{'CPU s':>12}{'destinations':>14}")
-    placements, total_s = tuple(entry.name for entry in PLACEMENTS), 0.0
+    total_s = 0.0
     for entry in SHEDDERS:
         start_s = time.process_time()
-        proposals = [proposal for _, proposal in propose(Question(entry.name, placements, False, 0), state, SETTINGS)]
+        request = Request(shedder=entry.name, splits=False)
+        proposals = [proposal for _, proposal in propose(request, state, SETTINGS)]
         total_s += (took_s := time.process_time() - start_s)
         moves = sum(len(proposal.moves) for proposal in proposals if not isinstance(proposal, AdvisorError))
         print(f"{entry.name:<42}{took_s:>12.2f}{moves:>14,}")

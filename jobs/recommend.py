@@ -3,8 +3,8 @@
 import argparse
 
 from pulsar_advisor.model.cluster_state import WANTED_VIEWS
-from pulsar_advisor.planning.build_plan import Limits
-from pulsar_advisor.stages.recommend import ALL, Request, run, what_if
+from pulsar_advisor.planning.request import ALL, Limits, Request, what_if
+from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.tables.job import run_job
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ CLUSTER_VARIABLE: Final = "PULSAR_ADVISOR_CLUSTER"
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
     from pulsar_advisor.execution.ledger import Ledger
-    from pulsar_advisor.stages.recommend import Request
+    from pulsar_advisor.planning.request import Request
 
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON.")]
@@ -184,8 +184,7 @@ class Wishes:
 
     def request(self) -> Request:
         """The wishes, checked."""
-        from pulsar_advisor.planning.build_plan import Limits
-        from pulsar_advisor.stages.recommend import Request, what_if
+        from pulsar_advisor.planning.request import Limits, Request, what_if
 
         return Request(
             shedder=self.shedder,

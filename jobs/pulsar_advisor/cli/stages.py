@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.planning.request import Request
     from pulsar_advisor.reporting.page import ReportPage
-    from pulsar_advisor.stages.recommend import Request
 
 
 def capture(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.decision import SplitDecision
@@ -34,34 +32,8 @@ from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import BrokerLoads, after_move, finite, forecast, loads_of, usage_ratios
 from pulsar_advisor.planning.proposal import Move, Proposal
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much one plan may do; None is no limit. Steps over a limit are left out, the ones Pulsar ranks last first."""
-
-    max_unloads: int | None = None
-    max_splits: int | None = 10
-
-    def __post_init__(self) -> None:
-        """Refuse numbers out of bounds."""
-        MAX_UNLOADS.check(self.max_unloads)
-        MAX_SPLITS.check(self.max_splits)
-
-    def as_mapping(self) -> dict[str, int | float | None]:
-        """The limits by name, as a plan records them."""
-        return {"max_splits": self.max_splits, "max_unloads": self.max_unloads}
-
-
-@dataclass(frozen=True)
-class Combination:
-    """Under which names and assumptions a proposal was made."""
-
-    shedder: str
-    placement: str
-    seed: int
-    memory: Mapping[str, Any]
 
 
 def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
@@ -242,19 +214,20 @@ def build_plan(
     state: ClusterState,
     settings: ResolvedSettings,
     proposal: Proposal,
-    combination: Combination,
+    request: Request,
     inputs: PlanInputs,
-    limits: Limits,
     setting_keys: frozenset[str],
     checks: Sequence[CheckResult] = (),
+    learnt_from: Sequence[str] = (),
 ) -> Plan:
-    """The plan of one combination. Unloads come first: they are the reversible part, and a split ends a bundle.
+    """The plan of one proposal. Unloads come first: they are the reversible part, and a split ends a bundle.
 
     `setting_keys` are the keys the strategies read; they and the switches stand in the plan with their origin.
-    `checks` are the results of the validation that the steps rest on.
+    `checks` are the results of the validation that the steps rest on, `learnt_from` the earlier snapshots that the
+    shedder remembers.
     """
-    shedder = find(SHEDDERS, combination.shedder, "shedder")
-    placement = find(PLACEMENTS, combination.placement, "placement strategy")
+    shedder = find(SHEDDERS, proposal.shedder, "shedder")
+    placement = find(PLACEMENTS, proposal.placement, "placement strategy")
     decider, algorithm = splitting(state, settings.values)
     unloads = Grading(
         state,
@@ -264,9 +237,9 @@ def build_plan(
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
     steps = _Steps(state, settings, unloads, splits)
-    for move in proposal.moves[: limits.max_unloads]:
+    for move in proposal.moves[: request.limits.max_unloads]:
         steps.unload(move)
-    for split in proposal.splits[: limits.max_splits]:
+    for split in proposal.splits[: request.limits.max_splits]:
         steps.split(split)
     return Plan(
         schema_name="pulsar-advisor/plan/1",
@@ -277,12 +250,12 @@ def build_plan(
         pulsar_version=state.pulsar_version,
         load_manager=state.load_manager,
         view=state.view,
-        shedder=combination.shedder,
-        placement=combination.placement,
+        shedder=proposal.shedder,
+        placement=proposal.placement,
         settings=planned_settings(settings, setting_keys),
-        limits=limits.as_mapping(),
-        seed=combination.seed,
-        memory=combination.memory,
+        limits=request.limits.as_mapping(),
+        seed=request.seed,
+        memory={"snapshots": list(learnt_from)},
         steps=tuple(steps.steps),
         predicted=Prediction(
             model="proportional",
@@ -294,7 +267,7 @@ def build_plan(
             acts_in_cycle=proposal.acts_in_cycle,
             why_nothing=proposal.why_nothing,
             would_pulsar_act=would_pulsar_act(
-                settings, state.load_manager, combination.shedder, bool(proposal.moves), bool(proposal.splits)
+                settings, state.load_manager, proposal.shedder, bool(proposal.moves), bool(proposal.splits)
             ),
         ),
         rests_on={"unload": unloads.rests_on, "split": splits.rests_on},

@@ -39,8 +39,10 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The wishes of one combination, in the order Pulsar would carry them out, and every answer behind them."""
+    """What one shedder and one placement strategy want done, in Pulsar's order, and every answer behind it."""
 
+    shedder: str
+    placement: str
     moves: tuple[Move, ...]
     splits: tuple[SplitDecision, ...]
     answers: tuple[Answers, ...]

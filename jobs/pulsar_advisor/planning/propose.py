@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from pulsar_advisor.planning.fitness import Refusal, split_refusals, unload_refu
 from pulsar_advisor.planning.history import replay
 from pulsar_advisor.planning.observe import observed
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings, carry_out, steady_state
@@ -28,46 +28,38 @@ from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked about a cluster: one shedder, and the placement strategies to combine it with."""
-
-    shedder: str
-    placements: tuple[str, ...]
-    splits: bool
-    seed: int
-
-
 def propose(
-    question: Question, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState] = ()
+    request: Request, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState] = ()
 ) -> Iterator[tuple[str, Proposal | AdvisorError]]:
     """One proposal per placement strategy; an `AdvisorError` in its place where the combination can't be judged.
 
-    `history` are earlier states, oldest first, for the shedder's memory. Of what lacks an input it reads nothing is
-    asked: the proposal says which, and splits don't depend on unloads nor the other way round.
+    The request is about one shedder. `history` are earlier states, oldest first, for its memory. What lacks an input it
+    reads is not asked: the proposal says which one, and splits don't depend on unloads nor the other way round.
     """
     splits = None
-    if question.splits and not split_refusals(state, settings):
+    if request.splits and not split_refusals(state, settings):
         splits = steady_splits(state, settings, SplitMemory())
-    if lacks := unload_refusals(find(shedders.SHEDDERS, question.shedder, "shedder"), "shedder", state):
-        yield from ((name, _without_unloads(state, splits, lacks[0])) for name in question.placements)
+    if lacks := unload_refusals(find(shedders.SHEDDERS, request.shedder, "shedder"), "shedder", state):
+        yield from (
+            (name, _without_unloads(request.shedder, name, state, splits, lacks[0])) for name in request.placements
+        )
         return
-    shedder = shedders.load(question.shedder)
+    shedder = shedders.load(request.shedder)
     candidates = CandidateSets.of(state, settings)
     view = observed(shedder.observe, state, settings, candidates.facts)
     steady = steady_state(shedder, view, settings, replay(shedder, history, state, settings))
-    for name in question.placements:
+    for name in request.placements:
         if lacks := unload_refusals(find(placements.PLACEMENTS, name, "placement strategy"), "placement", state):
-            yield name, _without_unloads(state, splits, lacks[0])
+            yield name, _without_unloads(request.shedder, name, state, splits, lacks[0])
             continue
         try:
-            yield name, _combine(question, name, steady, splits, candidates, view)
+            yield name, _combine(request, name, steady, splits, candidates, view)
         except AdvisorError as error:
             yield name, error
 
 
 def _combine(
-    question: Question,
+    request: Request,
     placement: str,
     steady: SteadyState,
     splits: SteadySplits | None,
@@ -75,7 +67,7 @@ def _combine(
     view: object,
 ) -> Proposal:
     state, settings, strategy = candidates.state, candidates.settings, placements.load(placement)
-    observes_the_same = strategy.observe is shedders.load(question.shedder).observe
+    observes_the_same = strategy.observe is shedders.load(request.shedder).observe
     selection = BrokerSelection(
         candidates=candidates,
         name=placement,
@@ -83,14 +75,14 @@ def _combine(
         view=view if observes_the_same else observed(strategy.observe, state, settings, candidates.facts),
         # A class that is both, such as AvgShedder, is one object in Pulsar and has one memory.
         memory=steady.memory if isinstance(steady.memory, strategy.Memory) else strategy.Memory(),
-        seed=question.seed,
+        seed=request.seed,
     )
     chosen = steady.decision
     left, wrapper = carry_out(chosen, _surroundings(selection, chosen))
     moves = _moves(state, chosen, left)
     answers = [
-        Answers(question.shedder, "shedder", chosen.brokers),
-        Answers(question.shedder, "shedder", chosen.bundles),
+        Answers(request.shedder, "shedder", chosen.brokers),
+        Answers(request.shedder, "shedder", chosen.bundles),
         Answers(LOAD_MANAGERS[state.load_manager], "load manager", wrapper),
         *(
             Answers(placement, "placement", outcomes, state.bundle_name(bundle))
@@ -98,18 +90,24 @@ def _combine(
         ),
     ]
     return Proposal(
+        shedder=request.shedder,
+        placement=placement,
         moves=moves,
         splits=splits.decision.splits if splits is not None else (),
         answers=(*answers, *_split_answers(state, splits)),
         acts_in_cycle=steady.acts_in_cycle,
         figures=chosen.figures,
-        why_nothing=None if moves else _why_nothing(question.shedder, state, chosen, wrapper),
+        why_nothing=None if moves else _why_nothing(request.shedder, state, chosen, wrapper),
     )
 
 
-def _without_unloads(state: ClusterState, splits: SteadySplits | None, lack: Refusal) -> Proposal:
+def _without_unloads(
+    shedder: str, placement: str, state: ClusterState, splits: SteadySplits | None, lack: Refusal
+) -> Proposal:
     """What is left of a combination that can't be judged: the splits."""
     return Proposal(
+        shedder=shedder,
+        placement=placement,
         moves=(),
         splits=splits.decision.splits if splits is not None else (),
         answers=_split_answers(state, splits),

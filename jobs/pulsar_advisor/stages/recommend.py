@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.bounds import HISTORY, SEED
-from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
+from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.plan import Plan, PlanInputs
-from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings, what_if_value
+from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
+from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
-from pulsar_advisor.planning.configured import CONFIGURED, Configured, configured_strategies
+from pulsar_advisor.planning.configured import Configured, configured_strategies
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.proposal import Role
-from pulsar_advisor.planning.propose import Question
 from pulsar_advisor.planning.propose import propose as propose_combinations
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pulsar_advisor.execution.ledger import Ledger, Person
-
-ALL: Final = "all"
 
 ALWAYS_IN_A_PLAN: Final = frozenset(
     {
@@ -59,50 +56,9 @@ ALWAYS_IN_A_PLAN: Final = frozenset(
 """Switches, the cluster's own choice of strategies, and what every combination is measured against."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What to recommend; names as in the registries, `all`, or `configured` for the cluster's own."""
-
-    shedder: str = ALL
-    placement: str = ALL
-    splits: bool = True
-    what_if: Mapping[str, str] = field(default_factory=dict)
-    view: WantedView = "judged"
-    history: int = 0
-    """How many earlier snapshots the strategies learn from."""
-    limits: Limits = field(default_factory=Limits)
-    seed: int = 0
-    proposer: str | None = None
-    """Who asks; in the recommendation, never in a plan."""
-
-    def __post_init__(self) -> None:
-        """Refuse unknown strategies, unusable settings and numbers out of bounds before anything is captured."""
-        for strategies, wanted, kind in (
-            (SHEDDERS, self.shedder, "shedder"),
-            (PLACEMENTS, self.placement, "placement strategy"),
-        ):
-            if wanted not in (ALL, CONFIGURED):
-                find(strategies, wanted, kind)
-        for key, text in self.what_if.items():
-            what_if_value(key, text)
-        HISTORY.check(self.history)
-        SEED.check(self.seed)
-
-
-def what_if(pairs: Iterable[str]) -> dict[str, str]:
-    """Settings given as `KEY=VALUE`. Raises `UsageError` for anything else; a `Request` checks keys and values."""
-    settings = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not separator:
-            raise UsageError(f"'{pair}' is not KEY=VALUE, for example loadBalancerSheddingEnabled=true")
-        settings[key.strip()] = value
-    return settings
-
-
 def check(root: Root, snapshot: str, request: Request) -> None:
     """Raise at once what would otherwise be raised after Spark has started: settings and data that are unfit."""
-    _wanted(root, snapshot, request)
+    _resolved(root, snapshot, request)
     _inputs(root, snapshot)
 
 
@@ -125,18 +81,16 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
     from pulsar_advisor.tables.fan_out import fan_out
     from pulsar_advisor.tables.state import cluster_state
 
-    shedders, placements = _wanted(root, snapshot, request)
+    request = _resolved(root, snapshot, request)
     tasks = {
         shedder: {
             "root": root.url,
             "cluster": root.cluster,
             "snapshot": snapshot,
-            "request": asdict(request),
-            "shedder": shedder,
-            "placements": placements,
+            "request": request.of(shedder).document(),
             "with_splitting": number == 0,
         }
-        for number, shedder in enumerate(shedders)
+        for number, shedder in enumerate(request.shedders)
     }
     answers = fan_out(spark, tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
@@ -151,30 +105,26 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     from pulsar_advisor.tables.state import cluster_state
 
     root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
-    request = Request(**{**task["request"], "limits": Limits(**task["request"]["limits"])})
-    shedder, placements = task["shedder"], tuple(task["placements"])
+    request = Request.from_document(task["request"])
     settings = _settings(root, snapshot, request.what_if)
     inputs, checks = _inputs(root, snapshot), _check_results(root, snapshot)
-    question = Question(shedder, placements, request.splits, request.seed)
     scores = []
     try:
         state = fit_part(cluster_state(root, snapshot, request.view))
         earlier = [fit_part(moment) for moment in _earlier(root, state, request.history)]
-        proposals = list(propose_combinations(question, state, settings.values, earlier))
+        proposals = list(propose_combinations(request, state, settings.values, earlier))
     except AdvisorError as error:
-        return json.dumps([no_score(shedder, placement, str(error)).document() for placement in placements])
-    memory = {"snapshots": [moment.snapshot for moment in earlier]}
+        return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])
+    learnt_from = [moment.snapshot for moment in earlier]
     for placement, proposal in proposals:
         if isinstance(proposal, AdvisorError):
-            scores.append(no_score(shedder, placement, str(proposal)))
+            scores.append(no_score(request.shedder, placement, str(proposal)))
             continue
-        combination = Combination(shedder, placement, request.seed, memory)
-        plan = build_plan(
-            state, settings, proposal, combination, inputs, request.limits, _setting_keys(shedder, placement), checks
-        )
+        setting_keys = _setting_keys(request.shedder, placement)
+        plan = build_plan(state, settings, proposal, request, inputs, setting_keys, checks, learnt_from)
         write_plan(root, plan)
         scores.append(score(plan))
-    write_outcomes(root, state, shedder, proposals, with_splitting=task["with_splitting"])
+    write_outcomes(root, state, request.shedder, proposals, with_splitting=task["with_splitting"])
     return json.dumps([row.document() for row in scores])
 
 
@@ -189,23 +139,10 @@ def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, propo
             propose(ledger, read_plan(str(folder / row["plan"])), proposer)
 
 
-def _wanted(root: Root, snapshot: str, request: Request) -> tuple[list[str], list[str]]:
-    """Shedders and placement strategies by name."""
+def _resolved(root: Root, snapshot: str, request: Request) -> Request:
+    """The request with the cluster's own strategies by name."""
     load_manager = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["load_manager"]
-    own = _configured(load_manager, _settings(root, snapshot, request.what_if))
-    return (
-        _names(SHEDDERS, request.shedder, own.shedder, "shedder"),
-        _names(PLACEMENTS, request.placement, own.placement, "placement strategy"),
-    )
-
-
-def _names(strategies: Sequence[Strategy], wanted: str, own: str, kind: str) -> list[str]:
-    names = [entry.name for entry in strategies]
-    if wanted == ALL:
-        return names
-    if wanted == CONFIGURED and own not in names:
-        raise UsageError(f"the cluster's own {kind}, {own}, is not modelled: name another, or ask for '{ALL}'")
-    return [own if wanted == CONFIGURED else wanted]
+    return request.resolved(_configured(load_manager, _settings(root, snapshot, request.what_if)))
 
 
 def _configured(load_manager: LoadManagerKind, settings: ResolvedSettings) -> Configured:

@@ -6,9 +6,10 @@ from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
-from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
+from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.proposal import Move, Proposal
+from pulsar_advisor.planning.request import Limits, Request
 
 FIRST, SECOND, UNOWNED = 0, 1, 5
 NOWHERE = -1
@@ -25,10 +26,9 @@ def plan_of(
     return build_plan(
         state,
         settings,
-        Proposal(moves, splits, (), 1, None),
-        Combination("ThresholdShedder", "LeastLongTermMessageRate", 0, {}),
+        Proposal("ThresholdShedder", "LeastLongTermMessageRate", moves, splits, (), 1, None),
+        Request(limits=limits or Limits()),
         PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
-        limits or Limits(),
         frozenset({"loadBalancerSheddingEnabled"}),
         checks,
     )
@@ -141,10 +141,9 @@ def test_what_the_shedder_computed_stands_in_the_plan_as_plain_figures(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     figures = {"mean_usage_ratio": 0.4, "moves": 3, "gap": float("nan"), "proven": True, "scores": {"a:8080": 1.0}}
-    proposal = Proposal((), (), (), None, "nothing", figures)
-    combination = Combination("ThresholdShedder", "LeastLongTermMessageRate", 0, {})
+    proposal = Proposal("ThresholdShedder", "LeastLongTermMessageRate", (), (), (), None, "nothing", figures)
     inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
-    plan = build_plan(state, settings, proposal, combination, inputs, Limits(), frozenset())
+    plan = build_plan(state, settings, proposal, Request(), inputs, frozenset())
     assert plan.decision.figures == {"mean_usage_ratio": 0.4, "moves": 3, "gap": None, "proven": "true"}
 
 

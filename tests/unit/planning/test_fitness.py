@@ -13,7 +13,8 @@ from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.fitness import fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.forecast import forecast, loads_of
 from pulsar_advisor.planning.proposal import Proposal
-from pulsar_advisor.planning.propose import Question, propose
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 A, B, C = 0, 1, 2
@@ -52,7 +53,7 @@ def without(state: ClusterState, *brokers: int) -> ClusterState:
 def ask(
     state: ClusterState, shedder: str, placement: str = "LeastLongTermMessageRate", splits: bool = True
 ) -> Proposal:
-    [(_, proposal)] = propose(Question(shedder, (placement,), splits, seed=0), state, EAGER.values)
+    [(_, proposal)] = propose(Request(shedder=shedder, placement=placement, splits=splits), state, EAGER.values)
     assert isinstance(proposal, Proposal), proposal
     return proposal
 
@@ -119,8 +120,8 @@ def test_without_topic_names_only_the_algorithms_that_read_them_are_refused(stat
         "splitting",
         "topic_names",
     )
-    question = Question("ThresholdShedder", ("LeastLongTermMessageRate",), True, seed=0)
-    [(_, proposal)] = propose(question, lacking, BY_TOPICS.values)
+    request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
+    [(_, proposal)] = propose(request, lacking, BY_TOPICS.values)
     assert isinstance(proposal, Proposal)
     assert proposal.splits == () and proposal.moves
 
@@ -129,8 +130,8 @@ def test_without_the_topic_names_of_one_namespace_only_its_bundles_are_not_split
     def splits(*unlisted: str) -> list[str]:
         lacking = replace(state, unlisted_namespaces=frozenset(unlisted))
         assert split_refusals(lacking, BY_TOPICS.values) == ()
-        question = Question("ThresholdShedder", ("LeastLongTermMessageRate",), True, seed=0)
-        [(_, proposal)] = propose(question, lacking, BY_TOPICS.values)
+        request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
+        [(_, proposal)] = propose(request, lacking, BY_TOPICS.values)
         assert isinstance(proposal, Proposal)
         return [state.bundle_name(split.bundle) for split in proposal.splits]
 

@@ -15,9 +15,10 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of, dump_plan
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan
+from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.forecast import after_move, loads_of, usage_ratios
-from pulsar_advisor.planning.propose import Question, propose
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 from states import BrokerRow, BundleRow, cluster_state
 from unit.any_cluster import Rows, coherent_rows, orderly, rows
@@ -45,15 +46,13 @@ placement = st.sampled_from([entry.name for entry in PLACEMENTS])
 
 def plan_of(shedder: str, placement: str, state: ClusterState) -> Plan:
     """The plan of one combination; an example that it refuses in words is none."""
-    question = Question(shedder, (placement,), splits=True, seed=7)
+    request = Request(shedder=shedder, placement=placement, seed=7)
     try:
-        [(_, proposal)] = propose(question, state, SETTINGS.values)
+        [(_, proposal)] = propose(request, state, SETTINGS.values)
         if isinstance(proposal, AdvisorError):
             raise proposal
         inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
-        return build_plan(
-            state, SETTINGS, proposal, Combination(shedder, placement, 7, {}), inputs, Limits(), frozenset(EAGER)
-        )
+        return build_plan(state, SETTINGS, proposal, request, inputs, frozenset(EAGER))
     except AdvisorError as refusal:
         assert str(refusal)
         reject()
@@ -121,9 +120,9 @@ def test_a_forecast_loses_no_message_no_byte_and_no_bundle(shedder: str, of: Row
 @settings(max_examples=60, deadline=None)
 def test_the_strategy_of_ours_lifts_nobody_above_the_busiest_it_found(of: Rows) -> None:
     state = cluster_state(*of)
-    question = Question("MinimalMoveShedder", ("LeastLongTermMessageRate",), splits=False, seed=7)
+    request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", splits=False, seed=7)
     try:
-        [(_, proposal)] = propose(question, state, SETTINGS.values)
+        [(_, proposal)] = propose(request, state, SETTINGS.values)
     except AdvisorError:
         reject()
     assert not isinstance(proposal, AdvisorError)

@@ -7,15 +7,16 @@ import pytest
 from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.proposal import Proposal
-from pulsar_advisor.planning.propose import Question, propose
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
 from states import BrokerRow, BundleRow, cluster_state
 
 
 def ask(
     state: ClusterState, settings: ResolvedSettings, shedder: str = "ThresholdShedder", splits: bool = True
 ) -> Proposal:
-    question = Question(shedder, ("LeastLongTermMessageRate",), splits, seed=0)
-    [(_, proposal)] = propose(question, state, settings.values)
+    request = Request(shedder=shedder, placement="LeastLongTermMessageRate", splits=splits)
+    [(_, proposal)] = propose(request, state, settings.values)
     assert isinstance(proposal, Proposal)
     return proposal
 

@@ -9,7 +9,8 @@ import pytest
 from conformance import outcomes_of
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.planning.propose import Question, propose
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import load
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -55,7 +56,9 @@ def cluster(
 
 def why_nothing(shedder: str, state: ClusterState, **what_if: str) -> str:
     settings = resolve_settings("4.0.8", what_if=what_if).values
-    ((_, proposal),) = propose(Question(shedder, ("RoundRobinBrokerSelector",), False, 0), state, settings)
+    ((_, proposal),) = propose(
+        Request(shedder=shedder, placement="RoundRobinBrokerSelector", splits=False), state, settings
+    )
     assert not isinstance(proposal, Exception) and proposal.why_nothing is not None, proposal
     return proposal.why_nothing
 

@@ -17,10 +17,11 @@ from pulsar_advisor.model.decision import SplitDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.planning.build_plan import Combination, Limits, build_plan, planned_settings
+from pulsar_advisor.planning.build_plan import build_plan, planned_settings
 from pulsar_advisor.planning.compare import advice_sentence, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.proposal import Move, Proposal
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.reporting.answers import OutcomeRow
 from pulsar_advisor.reporting.page import ReportPage, build_page
 from states import BrokerRow, BundleRow, cluster_state
@@ -120,10 +121,9 @@ def make_plan(
     why_nothing: str | None = None,
     checks: Sequence[CheckResult] = (),
 ) -> Plan:
-    proposal = Proposal(tuple(moves), tuple(splits), (), acts_in_cycle, why_nothing)
+    proposal = Proposal(shedder, placement, tuple(moves), tuple(splits), (), acts_in_cycle, why_nothing)
     inputs = PlanInputs(manifest_sha256="a1" * 32, validation_sha256="b2" * 32)
-    combination = Combination(shedder, placement, seed=0, memory={})
-    return build_plan(state, settings, proposal, combination, inputs, Limits(), SETTING_KEYS, checks)
+    return build_plan(state, settings, proposal, Request(), inputs, SETTING_KEYS, checks)
 
 
 def checks_of(*failing: tuple[str, str]) -> tuple[CheckResult, ...]:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.planning.request import Request
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import PLANS
@@ -27,4 +28,4 @@ def test_two_requests_about_one_snapshot_are_not_answered_at_once(
         held(root.folder(PLANS, SNAPSHOT), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="are being made by another process"),
     ):
-        recommend.run(NO_SPARK, root, SNAPSHOT, recommend.Request())
+        recommend.run(NO_SPARK, root, SNAPSHOT, Request())

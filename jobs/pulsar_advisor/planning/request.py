@@ -1,0 +1,120 @@
+"""What to recommend: one request, from the command line and the DAGs' forms to Spark's executors and the plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Self
+
+from pulsar_advisor.model.bounds import HISTORY, MAX_SPLITS, MAX_UNLOADS, SEED
+from pulsar_advisor.model.cluster_state import WantedView
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.settings import what_if_value
+from pulsar_advisor.model.strategy import Strategy, find
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.configured import CONFIGURED, Configured
+from pulsar_advisor.shedding.registry import SHEDDERS
+
+ALL: Final = "all"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one plan may do; None is no limit. Steps over a limit are left out, the ones Pulsar ranks last first."""
+
+    max_unloads: int | None = None
+    max_splits: int | None = 10
+
+    def __post_init__(self) -> None:
+        """Refuse numbers out of bounds."""
+        MAX_UNLOADS.check(self.max_unloads)
+        MAX_SPLITS.check(self.max_splits)
+
+    def as_mapping(self) -> dict[str, int | float | None]:
+        """The limits by name, as a plan records them."""
+        return {"max_splits": self.max_splits, "max_unloads": self.max_unloads}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to recommend; strategies by name, `all`, or `configured` for the cluster's own."""
+
+    shedder: str = ALL
+    placement: str = ALL
+    splits: bool = True
+    what_if: Mapping[str, str] = field(default_factory=dict)
+    view: WantedView = "judged"
+    history: int = 0
+    """How many earlier snapshots the strategies learn from."""
+    limits: Limits = field(default_factory=Limits)
+    seed: int = 0
+    """What random choices are drawn by."""
+    proposer: str | None = None
+    """Who asks; in the recommendation, never in a plan."""
+
+    def __post_init__(self) -> None:
+        """Refuse unknown strategies, unusable settings and numbers out of bounds before anything is captured."""
+        for strategies, wanted, kind in (
+            (SHEDDERS, self.shedder, "shedder"),
+            (PLACEMENTS, self.placement, "placement strategy"),
+        ):
+            if wanted not in (ALL, CONFIGURED):
+                find(strategies, wanted, kind)
+        for key, text in self.what_if.items():
+            what_if_value(key, text)
+        HISTORY.check(self.history)
+        SEED.check(self.seed)
+
+    @property
+    def shedders(self) -> tuple[str, ...]:
+        """Names of the shedders asked for, once the request is resolved."""
+        return _names(SHEDDERS, self.shedder, "shedder")
+
+    @property
+    def placements(self) -> tuple[str, ...]:
+        """Names of the placement strategies to combine each of them with."""
+        return _names(PLACEMENTS, self.placement, "placement strategy")
+
+    def resolved(self, own: Configured) -> Self:
+        """The same request, the cluster's own strategies by name. Raises `UsageError` for one that is not modelled."""
+        return replace(
+            self,
+            shedder=_resolved(SHEDDERS, self.shedder, own.shedder, "shedder"),
+            placement=_resolved(PLACEMENTS, self.placement, own.placement, "placement strategy"),
+        )
+
+    def of(self, shedder: str) -> Self:
+        """The part about one shedder."""
+        return replace(self, shedder=shedder)
+
+    def document(self) -> dict[str, Any]:
+        """The request as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """The request that `document` was made of."""
+        return cls(**{**document, "limits": Limits(**document["limits"])})
+
+
+def what_if(pairs: Iterable[str]) -> dict[str, str]:
+    """Settings given as `KEY=VALUE`. Raises `UsageError` for anything else; a `Request` checks keys and values."""
+    settings = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator:
+            raise UsageError(f"'{pair}' is not KEY=VALUE, for example loadBalancerSheddingEnabled=true")
+        settings[key.strip()] = value
+    return settings
+
+
+def _names(strategies: Sequence[Strategy], wanted: str, kind: str) -> tuple[str, ...]:
+    return tuple(entry.name for entry in strategies) if wanted == ALL else (find(strategies, wanted, kind).name,)
+
+
+def _resolved(strategies: Sequence[Strategy], wanted: str, own: str, kind: str) -> str:
+    if wanted != CONFIGURED:
+        return wanted
+    if own not in (entry.name for entry in strategies):
+        raise UsageError(f"the cluster's own {kind}, {own}, is not modelled: name another, or ask for '{ALL}'")
+    return own
