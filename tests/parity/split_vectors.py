@@ -25,7 +25,7 @@ from pulsar_advisor.splitting.bundle_splitter_task import select as select_modul
 from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import HitRules, Surroundings, run_cycle
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, sessions_of
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
-from pulsar_advisor.splitting.simple_load_manager import select as select_simple
+from pulsar_advisor.splitting.simple_load_manager_impl import select as select_simple
 from pulsar_advisor.splitting.specified_positions_divide import forced_split_boundary
 from states import BrokerRow, BundleRow, cluster_state
 from vector_load import figures, settings_of

@@ -33,7 +33,7 @@ class PlacementDecision:
 
 
 @dataclass(frozen=True)
-class SplitDecision:
+class Split:
     """One bundle to split: where, by which algorithm, and why."""
 
     bundle: int
@@ -43,3 +43,11 @@ class SplitDecision:
     reason: str
     near_tie: bool
     """Whether the deciding inequality was settled by the last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplittingDecision:
+    """Bundles to split, in the order in which they would be, and the answer about every bundle looked at."""
+
+    splits: tuple[Split, ...]
+    bundles: Outcomes

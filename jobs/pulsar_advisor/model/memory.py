@@ -1,9 +1,10 @@
-"""What a shedder's memory owes its leader, and the memory of strategies that remember nothing."""
+"""What strategies remember from one cycle to the next; a shedder with more to remember has a type of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Self
 
 
@@ -21,3 +22,13 @@ class ShedderMemory:
 @dataclass(frozen=True)
 class NoMemory(ShedderMemory):
     """Of a shedder that remembers nothing between cycles, or a placement strategy that remembers nothing."""
+
+
+@dataclass(frozen=True)
+class SplitMemory:
+    """Hits of every broker's bundles between two cycles: broker id -> full bundle name -> hits.
+
+    Only the Extensible manager counts hits; the others remember nothing.
+    """
+
+    hits: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))

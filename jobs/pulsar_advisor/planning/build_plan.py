@@ -10,7 +10,7 @@ import numpy as np
 
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind, rate_per_s, throughput_bytes_per_s
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.plan import (
     Expectation,
@@ -170,7 +170,7 @@ class _Steps:
             self.unloaded_by[move.bundle] = step.id
         self.steps.append(step)
 
-    def split(self, split: SplitDecision) -> None:
+    def split(self, split: Split) -> None:
         state, bundle = self.state, split.bundle
         namespace = int(state.bundles.namespace[bundle])
         lower, upper = int(state.bundles.lower[bundle]), int(state.bundles.upper[bundle])

@@ -6,7 +6,7 @@ What they rule out stays in the plan, marked, because Pulsar itself would do it.
 from __future__ import annotations
 
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.planning.proposal import Move
 
@@ -37,7 +37,7 @@ def why_move_not(state: ClusterState, move: Move) -> str | None:
     return reason
 
 
-def why_split_not(state: ClusterState, split: SplitDecision) -> str | None:
+def why_split_not(state: ClusterState, split: Split) -> str | None:
     """Why a split can't be carried out; None if it can."""
     if not split.boundaries:
         return f"{split.algorithm} finds no boundary inside the bundle"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.outcomes import Outcomes
 
 
@@ -44,7 +44,7 @@ class Proposal:
     shedder: str
     placement: str
     moves: tuple[Move, ...]
-    splits: tuple[SplitDecision, ...]
+    splits: tuple[Split, ...]
     answers: tuple[Answers, ...]
     acts_in_cycle: int | None
     why_nothing: str | None

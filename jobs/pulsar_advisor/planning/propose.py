@@ -10,20 +10,20 @@ from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import unload_obstacle
 from pulsar_advisor.planning.fitness import Refusal, split_refusals, unload_refusals
-from pulsar_advisor.planning.history import replay
-from pulsar_advisor.planning.observe import observed
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal
+from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.select_broker import BrokerSelection, CandidateSets
+from pulsar_advisor.planning.views import observed
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings, carry_out, steady_state
-from pulsar_advisor.splitting.decision import SplitMemory
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.boundaries import can_split
@@ -27,7 +27,7 @@ def admin_splits(
     figures: BundleFigures,
     verdicts: Verdicts,
     chosen: Iterable[int],
-) -> tuple[SplitDecision, ...]:
+) -> tuple[Split, ...]:
     """The splits of the chosen rows, in that order; the answer about a row whose split can't succeed is corrected.
 
     A split in which the algorithm finds nothing to do has no boundaries. A bundle whose topics the algorithm needs and
@@ -60,5 +60,5 @@ def admin_splits(
             verdicts.tell(row, SplitOutcome.BOUNDARY_OUTSIDE, misplaced[0])
             continue
         reason = verdicts.outcomes(figures).explain(row)
-        splits.append(SplitDecision(bundle, algorithm, boundaries, reason, bool(near_tie[row])))
+        splits.append(Split(bundle, algorithm, boundaries, reason, bool(near_tie[row])))
     return tuple(splits)

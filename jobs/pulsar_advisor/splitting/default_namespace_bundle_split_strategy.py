@@ -27,9 +27,10 @@ import numpy as np
 
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Indices, Integers
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split, SplittingDecision
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.cluster_bundles import (
@@ -38,7 +39,6 @@ from pulsar_advisor.splitting.cluster_bundles import (
     figures_of,
     reported_bundles,
 )
-from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, REASONS, BundleFigures, SplitLimits
 from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
 from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts, joined
@@ -210,7 +210,7 @@ def decide(
     counts = bundle_counts(state, settings)
     algorithm = algorithm_in_force(None, settings)
     visited = reported_bundles(state)
-    splits: list[SplitDecision] = []
+    splits: list[Split] = []
     outcomes: list[Outcomes] = []
     hits_of_brokers: dict[str, Mapping[str, int]] = {}
     for rows in np.split(visited, np.flatnonzero(np.diff(state.bundles.owner[visited])) + 1):
@@ -227,7 +227,7 @@ def decide(
         near_tie, chosen = outcome.near_tie(), outcome.chosen()
         outcomes.append(outcome)
         splits += [
-            SplitDecision(int(rows[row]), algorithm, (boundary,), outcome.explain(row), bool(near_tie[row]))
+            Split(int(rows[row]), algorithm, (boundary,), outcome.explain(row), bool(near_tie[row]))
             for row, boundary, _ in cycle.splits
             if chosen[row]
         ]

@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsar_advisor.model.cluster_state import ClusterState
+    from pulsar_advisor.model.decision import SplittingDecision
     from pulsar_advisor.model.inputs import Input
     from pulsar_advisor.model.settings import LoadBalancerSettings
     from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
-    from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
+from pulsar_advisor.model.memory import SplitMemory
 
 _EVERY_MANAGER: Final = ("modular", "simple", "extensible")
 
@@ -58,7 +59,7 @@ SPLIT_DECIDERS: Final = (
     ),
     Strategy(
         name="SimpleLoadManagerImpl",
-        module="pulsar_advisor.splitting.simple_load_manager",
+        module="pulsar_advisor.splitting.simple_load_manager_impl",
         summary="Each broker of the Simple manager, by its last report.",
         load_managers=("simple",),
         first_release="1.18",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.decision import SplittingDecision
+from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
 from pulsar_advisor.splitting.registry import split_decider
 
 MOST_CYCLES: Final = 10

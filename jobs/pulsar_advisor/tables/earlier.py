@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final
 
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.planning.history import RESTART_AFTER_INTERVALS
+from pulsar_advisor.planning.replay import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA

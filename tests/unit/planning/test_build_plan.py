@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import build_plan
@@ -19,7 +19,7 @@ def plan_of(
     state: ClusterState,
     settings: ResolvedSettings,
     moves: tuple[Move, ...] = (),
-    splits: tuple[SplitDecision, ...] = (),
+    splits: tuple[Split, ...] = (),
     limits: Limits | None = None,
     checks: tuple[CheckResult, ...] = (),
 ) -> Plan:
@@ -38,8 +38,8 @@ def move(bundle: int, destination: int = 2, source: int = 0) -> Move:
     return Move(bundle, source, destination, "because", near_tie=False)
 
 
-def split(bundle: int, *boundaries: int) -> SplitDecision:
-    return SplitDecision(bundle, "range_equally_divide", boundaries, "because", near_tie=False)
+def split(bundle: int, *boundaries: int) -> Split:
+    return Split(bundle, "range_equally_divide", boundaries, "because", near_tie=False)
 
 
 def test_an_unload_expects_its_owner_and_the_namespaces_boundaries(

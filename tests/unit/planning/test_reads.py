@@ -12,12 +12,12 @@ import pytest
 
 from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState, IsolationPolicy
 from pulsar_advisor.model.inputs import EVERY_STEP_READS, INPUTS, Input
+from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import steady_state
-from pulsar_advisor.splitting.decision import SplitMemory
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS, split_decider
 from pulsar_advisor.splitting.steady_splits import steady_splits
 from states import BrokerRow, BundleRow, cluster_state

@@ -13,7 +13,7 @@ import numpy as np
 
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
@@ -114,7 +114,7 @@ def make_plan(
     settings: ResolvedSettings,
     *,
     moves: Sequence[Move] = (),
-    splits: Sequence[SplitDecision] = (),
+    splits: Sequence[Split] = (),
     shedder: str = "ThresholdShedder",
     placement: str = "LeastLongTermMessageRate",
     acts_in_cycle: int | None = 1,
@@ -150,7 +150,7 @@ def orders_plan(state: ClusterState, settings: ResolvedSettings) -> Plan:
             Move(unowned, 0, 2, "listed by the leader as a bundle of broker-1", False),
         ),
         splits=(
-            SplitDecision(
+            Split(
                 hot, "topic_count_equally_divide", (middle,), "18,447 msg/s is above the limit of 12,000 msg/s", False
             ),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from pulsar_advisor.model.decision import SplitDecision
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.planning.proposal import Move
 from pulsar_advisor.reporting.verdict import Verdict
@@ -40,7 +40,7 @@ def move(bundle: str, source: int, destination: int) -> Move:
     return Move(bundle_row(skewed_state(), bundle), source, destination, "because", near_tie=False)
 
 
-def plan_of(*moves: Move, splits: tuple[SplitDecision, ...] = ()) -> Plan:
+def plan_of(*moves: Move, splits: tuple[Split, ...] = ()) -> Plan:
     return make_plan(skewed_state(), skewed_settings(), moves=moves, splits=splits)
 
 
@@ -75,7 +75,7 @@ def test_several_sources_are_counted() -> None:
 
 def test_a_split_alone_is_said_to_move_nothing() -> None:
     hot = bundle_row(skewed_state(), f"shop/orders/{QUARTERS[2]}")
-    split = SplitDecision(hot, "range_equally_divide", (0xA0000000,), "too many", near_tie=False)
+    split = Split(hot, "range_equally_divide", (0xA0000000,), "too many", near_tie=False)
     verdict = verdict_on(plan_of(splits=(split,)))
     assert headline(verdict) == (
         "Split 1 bundle of shop/orders, which can't be undone. A split by itself moves no load."

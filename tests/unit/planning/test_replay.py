@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.settings import ResolvedSettings
-from pulsar_advisor.planning.history import replay
+from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.shedding import registry
 
 MINUTE_MS = 60_000

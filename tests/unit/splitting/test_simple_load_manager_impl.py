@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.decision import SplittingDecision
+from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.splitting.decision import SplitMemory, SplittingDecision
-from pulsar_advisor.splitting.simple_load_manager import decide
+from pulsar_advisor.splitting.simple_load_manager_impl import decide
 from states import BrokerRow, BundleRow, cluster_state
 
 LOWER_HALF, UPPER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"

@@ -7,7 +7,7 @@ import pytest
 from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.placement.filters import placement_facts
-from pulsar_advisor.planning.observe import observed
+from pulsar_advisor.planning.views import observed
 from pulsar_advisor.shedding import registry
 from states import BrokerRow, BundleRow, cluster_state
 
