@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full lint format lock bench bench-engine bench-capture bench-tables bench-checks up cluster-up cluster-down cluster-load parity record-demo clean
+.PHONY: help setup demo test test-full docs lint format lock bench bench-engine bench-capture bench-tables bench-checks up cluster-up cluster-down cluster-load parity record-demo clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -63,12 +63,16 @@ test-full: setup ## Run every test of every level
 parity: setup ## Compare every strategy with Pulsar's own Java classes
 	@$(BIN)/python tests/run_levels.py --full parity
 
+docs: setup ## Write the pages and tables of docs/ that are made from the code
+	@$(BIN)/python docs/generate.py
+
 lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/yamllint --strict .
+	$(BIN)/python docs/generate.py --check
 	$(BIN)/mdformat --check $(PAGES)
 	$(BIN)/codespell
 	$(BIN)/proselint check $(PAGES)

@@ -67,4 +67,4 @@ def test_the_digest_of_the_suites_is_a_sha256() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (REPOSITORY / "docs" / "checks.md").read_text() == checks_page(), "python -m pulsar_advisor.quality.document"
+    assert (REPOSITORY / "docs" / "checks.md").read_text() == checks_page(), "make docs"

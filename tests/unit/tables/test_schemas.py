@@ -24,4 +24,4 @@ def test_rates_times_and_sizes_carry_their_unit() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (REPOSITORY / "docs" / "tables.md").read_text() == tables_page(), "python -m pulsar_advisor.tables.document"
+    assert (REPOSITORY / "docs" / "tables.md").read_text() == tables_page(), "make docs"

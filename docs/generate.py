@@ -1,0 +1,66 @@
+"""Writes what the documentation takes from the code: `make docs`; with `--check`, fails where that is not what it says.
+
+Whole pages are made from the checks and the tables' schemas, tables within pages from the registries.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pulsar_advisor.model.strategy import Strategy
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.quality.document import checks_page
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
+from pulsar_advisor.tables.document import tables_page
+
+DOCS = Path(__file__).parent
+
+
+def pages() -> dict[Path, str]:
+    """Path -> the text that it should have."""
+    strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
+    return {
+        DOCS / "checks.md": checks_page(),
+        DOCS / "tables.md": tables_page(),
+        strategies: filled(strategies, {"shedders": SHEDDERS, "placements": PLACEMENTS}),
+        splitting: filled(splitting, {"deciders": SPLIT_DECIDERS, "algorithms": SPLIT_ALGORITHMS}),
+    }
+
+
+def filled(page: Path, registries: dict[str, Sequence[Strategy]]) -> str:
+    """The page with a table of each registry between its two comments."""
+    text = page.read_text(encoding="utf-8")
+    for name, entries in registries.items():
+        begin, end = f"<!-- {name}: made by make docs -->\n", f"<!-- end of {name} -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise SystemExit(f"{page}: expected one '{begin.strip()}' and one '{end}'")
+        table = f"{begin}\n{_table(entries)}\n\n{end}"
+        text = re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, table=table: table, text, flags=re.DOTALL)
+    return text
+
+
+def _table(entries: Iterable[Strategy]) -> str:
+    head = ["| name | load manager | since | what it does |", "| -- | -- | -- | -- |"]
+    return "\n".join(head + [_row(entry) for entry in entries])
+
+
+def _row(entry: Strategy) -> str:
+    managers = ", ".join(manager.capitalize() for manager in entry.load_managers)
+    return (
+        f"| [{entry.name}]({entry.name}.md)"
+        f" | {'every' if len(entry.load_managers) == 3 else managers}"
+        f" | {entry.first_release or 'ours'}"
+        f" | {entry.summary} |"
+    )
+
+
+if __name__ == "__main__":
+    stale = [page for page, text in pages().items() if page.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        sys.exit(f"run `make docs`: {', '.join(map(str, stale))} differ from the code" if stale else 0)
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")
