@@ -24,7 +24,6 @@ READS: Final[frozenset[Input]] = frozenset({"broker_counts", "bundle_counts", "r
 SETTING_KEYS: Final = ("loadBalancerBrokerThresholdShedderPercentage",)
 
 observe: Final = load_data
-Memory = NoMemory
 
 
 class BrokerOutcome(Outcome):
@@ -41,6 +40,9 @@ class BundleOutcome(Outcome):
 
     ENOUGH_MOVED = no("{left:,.0f} topics move without it; {right:,.1f} are enough", ">=")
     MOST_TOPICS = yes("has most topics of those left: {left:,.0f} move without it, {right:,.1f} should", "<")
+
+
+Memory = NoMemory
 
 
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: NoMemory) -> tuple[SheddingDecision, NoMemory]:

@@ -29,9 +29,6 @@ SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGH
 
 observe: Final = load_data
 
-Memory = AvgMemory
-"""That of the shedder, if it is AvgShedder too; a new one knows no destination, so every candidate is eligible."""
-
 
 class BrokerOutcome(Outcome):
     """What is answered about a candidate."""
@@ -44,6 +41,10 @@ class BrokerOutcome(Outcome):
     IS_SOURCE = no("is where the bundle comes from")
     INSTEAD_OF_MISSING = yes("the remembered destination is no candidate, so the others are drawn among")
     ALL_OVERLOADED = yes("score {left:,.1f} is above {right:,.1f}, but no other candidate's is lower", ">")
+
+
+Memory = AvgMemory
+"""That of the shedder, if it is AvgShedder too; a new one knows no destination, so every candidate is eligible."""
 
 
 @np.errstate(all="ignore")

@@ -30,7 +30,6 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = extensible_load
-Memory = NoMemory
 
 
 class BrokerOutcome(Outcome):
@@ -40,6 +39,9 @@ class BrokerOutcome(Outcome):
     NEAR_MEAN = no("load plus the required distance, {left:.2%}, is above the mean {right:.2%}", ">")
     BELOW_MEAN = yes("load plus the required distance, {left:.2%}, is within the mean {right:.2%}", "<=")
     NONE_BELOW = yes("no candidate is far enough below the mean {right:.2%}, so all are drawn among")
+
+
+Memory = NoMemory
 
 
 @np.errstate(all="ignore")

@@ -27,7 +27,6 @@ READS: Final[frozenset[Input]] = frozenset({"broker_usage", "long_term_averages"
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
 observe: Final = load_data
-Memory = NoMemory
 
 
 class BrokerOutcome(Outcome):
@@ -38,6 +37,9 @@ class BrokerOutcome(Outcome):
     LOWEST_RATE = yes("long-term rate {left:,.1f} msg/s is the lowest ({right:,.1f} msg/s)", "==")
     ALL_OVERLOADED = yes("usage {left:.2%} is above the threshold {right:.2%}, as every candidate's is", ">")
     NOTHING_COMPARABLE = yes("no candidate has a comparable rate, so all are drawn among")
+
+
+Memory = NoMemory
 
 
 @np.errstate(all="ignore")

@@ -44,7 +44,6 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = load_data
-Memory = AvgMemory
 
 _EXACT_ORDER: Final = (4, 0, 0)
 
@@ -68,6 +67,9 @@ class BundleOutcome(Outcome):
     RATE_FITS = yes("{left:,.1f} msg/s fits into the {right:,.1f} msg/s still to be moved", "<=")
     THROUGHPUT_FITS = yes("{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved", "<=")
     IDLE = no("moves {left:.0f} msg/s or B/s: it would not help", "<=")
+
+
+Memory = AvgMemory
 
 
 @np.errstate(all="ignore")

@@ -30,7 +30,6 @@ READS: Final[frozenset[Input]] = frozenset(
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
 
 observe: Final = load_data
-Memory = NoMemory
 
 MARGIN: Final = 0.05
 """Added to the excess so that the broker ends a little below the threshold."""
@@ -43,6 +42,9 @@ class BrokerOutcome(Outcome):
     ONE_BUNDLE = no("is overloaded, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
     NOTHING_TO_MOVE = no("is overloaded, but none of its bundles may be moved")
     OVERLOADED = yes("usage {left:.2%} has reached the overload threshold {right:.2%}", ">=")
+
+
+Memory = NoMemory
 
 
 @np.errstate(all="ignore")

@@ -48,7 +48,6 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = simple_load
-Memory = NoMemory
 
 WATCHED: Final = (BANDWIDTH_OUT, BANDWIDTH_IN, CPU, DIRECT_MEMORY)
 BOTTLENECKS: Final = (CPU, MEMORY, BANDWIDTH_IN, BANDWIDTH_OUT)
@@ -73,6 +72,9 @@ class BundleOutcome(Outcome):
     NOBODY_COMFORTABLE = no("is the first of its broker, but no broker is comfortable enough to take it")
     RECENTLY_UNLOADED = no("is the first of its broker, but was unloaded within the grace period")
     NOT_FIRST = no("is not the first of its broker, and only that one is looked at")
+
+
+Memory = NoMemory
 
 
 @np.errstate(all="ignore")

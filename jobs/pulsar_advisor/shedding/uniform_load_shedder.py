@@ -39,7 +39,6 @@ SETTING_KEYS: Final = (
 )
 
 observe: Final = load_data
-Memory = NoMemory
 
 SLACK: Final = 1000
 NO_CAP: Final = -1
@@ -73,6 +72,9 @@ class BundleOutcome(Outcome):
     RATE_FITS = yes("{left:,.1f} msg/s fits into the {right:,.0f} msg/s still to be moved", "<=")
     THROUGHPUT_FITS = yes("{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved", "<=")
     CAP_REACHED = no("{left:.0f} bundles are chosen already, {right:.0f} a cycle are allowed", ">=")
+
+
+Memory = NoMemory
 
 
 @dataclass(frozen=True, eq=False)

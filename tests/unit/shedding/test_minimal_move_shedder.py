@@ -117,7 +117,7 @@ def test_policies_may_quote_names_as_java_does() -> None:
     state = replace(state_of(HOT, HOT_BUNDLES), isolation_policies=(quoted,))
     decision = answer(state)
     assert bundle_codes(decision)[1] == "with_policies"
-    assert "c" not in [destination for _, _, destination in moves(state, decision)]
+    assert "c" not in [destination for _, _, destination in moves_of(state, decision)]
 
 
 def test_an_anti_affinity_group_stays() -> None:
