@@ -37,7 +37,7 @@ os.environ |= {
 
 import documents  # noqa: E402
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan  # noqa: E402
-from pulsar_advisor.execution.executor import ApplyOptions  # noqa: E402
+from pulsar_advisor.execution.executor import ApplyOptions, Interruption  # noqa: E402
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
 from pulsar_advisor.model.plan import Plan, digest_of  # noqa: E402
 from pulsar_advisor.storage.files import write_json  # noqa: E402
@@ -118,8 +118,10 @@ class Stages:
         self.calls.append("report")
         return None, f"{root.url}/report.html"
 
-    def apply(self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any) -> ApplyResult:
-        return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock)
+    def apply(
+        self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any, interruption: Interruption
+    ) -> ApplyResult:
+        return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock, interruption)
 
     def state(self, _root: Root, snapshot: str, _view: str) -> Any:
         """What `normalize` would have made of the cluster now."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,13 @@ class Scene:
         command = self.command(*options, signal_at=signal_at)
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
+    def start(
+        self, *where: str, options: tuple[str, ...] = (), signal_at: tuple[int, int] = (0, 0)
+    ) -> subprocess.Popen[str]:
+        """The same without waiting for it, `where` another program puts it."""
+        command = [*where, *self.command(*options, signal_at=signal_at)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
     def instants(self) -> list[str]:
         """What the last process passed by, in order: before and after each write and each call."""
         return (self.folder / "instants").read_text().splitlines()
@@ -49,6 +57,14 @@ class Scene:
         ledger.close()
         cluster = self.cluster
         return run.state, run.sentence, steps, cluster.owners, cluster.boundaries(NAMESPACE), cluster.effects
+
+
+def until(happened: Callable[[], object], limit_s: float = 60) -> None:
+    """Wait for something that another process does."""
+    deadline_s = time.monotonic() + limit_s
+    while not happened():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import NewLedger
-from integration.scene import assert_as_undisturbed, scene
+from integration.scene import assert_as_undisturbed, scene, until
 
 SAMPLED = 4
 """Instants in every run of the tests, spread evenly; all of them in `make test-full`."""
@@ -34,3 +34,15 @@ def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
             assert ended.returncode == 0, f"killed at instant {instant}: {ended.stderr}"
             assert_as_undisturbed(killed)
     print(f"killed at {len(killed_at)} of {count} instants: every end as undisturbed")
+
+
+def test_a_run_that_gets_sigterm_finishes_its_step_and_can_be_resumed(new_ledger: NewLedger, tmp_path: Path) -> None:
+    with scene(new_ledger(), tmp_path, effect_after_s=3.0) as asked:
+        process = asked.start()
+        until(lambda: asked.cluster.writes)
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=120)
+        assert (process.returncode, len(asked.cluster.writes)) == (5, 1)
+        assert "1 of 2 steps confirmed: ended by SIGTERM" in said
+        assert asked.apply("--resume").returncode == 0
+        assert_as_undisturbed(asked)

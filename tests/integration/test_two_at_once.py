@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import NewLedger
-from integration.scene import Scene, assert_as_undisturbed, scene
+from integration.scene import assert_as_undisturbed, scene, until
 
 HERE: tuple[str, ...] = ()
 IN_A_PID_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -20,21 +19,6 @@ SAMPLED = 3
 
 def can_make_namespaces() -> bool:
     return subprocess.run([*IN_A_PID_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
-
-
-def until(true: object, limit_s: float = 60) -> None:
-    """Wait for something that another process does."""
-    deadline_s = time.monotonic() + limit_s
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
-
-
-def started(
-    here: Scene, where: tuple[str, ...], *options: str, signal_at: tuple[int, int] = (0, 0)
-) -> subprocess.Popen[str]:
-    command = [*where, *here.command(*options, signal_at=signal_at)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +32,9 @@ def test_the_second_of_two_is_kept_out(
     if (first or second) and not can_make_namespaces():
         pytest.skip("this user may not make PID namespaces")
     with scene(new_ledger(), tmp_path, effect_after_s=6.0) as both:
-        at_work = started(both, first)
+        at_work = both.start(*first)
         until(lambda: both.cluster.writes)
-        intruder = started(both, second, "--resume")
+        intruder = both.start(*second, options=("--resume",))
         _, said = intruder.communicate(timeout=120)
         assert (intruder.returncode, at_work.poll()) == (4, None), said
         assert "is still held by process" in said
@@ -71,7 +55,7 @@ def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(
     suspended_at = [number for number, name in enumerate(names, 1) if name in ("after a write", "after a call")]
     for instant in suspended_at[:: 1 if instants == "all" else len(suspended_at) // SAMPLED]:
         with scene(new_ledger(), tmp_path) as both:
-            suspended = started(both, HERE, signal_at=(signal.SIGSTOP, instant))
+            suspended = both.start(signal_at=(signal.SIGSTOP, instant))
             os.waitid(os.P_PID, suspended.pid, os.WSTOPPED | os.WNOWAIT)
             ended = both.apply("--resume")
             while ended.returncode == 4 and "is still held" in ended.stderr:

@@ -121,6 +121,7 @@ def apply(
     care: Care = Care(),
     dry_run: Annotated[bool, Flag] = False,
     resume: Annotated[bool, Flag] = False,
+    pause: Annotated[bool, Flag] = False,
     abort: Annotated[bool, Flag] = False,
     as_: Annotated[str | None, Parameter(name="--as")] = None,
     ledger: LedgerPlace = LedgerPlace(),
@@ -134,19 +135,25 @@ def apply(
         Check everything and show what would be sent; send nothing.
     resume
         Go on with a run that ended early, from what the cluster shows.
+    pause
+        End the run that is under way, in whatever shell or task, once its step in flight is done; go on with --resume.
     abort
         End a run for good; a process that still holds it stops before its next call.
     as_
-        Your name, for the ledger (with --abort).
+        Your name, for the ledger (with --pause or --abort).
     """
+    from pulsar_advisor.cli.signals import deferred_signals
     from pulsar_advisor.execution.apply import abort as end_run
+    from pulsar_advisor.execution.apply import pause as pause_run
     from pulsar_advisor.execution.approval import person_on_command_line
     from pulsar_advisor.execution.executor import ApplyOptions
     from pulsar_advisor.stages.apply import run as carry_out
     from pulsar_advisor.storage.plans import PLANS
 
-    refuse_together({"--abort": abort, "--resume": resume})
-    refuse_together({"--abort": abort, "--dry-run": dry_run})
+    for other, given in {"--resume": resume, "--dry-run": dry_run, "--pause": pause}.items():
+        refuse_together({"--abort": abort, other: given})
+    for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
+        refuse_together({"--pause": pause, other: given})
     with _opened(plan, place, ledger) as (document, root, book):
         if abort:
             ended = end_run(book, document, person_on_command_line(as_ or os_user()))
@@ -154,6 +161,10 @@ def apply(
                 print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in ended])
             else:
                 say("\n".join(f"run {run.id} of {run.digest} ended" for run in ended))
+            return
+        if pause:
+            paused = pause_run(book, document, person_on_command_line(as_ or os_user()))
+            say("\n".join(f"run {run.id} of {run.digest} ends once its step in flight is done" for run in paused))
             return
         options = ApplyOptions(
             max_age_s=seconds(care.max_age),
@@ -165,7 +176,9 @@ def apply(
             resume=resume,
             undo_folder=root.folder(PLANS, document.snapshot),
         )
-        result = carry_out(document, book, connection.options(place).required_admin, options, log)
+        admin = connection.options(place).required_admin
+        with deferred_signals() as interruption:
+            result = carry_out(document, book, admin, options, log, interruption)
     if json:
         print_json(result.as_document())
     else:

@@ -14,7 +14,9 @@ from pulsar_advisor.execution.executor import (
     ApplyOptions,
     Clock,
     Executor,
+    Interruption,
     Stop,
+    undisturbed,
 )
 from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, Person, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
@@ -110,11 +112,13 @@ def apply_plan(
     options: ApplyOptions,
     progress: Progress,
     clock: Clock = SYSTEM_CLOCK,
+    interruption: Interruption = undisturbed,
 ) -> ApplyResult:
     """Carry out an approved plan, show what that would be (`dry_run`), or go on with a run that ended early (`resume`).
 
     Raises `Refused` if a safety rule forbids it and nothing was sent, `ClusterUnreachable` if the cluster can't be
-    read before the run starts. A run that ends with something sent and something left gives a result with exit code 5.
+    read before the run starts. A run that ends with something sent and something left gives a result with exit code 5;
+    so does one that ends early because of an `interruption`, once the step in flight is done.
     """
     digest = digest_of(plan)
     if options.wait_for_holder:
@@ -139,7 +143,7 @@ def apply_plan(
     except Refused as refused:
         ledger.record_refusal(digest, str(refused))
         raise
-    executor = Executor(plan, ledger, held, approval, cluster, options, settle_s, progress, clock)
+    executor = Executor(plan, ledger, held, approval, cluster, options, settle_s, progress, clock, interruption)
     return _carry_out(plan, ledger, held, executor)
 
 
@@ -152,6 +156,17 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     if not ended:
         raise Refused(f"no run of {digest_of(plan)} is active or stopped: there is nothing to abort")
     return ended
+
+
+def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
+    """Have the active run of a plan end once the step in flight is done, to be resumed later.
+
+    Raises `Refused` if there is none.
+    """
+    paused = ledger.request_pause(digest_of(plan), person)
+    if not paused:
+        raise Refused(f"no run of {digest_of(plan)} is active: there is nothing to pause")
+    return paused
 
 
 def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock) -> None:

@@ -47,6 +47,8 @@ STATISTICS_S: Final = 75
 LATE_POLL_S: Final = 3.0
 _AT_LEAST_S: Final = 10
 _LONGEST_NAP_S: Final = 20.0
+_WAIT_POLL_S: Final = 1.0
+"""How soon an interruption ends a wait in which nothing is in flight."""
 
 _NOTHING_HAPPENED: Final = frozenset({401, 409})
 """Answers to an unload with a destination that come before the destination is remembered: no rights, not active."""
@@ -88,6 +90,13 @@ class Clock:
 
 SYSTEM_CLOCK: Final = Clock()
 
+Interruption = Callable[[], str | None]
+"""Why a run should end once the step in flight is done; None as long as it should go on."""
+
+
+def undisturbed() -> None:
+    """The interruption of a run that nothing interrupts."""
+
 
 class Stop(Exception):
     """The run must end here; the message says why."""
@@ -118,6 +127,7 @@ class Executor:
     """How long a broker may be at work on a call whose answer never came."""
     progress: Callable[[str], None]
     clock: Clock
+    interruption: Interruption
 
     def carry_out(self) -> None:
         """Every executable step that is still to do. Raises `Stop`, `ClusterUnreachable`, `LeaseLost`."""
@@ -134,13 +144,15 @@ class Executor:
         if unmet := [earlier for earlier in step.after if records[earlier].state != "confirmed"]:
             return self._leave_out(step, f"it comes after {', '.join(unmet)}, which was not confirmed")
         if any(record.attempts for record in records.values()):
-            self._sleep(self.options.pause_s)
+            self._pause()
+        self._check_interruption()
         self._check_health(brokers)
         boundaries = self._expected_boundaries(step)
         found, topics = look(self.cluster, self.ledger, self.plan, step)
         if step.action == "unload" and not topics and self._reported_late(step):
             deadline_s = self.clock.monotonic_s() + STATISTICS_S
             while not topics and self.clock.monotonic_s() < deadline_s:
+                self._check_interruption()
                 self._sleep(LATE_POLL_S)
                 found, topics = look(self.cluster, self.ledger, self.plan, step)
         changed = list(differences(step, boundaries, step.source, found))
@@ -185,7 +197,8 @@ class Executor:
         reply = Reply(None, "")
         for attempt in range(1, ATTEMPTS + 1):
             if attempt > 1:
-                self._sleep(self.options.pause_s)
+                self._pause()
+                self._check_interruption()
                 self._check_approval()
                 found, _ = look(self.cluster, self.ledger, self.plan, step)
                 # Topic figures of a broker that has just taken the bundle over come with its next statistics pass.
@@ -220,7 +233,7 @@ class Executor:
     def _confirm_unload(self, step: Step, owner: str) -> None:
         """The bundle is where it should be: see that it stays there, if this is the first step of the run."""
         end_s = self.clock.monotonic_s() + self._hold_s()
-        while (left_s := end_s - self.clock.monotonic_s()) > 0:
+        while (left_s := end_s - self.clock.monotonic_s()) > 0 and self._interrupted() is None:
             self._sleep(min(POLL_S, left_s))
             seen = self._owner(step)
             if seen != owner and not isinstance(seen, Unread):
@@ -265,7 +278,7 @@ class Executor:
         return self._failed(step, f"the boundaries are {', '.join(seen)}, not what the split should give{answered}")
 
     def _confirm_split(self, step: Step, boundaries: tuple[str, ...]) -> None:
-        self._sleep(self._hold_s())
+        self._wait(self._hold_s())
         if self.cluster.boundaries(step.namespace) != boundaries:
             return self._failed(step, "the new boundaries showed, but did not stay")
         owners = [find_owner(self.cluster, step.namespace, child, [step.source]) for child in step.children]
@@ -332,6 +345,22 @@ class Executor:
         approvals = self.ledger.approvals(self.run.digest)
         if any(row.id == self.approval.id and row.withdrawn_at_ms is not None for row in approvals):
             raise Stop(f"the approval of {self.approval.approver} was withdrawn")
+
+    def _interrupted(self) -> str | None:
+        return self.interruption() or self.ledger.pause_requested(self.run.id)
+
+    def _check_interruption(self) -> None:
+        if reason := self._interrupted():
+            raise Stop(f"{reason}; go on with --resume")
+
+    def _pause(self) -> None:
+        self._wait(self.options.pause_s)
+
+    def _wait(self, seconds: float) -> None:
+        """Let time pass, but not when the run is to end."""
+        while seconds > 0 and self._interrupted() is None:
+            self._sleep(min(seconds, _WAIT_POLL_S))
+            seconds -= _WAIT_POLL_S
 
     def _hold_s(self) -> float:
         first = all(record.state != "confirmed" for record in self.run.steps().values())

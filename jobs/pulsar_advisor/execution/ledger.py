@@ -44,6 +44,8 @@ _RENEW_MS: Final = 15_000
 
 _MIGRATION_LOCK: Final = 7_074_215  # any number, as long as every advisor takes the same
 
+_PAUSE: Final = "pause requested"
+
 _BEFORE: Final[Mapping[StepState, frozenset[StepState]]] = {
     "sent": frozenset({"pending", "sent", "unresolved"}),
     "confirmed": frozenset({"sent", "unresolved"}),
@@ -404,6 +406,21 @@ class Ledger:
             for run in ended:
                 self._add_event(session, digest, "run aborted", f"by {person.name} ({person.source})", run.id)
             return ended
+
+    def request_pause(self, digest: str, person: Person) -> Sequence[Run]:
+        """Ask whoever holds an active run of a plan to end it after the step in flight; the runs that were asked."""
+        with self._transaction() as session:
+            active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
+            for run in active:
+                self._add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})", run.id)
+            return active
+
+    def pause_requested(self, run_id: int) -> str | None:
+        """Who asked for a pause of a run since it was started or resumed last, in words; None if that was not asked."""
+        with self._transaction() as session:
+            turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, "run resumed")))
+            last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
+            return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
 
 
 class HeldRun:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import ApplyResult, Progress, apply_plan
 from pulsar_advisor.execution.cluster_writes import AdminCluster
-from pulsar_advisor.execution.executor import ApplyOptions
+from pulsar_advisor.execution.executor import ApplyOptions, Interruption, undisturbed
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 
 def run(
-    plan: Plan, ledger: Ledger, connection: AdminConnection, options: ApplyOptions, progress: Progress
+    plan: Plan,
+    ledger: Ledger,
+    connection: AdminConnection,
+    options: ApplyOptions,
+    progress: Progress,
+    interruption: Interruption = undisturbed,
 ) -> ApplyResult:
     """Carry out an approved plan; see `apply_plan`."""
     with AdminTransport(connection, writes=True) as transport:
-        return apply_plan(plan, ledger, AdminCluster(transport), options, progress)
+        return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)

@@ -60,6 +60,11 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self.pause_s = pause_s
         self.canary_hold_s = canary_hold_s
         self.max_age_h = max_age_h
+        self._killed: str | None = None
+
+    def on_kill(self) -> None:
+        """Have the run end once the step in flight is done; Airflow gives it some seconds."""
+        self._killed = "the task was stopped in Airflow"
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """The result of the run, `pulsar-advisor/apply-result/1`."""
@@ -83,7 +88,14 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 wait_for_holder=True,
                 undo_folder=root.folder(PLANS, reference.snapshot),
             )
-            result = run(reference.load(root), ledger, connection.required_admin, options, self.log.info)
+            result = run(
+                reference.load(root),
+                ledger,
+                connection.required_admin,
+                options,
+                self.log.info,
+                interruption=lambda: self._killed,
+            )
         self.log.info(result.sentence)
         if result.exit_code:
             raise AirflowFailException(f"{result.sentence}; clear this task to go on with it")

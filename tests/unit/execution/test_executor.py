@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_advisor.execution.apply import apply_plan
+from pulsar_advisor.execution.apply import ApplyResult, apply_plan, pause
 from pulsar_advisor.execution.cluster_port import Reply
-from pulsar_advisor.execution.executor import ApplyOptions
+from pulsar_advisor.execution.executor import ApplyOptions, Interruption
 from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
-from unit.execution.actors import approved, run
+from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, Killed, make_plan, split_step, unload_step
 
 MOVE, CUT = unload_step(1), split_step(2)
@@ -191,3 +191,62 @@ def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_over
     result = apply_plan(plan, ledger, cluster, ApplyOptions(), suspend, cluster.time.clock)
     assert "taken over by another process: this one stops" in result.sentence
     assert cluster.writes == []
+
+
+def interrupted_run(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, interruption: Interruption, **options: object
+) -> ApplyResult:
+    care = ApplyOptions(**options)  # type: ignore[arg-type]
+    return apply_plan(plan, ledger, cluster, care, lambda _line: None, cluster.time.clock, interruption)
+
+
+@pytest.mark.parametrize("what", ["before the call", "the broker is at work", "after the call"])
+def test_an_interrupted_run_ends_once_its_step_in_flight_is_done_and_can_be_resumed(
+    ledger: Ledger, cluster: FakeCluster, what: str
+) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    seen: list[str] = []
+    cluster.on_event = seen.append
+    cluster.effect_after_s = 25.0
+    began_ms = cluster.time.ms
+    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if what in seen else None)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
+    assert result.sentence == "1 of 2 steps confirmed: ended by SIGTERM; go on with --resume"
+    assert cluster.time.ms - began_ms < 30_000  # neither the canary's time nor a pause
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_run_that_is_interrupted_before_its_first_call_sends_nothing(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM"):
+        interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM")
+    assert cluster.writes == []
+
+
+def test_an_unload_that_missed_its_destination_is_not_sent_again_by_an_interrupted_run(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.lands_on = lambda _unload: None
+    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None)
+    assert (result.exit_code, len(cluster.writes)) == (5, 1)
+    cluster.lands_on = lambda unload: unload.destination
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_run_can_be_paused_from_elsewhere_and_goes_on_when_it_is_resumed(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
+    result = run(plan, ledger, cluster)
+    assert result.sentence == "1 of 2 steps confirmed: paused by alice (airflow); go on with --resume"
+    cluster.on_event = lambda _what: None
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_there_must_be_something_to_pause(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster)
+    with pytest.raises(Refused, match="there is nothing to pause"):
+        pause(ledger, plan, ALICE)

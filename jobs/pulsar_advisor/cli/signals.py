@@ -1,0 +1,29 @@
+"""Ctrl-C and SIGTERM as a wish to end once the step in flight is done; a second one ends the process at once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from pulsar_advisor.cli.output import log
+
+
+@contextmanager
+def deferred_signals() -> Iterator[Callable[[], str | None]]:
+    """Until the block ends, whether a signal came, in words. Raises `KeyboardInterrupt` when another one comes."""
+    received: list[str] = []
+
+    def receive(number: int, _frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(f"ended by {signal.Signals(number).name}")
+        log("the run ends once the step in flight is done; a second signal ends it at once")
+
+    handlers = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: received[0] if received else None
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
