@@ -16,6 +16,9 @@ from pulsar_advisor.model.plan import Identity, Plan, digest_of, dump_plan
 from unit.execution.actors import approved
 from unit.execution.doubles import LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, split_step, unload_step
 
+OVERRIDES = {"loadBalancerSheddingEnabled": "true"}
+"""Dynamic settings that every run finds and has to leave behind."""
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -29,7 +32,7 @@ class Scene:
     def command(self, *options: str, signal_at: tuple[int, int] = (0, 0)) -> list[str]:
         url = f"http://{min(self.plan.identity.broker_ids)}"
         place = ["--root", str(self.folder), "--cluster", self.plan.cluster, "--ledger", self.ledger_url]
-        care = ["--pause", "0s", "--canary-hold", "0s", "--max-age", "3650d"]
+        care = ["--pause", "0s", "--canary-hold", "0s", "--max-age", "3650d", "--guard"]
         program = [sys.executable, str(Path(__file__).with_name("applying.py")), str(self.folder)]
         plan = str(self.folder / "plan.json")
         return [*program, *map(str, signal_at), "apply", plan, *place, "--admin-url", url, *care, *options]
@@ -69,7 +72,7 @@ def until(happened: Callable[[], object], limit_s: float = 60) -> None:
 
 @contextmanager
 def scene(ledger_url: str, folder: Path, effect_after_s: float = 0.0) -> Iterator[Scene]:
-    cluster = FakeCluster(RealTime(), effect_after_s=effect_after_s)
+    cluster = FakeCluster(RealTime(), effect_after_s=effect_after_s, overrides=dict(OVERRIDES))
     with served(cluster, 3) as (first, second, third):
         cluster.owners = {f"{NAMESPACE}/{LOWER}": first, f"{NAMESPACE}/{UPPER}": first}
         here = {"source": first, "expect": unload_step().expect.model_copy(update={"owner": first})}
@@ -91,4 +94,5 @@ def assert_as_undisturbed(scene: Scene) -> None:
     assert [step[:2] for step in steps] == [("step-001", "confirmed"), ("step-002", "confirmed")]  # type: ignore[attr-defined]
     assert owners == {lower: second, **dict.fromkeys(children, first)}
     assert boundaries == ("0x00000000", "0x80000000", "0xbfffffff", "0xffffffff")
+    assert scene.cluster.overrides == OVERRIDES
     assert effects == [lower, upper]

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pulsar_advisor.execution.cluster_port import Split, Unload
+from pulsar_advisor.execution.cluster_port import Override, Split, Unload
 from unit.execution.doubles import FakeCluster, FakeTime
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -53,7 +53,6 @@ def served(cluster: FakeCluster, brokers: int) -> Iterator[list[str]]:
 class _State:
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
-        self.dynamic: dict[str, str] = {}
 
     def read(self, broker: str, path: list[str]) -> tuple[int, Any]:
         """Status and document of a GET; paths are those of `admin.read_client`."""
@@ -66,7 +65,7 @@ class _State:
                     "namespaceBundleUnloadingTimeoutMs": str(UNLOADING_TIMEOUT_MS),
                 }
             case ["brokers", "configuration", "values"]:
-                return 200, self.dynamic
+                return 200, cluster.overrides
             case ["brokers", "version"]:
                 return 200, "4.0.8"
             case ["brokers", cluster.name]:
@@ -129,6 +128,14 @@ def _handler(state: _State) -> type[BaseHTTPRequestHandler]:
             )
             reply = state.cluster.send(write)
             return self._answer(reply.status or 500, {"reason": reply.text} if reply.text else None)
+
+        def do_POST(self) -> None:
+            *_, setting, value = urlsplit(self.path).path.split("/")
+            self._answer(state.cluster.send(Override(setting, value)).status or 500, None)
+
+        def do_DELETE(self) -> None:
+            setting = urlsplit(self.path).path.rpartition("/")[2]
+            self._answer(state.cluster.send(Override(setting, None)).status or 500, None)
 
         @property
         def _broker(self) -> str:

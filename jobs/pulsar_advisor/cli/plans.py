@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +18,7 @@ from pulsar_advisor.model.errors import Deviates, Refused
 from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
+    from pulsar_advisor.admin.transport import AdminConnection
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.model.plan import Plan
 
@@ -61,6 +62,7 @@ def approve(
     from pulsar_advisor.stages.approve import run as record
 
     with _opened(plan, place, ledger) as (document, _, book):
+        _mind_the_guard(document, book)
         approval = record(
             book,
             document,
@@ -104,6 +106,7 @@ def withdraw(
     from pulsar_advisor.model.plan import digest_of
 
     with _opened(plan, place, ledger) as (document, _, book):
+        _mind_the_guard(document, book)
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
     if json:
@@ -119,6 +122,7 @@ def apply(
     place: Place = Place(),
     connection: Connection = Connection(),
     care: Care = Care(),
+    guard: Annotated[bool, Flag] = False,
     dry_run: Annotated[bool, Flag] = False,
     resume: Annotated[bool, Flag] = False,
     pause: Annotated[bool, Flag] = False,
@@ -131,6 +135,8 @@ def apply(
 
     Parameters
     ----------
+    guard
+        Switch the cluster's own shedding and automatic splits off meanwhile, and put back what was there.
     dry_run
         Check everything and show what would be sent; send nothing.
     resume
@@ -154,7 +160,14 @@ def apply(
         refuse_together({"--abort": abort, other: given})
     for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
         refuse_together({"--pause": pause, other: given})
+
+    def reach() -> AdminConnection:
+        return connection.options(place).required_admin
+
     with _opened(plan, place, ledger) as (document, root, book):
+        if abort or pause:
+            is_reached = connection.is_given or place.profile is not None
+            _mind_the_guard(document, book, reach if is_reached else None)
         if abort:
             ended = end_run(book, document, person_on_command_line(as_ or os_user()))
             if json:
@@ -172,11 +185,12 @@ def apply(
             pause_s=seconds(care.pause),
             canary_hold_s=seconds(care.canary_hold),
             error_budget=care.error_budget,
+            guard=guard,
             dry_run=dry_run,
             resume=resume,
             undo_folder=root.folder(PLANS, document.snapshot),
         )
-        admin = connection.options(place).required_admin
+        admin = reach()
         with deferred_signals() as interruption:
             result = carry_out(document, book, admin, options, log, interruption)
     if json:
@@ -212,10 +226,15 @@ def verify(
 
     refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
     captures = connection.is_given or (place.profile is not None and snapshot is None)
+
+    def reach() -> AdminConnection:
+        return connection.options(place).required_admin
+
     with _opened(plan, place, ledger) as (document, root, book):
         check(document, book)
         snapshot = capture_into(root, connection.options(place)) if captures else root.resolve(snapshot or LATEST)
         make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
+        _mind_the_guard(document, book, reach if captures else None)
         result = compare(document, book, root, snapshot)
     if json:
         print_json(result.as_document())
@@ -224,6 +243,19 @@ def verify(
     if result.deviations:
         more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
         raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")
+
+
+def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnection] | None = None) -> None:
+    """Restore what a crashed run left switched off on the plan's cluster; where it can't be reached, warn of it."""
+    from pulsar_advisor.execution.guard import left_off, warning
+    from pulsar_advisor.stages.apply import restore_what_was_left
+
+    left = left_off(ledger, plan.identity.cluster_name)
+    if left and reach is not None:
+        restore_what_was_left(plan, ledger, reach(), log)
+        return
+    for switch in left:
+        log(f"{warning(switch, plan.identity.cluster_name)}: `apply --abort` with an admin URL puts it back")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -18,6 +19,7 @@ from pulsar_advisor.execution.executor import (
     Stop,
     undisturbed,
 )
+from pulsar_advisor.execution.guard import guarded, restore_what_was_left
 from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, Person, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
 from pulsar_advisor.execution.observe import look
@@ -123,6 +125,8 @@ def apply_plan(
     digest = digest_of(plan)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
+    if not options.dry_run:
+        restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress)
     runs = ledger.runs(digest)
     if finished := next((run for run in runs if run.state == "done"), None):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
@@ -186,10 +190,11 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
 
 
 def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> ApplyResult:
+    cluster, progress, guard = executor.cluster, executor.progress, executor.options.guard
     why = ""
     cause: Exception | None = None
     try:
-        with held.kept():
+        with held.kept(), guarded(held, ledger, cluster, progress) if guard else nullcontext():
             executor.carry_out()
     except LeaseLost as lost:
         records = ledger.steps(held.id)

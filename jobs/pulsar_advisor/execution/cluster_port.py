@@ -66,6 +66,20 @@ class Split:
 
 
 @dataclass(frozen=True)
+class Override:
+    """Override a dynamic setting of all brokers, or drop its override (`value` None)."""
+
+    setting: str
+    value: str | None
+
+    @property
+    def request(self) -> Request:
+        """A broker stores any value without a look at it."""
+        path = f"/admin/v2/brokers/configuration/{self.setting}"
+        return Request("DELETE", path) if self.value is None else Request("POST", f"{path}/{self.value}")
+
+
+@dataclass(frozen=True)
 class Reply:
     """What came back from a call; `status` is None when nothing did, and then anything may have happened."""
 
@@ -112,7 +126,10 @@ class ClusterPort(Protocol):
     def usage_ratio(self, broker: str) -> float | None:
         """Weighted maximum usage (0..1) of a broker now; None where the load manager does not report it."""
 
-    def send(self, write: Unload | Split) -> Reply:
+    def override(self, setting: str) -> str | None:
+        """The override of a dynamic setting; None where there is none."""
+
+    def send(self, write: Unload | Split | Override) -> Reply:
         """Send a call once. Never raises for what the cluster does or fails to do: the reply says what is known."""
 
     def look_up(self, topic: str) -> Reply:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pulsar_advisor.admin.read_client import LARGEST_LISTING_BYTES, Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
-from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.class_names import LOAD_MANAGERS, simple_name
 from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
@@ -217,7 +217,11 @@ class AdminCluster:
         ratio = float(weighted_maximum(usage, limit, self._settings)[0])
         return ratio if math.isfinite(ratio) else None
 
-    def send(self, write: Unload | Split) -> Reply:
+    def override(self, setting: str) -> str | None:
+        """The override of a dynamic setting; None where there is none."""
+        return self._read.dynamic_configuration().get(setting)
+
+    def send(self, write: Unload | Split | Override) -> Reply:
         """Send a call once, following the brokers' redirects; what is known of it afterwards.
 
         Whatever keeps the answer from being understood, the call may have been carried out.

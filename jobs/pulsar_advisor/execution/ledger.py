@@ -5,6 +5,7 @@ Nothing here talks to a cluster. Every method is one transaction; what it return
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -45,6 +46,8 @@ _RENEW_MS: Final = 15_000
 _MIGRATION_LOCK: Final = 7_074_215  # any number, as long as every advisor takes the same
 
 _PAUSE: Final = "pause requested"
+_SWITCHED_OFF: Final = "switched off"
+_SWITCHED_BACK: Final = "switched back"
 
 _BEFORE: Final[Mapping[StepState, frozenset[StepState]]] = {
     "sent": frozenset({"pending", "sent", "unresolved"}),
@@ -68,6 +71,16 @@ class Person:
 
     name: str
     source: str
+
+
+@dataclass(frozen=True)
+class SwitchedOff:
+    """A dynamic setting that a run switched off, and the override that was there before, None without one."""
+
+    run: int
+    digest: str
+    setting: str
+    before: str | None
 
 
 def bundle_name(step: Step) -> str:
@@ -422,6 +435,34 @@ class Ledger:
             last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
             return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
 
+    def run(self, run_id: int) -> Run:
+        """One run."""
+        with self._transaction() as session:
+            return session.get_one(Run, run_id)
+
+    def switched_off(self, cluster_name: str) -> Sequence[SwitchedOff]:
+        """Settings of a cluster that runs switched off and that were not put back, as far as is known."""
+        with self._transaction() as session:
+            events = session.scalars(
+                select(Event)
+                .join(Run, Run.id == Event.run_id)
+                .where(Run.cluster_name == cluster_name, Event.kind.in_((_SWITCHED_OFF, _SWITCHED_BACK)))
+                .order_by(Event.id)
+            )
+            off: dict[str, SwitchedOff] = {}
+            for row in events:
+                switch = json.loads(row.detail)
+                off.pop(switch["setting"], None)
+                if row.kind == _SWITCHED_OFF and row.run_id is not None:
+                    off[switch["setting"]] = SwitchedOff(row.run_id, row.digest, switch["setting"], switch["before"])
+            return tuple(off.values())
+
+    def switched_back(self, switch: SwitchedOff, how: str) -> None:
+        """Write down that a setting is no longer switched off by us."""
+        with self._transaction() as session:
+            detail = json.dumps({"setting": switch.setting, "how": how})
+            self._add_event(session, switch.digest, _SWITCHED_BACK, detail, switch.run)
+
 
 class HeldRun:
     """A run that this process may write to. Each write renews the lease first and raises `LeaseLost` if it is gone."""
@@ -430,6 +471,7 @@ class HeldRun:
         self._ledger = ledger
         self.id = run.id
         self.digest = run.digest
+        self.cluster_name = run.cluster_name
         self.approval_id = run.approval_id
         self._lease = run.lease
         self._renewed_at_ms = run.heartbeat_at_ms
@@ -455,6 +497,10 @@ class HeldRun:
         if abs(self._ledger.now_ms() - self._renewed_at_ms) >= _RENEW_MS:
             with self._transaction():
                 pass
+
+    def is_overtaken(self) -> bool:
+        """Whether another process goes on with the run."""
+        return self._ledger.run(self.id).lease != self._lease
 
     def kept(self) -> AbstractContextManager[None]:
         """Stay alive in the ledger until the block ends, also while a call or a look at the cluster takes minutes."""
@@ -493,6 +539,12 @@ class HeldRun:
         """Write down something that happened to a step without changing where it stands."""
         with self._transaction() as session:
             self._ledger._add_event(session, self.digest, kind, detail, self.id, step_id)
+
+    def switching_off(self, setting: str, before: str | None) -> None:
+        """Write down that a dynamic setting is about to be switched off, and the override to restore."""
+        with self._transaction() as session:
+            detail = json.dumps({"setting": setting, "before": before})
+            self._ledger._add_event(session, self.digest, _SWITCHED_OFF, detail, self.id)
 
     def end(self, state: RunState, sentence: str) -> None:
         """End the run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.execution import guard
 from pulsar_advisor.execution.apply import ApplyResult, Progress, apply_plan
 from pulsar_advisor.execution.cluster_writes import AdminCluster
 from pulsar_advisor.execution.executor import ApplyOptions, Interruption, undisturbed
@@ -25,3 +26,11 @@ def run(
     """Carry out an approved plan; see `apply_plan`."""
     with AdminTransport(connection, writes=True) as transport:
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
+
+
+def restore_what_was_left(plan: Plan, ledger: Ledger, connection: AdminConnection, progress: Progress) -> None:
+    """Put back what earlier runs on the plan's cluster left switched off; nothing is sent where there is nothing."""
+    cluster_name = plan.identity.cluster_name
+    if guard.left_off(ledger, cluster_name):
+        with AdminTransport(connection, writes=True) as transport:
+            guard.restore_what_was_left(ledger, cluster_name, AdminCluster(transport), progress)

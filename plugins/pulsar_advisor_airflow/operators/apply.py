@@ -27,6 +27,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     :param pulsar_conn_id: connection of type `pulsar_admin`
     :param pause_s: seconds between two calls (templated)
     :param canary_hold_s: seconds the first step must hold before the second is sent (templated)
+    :param guard: switch the cluster's own shedding and automatic splits off meanwhile
     :param max_age_h: greatest age of the plan's snapshot, in hours (templated)
     """
 
@@ -50,6 +51,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         pause_s: float | str = 10,
         canary_hold_s: float | str = 60,
         max_age_h: float | str = 6,
+        guard: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -60,6 +62,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self.pause_s = pause_s
         self.canary_hold_s = canary_hold_s
         self.max_age_h = max_age_h
+        self.guard = guard
         self._killed: str | None = None
 
     def on_kill(self) -> None:
@@ -84,6 +87,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 pause_s=float(self.pause_s),
                 canary_hold_s=float(self.canary_hold_s),
                 max_age_s=int(float(self.max_age_h) * 3600),
+                guard=self.guard,
                 resume=unfinished,
                 wait_for_holder=True,
                 undo_folder=root.folder(PLANS, reference.snapshot),

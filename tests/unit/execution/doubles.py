@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.executor import Clock
 from pulsar_advisor.model.bundle_range import contains, format_range, parse_range, topic_hash
 from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
@@ -87,6 +87,9 @@ class FakeCluster:
     lookups: list[str] = field(default_factory=list)
     on_event: Callable[[str], None] = lambda _what: None
     """Called before and after each effect: a place to die."""
+    overrides: dict[str, str] = field(default_factory=dict)
+    """Dynamic settings."""
+    rejects_overrides: bool = False
     unreadable: bool = False
     usage: dict[str, float] = field(default_factory=dict)
     statistics_lag_s: float = 0.0
@@ -148,7 +151,13 @@ class FakeCluster:
     def usage_ratio(self, broker: str) -> float | None:
         return self.usage.get(broker)
 
-    def send(self, write: Unload | Split) -> Reply:
+    def override(self, setting: str) -> str | None:
+        self._now()
+        return self.overrides.get(setting)
+
+    def send(self, write: Unload | Split | Override) -> Reply:
+        if isinstance(write, Override):
+            return self._override(write)
         self.on_event("before the call")
         self.writes.append(write)
         reply = self.replies.pop(0) if self.replies else Reply(204, "")
@@ -160,6 +169,14 @@ class FakeCluster:
         self._now()
         self.on_event("after the call")
         return reply
+
+    def _override(self, write: Override) -> Reply:
+        if self.rejects_overrides:
+            return Reply(401, "not a super-user")
+        self.overrides.pop(write.setting, None)
+        if write.value is not None:
+            self.overrides[write.setting] = write.value
+        return Reply(200, "")
 
     def look_up(self, topic: str) -> Reply:
         self.lookups.append(topic)

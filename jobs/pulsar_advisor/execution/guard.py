@@ -1,0 +1,87 @@
+"""The guard: keeps the cluster's own balancer from moving and splitting bundles while a plan is carried out.
+
+It switches two dynamic settings off before the first step and puts back what was there, or its absence, at the end.
+Each switch is in the ledger before it is touched. So what a crash left off is known, and the next command that reaches
+the cluster puts it back.
+Source: Pulsar `ServiceConfiguration` (both settings are dynamic since 2.8 at the latest); `BrokersBase`,
+`/admin/v2/brokers/configuration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from pulsar_advisor.execution.cluster_port import ClusterPort, Override
+from pulsar_advisor.execution.ledger import HeldRun, Ledger, SwitchedOff
+from pulsar_advisor.model.errors import Refused
+
+GUARDED: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
+OFF: Final = "false"
+
+Progress = Callable[[str], None]
+
+
+@contextmanager
+def guarded(run: HeldRun, ledger: Ledger, cluster: ClusterPort, progress: Progress) -> Iterator[None]:
+    """Keep the cluster's own balancer off until the block ends, in whatever way.
+
+    Raises `Refused` if it can't be switched off; then everything is as it was.
+    """
+    try:
+        for setting in GUARDED:
+            before = cluster.override(setting)
+            if before != OFF:
+                run.switching_off(setting, before)
+                reply = cluster.send(Override(setting, OFF))
+                if cluster.override(setting) != OFF:
+                    raise Refused(f"{setting} can't be switched off: answer {reply}; apply without --guard, or by hand")
+                progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
+        yield
+    finally:
+        try:
+            for switch in ledger.switched_off(run.cluster_name):
+                if switch.run == run.id and not run.is_overtaken():  # else the run goes on elsewhere, under our guard
+                    _restore(switch, ledger, cluster, progress)
+        except Exception as error:  # must not hide why the run ended; the ledger knows what is still off
+            progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
+
+
+def restore_what_was_left(ledger: Ledger, cluster_name: str, cluster: ClusterPort, progress: Progress) -> None:
+    """Put back what runs that are at an end, or whose process is gone, left switched off; say so loudly."""
+    for switch in left_off(ledger, cluster_name):
+        progress(warning(switch, cluster_name))
+        _restore(switch, ledger, cluster, progress)
+
+
+def left_off(ledger: Ledger, cluster_name: str) -> Sequence[SwitchedOff]:
+    """What runs that are at an end, or whose process is gone, left switched off."""
+    return [switch for switch in ledger.switched_off(cluster_name) if not ledger.is_held(ledger.run(switch.run))]
+
+
+def warning(switch: SwitchedOff, cluster_name: str) -> str:
+    """For a person: what is off, since which run, and what it was."""
+    return (
+        f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not put "
+        f"back (it was {_value(switch.before)})"
+    )
+
+
+def _restore(switch: SwitchedOff, ledger: Ledger, cluster: ClusterPort, progress: Progress) -> None:
+    if (now := cluster.override(switch.setting)) != OFF:
+        ledger.switched_back(switch, f"left at {_value(now)}, which someone has set meanwhile")
+        progress(f"{switch.setting} is {_value(now)}: someone has set it meanwhile, so it is left alone")
+        return
+    reply = cluster.send(Override(switch.setting, switch.before))
+    if (now := cluster.override(switch.setting)) == switch.before:
+        ledger.switched_back(switch, f"restored: {_value(now)}")
+        progress(f"{switch.setting} is restored: {_value(now)}")
+    else:
+        progress(
+            f"ATTENTION: {switch.setting} is still {_value(now)}: answer {reply}; put back {_value(switch.before)}"
+        )
+
+
+def _value(value: str | None) -> str:
+    return "not overridden" if value is None else f"'{value}'"
