@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -41,3 +42,12 @@ def timed(stage: str) -> Iterator[None]:
     started = time.monotonic()
     yield
     log(f"{stage}: {time.monotonic() - started:.1f} s")
+
+
+def log_lines_of(logger: str) -> None:
+    """Write what a logger says to stderr, one message a line and nothing else."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logging.getLogger(logger).addHandler(handler)
+    logging.getLogger(logger).setLevel(logging.INFO)
+    logging.getLogger(logger).propagate = False

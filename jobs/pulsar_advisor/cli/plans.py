@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Care, Connection, Flag, Json, LedgerPlace, Master, Place, PlanName, os_user
-from pulsar_advisor.cli.output import Ended, log, print_json, say
+from pulsar_advisor.cli.output import Ended, log, log_lines_of, print_json, say
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
@@ -130,6 +130,7 @@ def apply(
     as_: Annotated[str | None, Parameter(name="--as")] = None,
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
+    log_json: Annotated[bool, Flag] = False,
 ) -> None:
     """Carry out an approved plan: throttled, verified step by step, resumable.
 
@@ -147,12 +148,15 @@ def apply(
         End a run for good; a process that still holds it stops before its next call.
     as_
         Your name, for the ledger (with --pause or --abort).
+    log_json
+        Each event of the run as a line of JSON on stderr, instead of the progress.
     """
     from pulsar_advisor.cli.signals import deferred_signals
     from pulsar_advisor.execution.apply import abort as end_run
     from pulsar_advisor.execution.apply import pause as pause_run
     from pulsar_advisor.execution.approval import person_on_command_line
     from pulsar_advisor.execution.executor import ApplyOptions
+    from pulsar_advisor.execution.telemetry import LOGGER
     from pulsar_advisor.stages.apply import run as carry_out
     from pulsar_advisor.storage.plans import PLANS
 
@@ -191,8 +195,10 @@ def apply(
             undo_folder=root.folder(PLANS, document.snapshot),
         )
         admin = reach()
+        if log_json:
+            log_lines_of(LOGGER)
         with deferred_signals() as interruption:
-            result = carry_out(document, book, admin, options, log, interruption)
+            result = carry_out(document, book, admin, options, _silent if log_json else log, interruption)
     if json:
         print_json(result.as_document())
     else:
@@ -256,6 +262,10 @@ def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnect
         return
     for switch in left:
         log(f"{warning(switch, plan.identity.cluster_name)}: `apply --abort` with an admin URL puts it back")
+
+
+def _silent(_line: str) -> None:
+    """The progress of a run that is logged instead."""
 
 
 @contextmanager

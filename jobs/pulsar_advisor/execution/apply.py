@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.approval import standing_approval
 from pulsar_advisor.execution.cluster_port import ClusterPort, Request
 from pulsar_advisor.execution.executor import (
@@ -146,6 +147,7 @@ def apply_plan(
         held = ledger.take_over(unfinished) if unfinished else ledger.start_run(plan, approval, undo)
     except Refused as refused:
         ledger.record_refusal(digest, str(refused))
+        telemetry.refused()
         raise
     executor = Executor(plan, ledger, held, approval, cluster, options, settle_s, progress, clock, interruption)
     return _carry_out(plan, ledger, held, executor)
@@ -215,6 +217,7 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
     if all(record.attempts == 0 for record in records.values()):
         reasons = why or "".join(f"; {record.step_id}: {record.observation}" for record in records.values())
         held.end("refused", f"nothing was sent{reasons}")
+        telemetry.refused()
         raise Refused(f"nothing was sent{reasons}") from cause
     held.end("stopped", counted)
     return _result("partial", plan, held.id, counted, records)

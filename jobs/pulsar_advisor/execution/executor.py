@@ -13,10 +13,11 @@ from typing import Final, Literal, NoReturn, TypeGuard, TypeVar
 
 from upath import UPath
 
+from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.approval import ApprovalPolicy
 from pulsar_advisor.execution.cluster_port import NO_CONTENT, ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.ledger import HeldRun, Ledger, bundle_name
-from pulsar_advisor.execution.ledger_tables import Approval, StepRecord
+from pulsar_advisor.execution.ledger_tables import Approval, StepRecord, StepState
 from pulsar_advisor.execution.observe import find_owner, look
 from pulsar_advisor.execution.preconditions import (
     boundaries_after,
@@ -216,6 +217,7 @@ class Executor:
             if not isinstance(owner, str):
                 self._unresolved(step, f"answer {reply}; {_unowned(owner)}")
             if _arrived(owner, step):
+                telemetry.owned_after(self.clock.monotonic_s() - sent_at_s)
                 return self._confirm_unload(step, owner)
             at = owner
             if step.destination is None:
@@ -256,7 +258,9 @@ class Executor:
         self.run.sent(step.id, str(call.request), topic)
         self.progress(f"{step.id}: {call.request}")
         self.run.renew()  # raises if this process was suspended since, and another one has taken over
+        sent_at_s = self.clock.monotonic_s()
         reply = _reply(lambda: self.cluster.send(call))
+        telemetry.answered(step.action, reply.status, self.clock.monotonic_s() - sent_at_s)
         self.run.note(step.id, "reply", str(reply))
         return reply
 
@@ -383,17 +387,21 @@ class Executor:
             raise Stop(f"{step.id}, {bundle_name(step)}, was not sent: {changed}")
         self._leave_out(step, changed)
 
+    def _conclude(self, step: Step, state: StepState, observation: str) -> None:
+        self.run.conclude(step.id, state, observation)
+        telemetry.step_ended(step.action, state)
+
     def _leave_out(self, step: Step, why: str) -> None:
-        self.run.conclude(step.id, "skipped", why)
+        self._conclude(step, "skipped", why)
         self.progress(f"{step.id}: skipped, {why}")
 
     def _confirmed(self, step: Step, seen: str) -> None:
-        self.run.conclude(step.id, "confirmed", seen)
+        self._conclude(step, "confirmed", seen)
         self.progress(f"{step.id}: confirmed, {seen}")
 
     def _failed(self, step: Step, why: str) -> None:
         first = all(record.state != "confirmed" for record in self.run.steps().values())
-        self.run.conclude(step.id, "failed", why)
+        self._conclude(step, "failed", why)
         self.progress(f"{step.id}: failed, {why}")
         failed = sum(record.state == "failed" for record in self.run.steps().values())
         if first:
@@ -402,7 +410,7 @@ class Executor:
             raise Stop(f"{failed} steps failed, and the error budget is {self.options.error_budget}; the last: {why}")
 
     def _unresolved(self, step: Step, why: str) -> NoReturn:
-        self.run.conclude(step.id, "unresolved", why)
+        self._conclude(step, "unresolved", why)
         raise Stop(
             f"{step.id} is unresolved: {why}. Until {bundle_name(step)} is settled, do not unload any bundle of range "
             f"{step.bundle} in any namespace; look at it, then --resume or --abort"

@@ -31,6 +31,7 @@ from pulsar_advisor.execution.ledger_tables import (
     StepRecord,
     StepState,
 )
+from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
 from pulsar_advisor.storage.lease import renewed
@@ -44,6 +45,8 @@ an unload may take a broker 60 s."""
 _RENEW_MS: Final = 15_000
 
 _MIGRATION_LOCK: Final = 7_074_215  # any number, as long as every advisor takes the same
+
+_ADDED: Final = "events to be logged once they are committed"
 
 _PAUSE: Final = "pause requested"
 _SWITCHED_OFF: Final = "switched off"
@@ -185,6 +188,8 @@ class Ledger:
     def _transaction(self) -> Iterator[Session]:
         with _named_errors(self._engine), self._sessions.begin() as session:
             yield session
+        for added in session.info.pop(_ADDED, ()):
+            log_event(added)
 
     def _record_plan(self, session: Session, plan: Plan) -> str:
         digest = digest_of(plan)
@@ -204,7 +209,9 @@ class Ledger:
     def _add_event(
         self, session: Session, digest: str, kind: str, detail: str, run: int | None = None, step: str | None = None
     ) -> None:
-        session.add(Event(at_ms=self.now_ms(), digest=digest, run_id=run, step_id=step, kind=kind, detail=detail))
+        event = Event(at_ms=self.now_ms(), digest=digest, run_id=run, step_id=step, kind=kind, detail=detail)
+        session.add(event)
+        session.info.setdefault(_ADDED, []).append(event)
 
     def record_proposal(self, plan: Plan, proposer: Person) -> None:
         """Remember that somebody proposed a plan."""

@@ -1,0 +1,86 @@
+"""What a run reports to machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from pulsar_advisor.execution.cluster_port import Reply
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.telemetry import LOGGER
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plan import digest_of
+from unit.execution.actors import approved, run
+from unit.execution.doubles import FakeCluster, make_plan, split_step, unload_step
+
+
+@pytest.fixture(scope="module")
+def reader() -> InMemoryMetricReader:
+    """Reads what was measured since it was asked last; a process has one provider."""
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(MeterProvider([reader]))
+    return reader
+
+
+def points(reader: InMemoryMetricReader) -> dict[tuple[str, ...], float]:
+    """Value or sum of every metric by its short name and the values of its attributes."""
+    data = reader.get_metrics_data()
+    found = [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics
+    return {
+        (metric.name.removeprefix("pulsar_advisor.apply."), *map(str, (point.attributes or {}).values())): (
+            point.value if hasattr(point, "value") else point.sum  # type: ignore[union-attr]
+        )
+        for metric in found
+        for point in metric.data.data_points
+    }
+
+
+def added(before: dict[tuple[str, ...], float], after: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:
+    return {name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name, 0)}
+
+
+def test_steps_calls_and_the_time_to_the_owner_are_measured(
+    ledger: Ledger, cluster: FakeCluster, reader: InMemoryMetricReader
+) -> None:
+    plan = approved(ledger, make_plan([unload_step(1), split_step(2)]))
+    cluster.effect_after_s = 2.0
+    before = points(reader)
+    run(plan, ledger, cluster)
+    assert added(before, points(reader)) == {
+        ("steps", "unload", "confirmed"): 1,
+        ("steps", "split", "confirmed"): 1,
+        ("call.duration", "unload", "204"): 2.0,
+        ("call.duration", "split", "204"): 2.0,
+        ("time_to_owner",): 2.0,
+    }
+
+
+def test_refusals_are_counted(ledger: Ledger, cluster: FakeCluster, reader: InMemoryMetricReader) -> None:
+    before = points(reader)
+    with pytest.raises(Refused):
+        run(make_plan([unload_step()]), ledger, cluster)
+    assert added(before, points(reader)) == {("refusals",): 1}
+
+
+def test_each_event_is_one_line_of_json_with_the_ids_of_run_and_step(
+    ledger: Ledger, cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = approved(ledger, make_plan([unload_step()]))
+    cluster.replies = [Reply(204, "two\nlines \x1b[31m")]
+    with caplog.at_level(logging.INFO, LOGGER):
+        run(plan, ledger, cluster)
+    lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == LOGGER]
+    assert [(line["event"], line["run"], line["step"]) for line in lines] == [
+        ("run started", 1, None),
+        ("step sent", 1, "step-001"),
+        ("reply", 1, "step-001"),
+        ("step confirmed", 1, "step-001"),
+        ("run done", 1, None),
+    ]
+    assert {line["plan"] for line in lines} == {digest_of(plan)}
+    assert not any("\n" in record.getMessage() or "\x1b" in record.getMessage() for record in caplog.records)
