@@ -77,6 +77,7 @@ class Stages:
     calls: list[str] = field(default_factory=list)
     fit_for_use: bool = True
     nothing_to_do: bool = False
+    applied_with: ApplyOptions | None = None
 
     def capture(self, options: Any, root: Root) -> str:
         assert options.admin.authorization() == "Bearer eyJ.a.b"
@@ -121,6 +122,7 @@ class Stages:
     def apply(
         self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any, interruption: Interruption
     ) -> ApplyResult:
+        self.applied_with = options
         return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock, interruption)
 
     def state(self, _root: Root, snapshot: str, _view: str) -> Any:

@@ -201,6 +201,12 @@ def test_a_world_that_changed_after_the_approval_fails_apply_without_a_retry(sta
     assert stages.cluster.writes == []
 
 
+def test_a_try_of_apply_waits_for_the_one_before_it(stages: Stages, run_dag: RunDag) -> None:
+    run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert stages.applied_with is not None
+    assert stages.applied_with.wait_for_holder
+
+
 def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: RunDag) -> None:
     real = stages.state
 
