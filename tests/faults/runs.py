@@ -49,7 +49,13 @@ class Outcome:
     problems: tuple[str, ...]
 
 
-def seeded_run(seed: int, server: FaultServer, folder: Path, authority: Path | None = None) -> Outcome:
+def seeded_run(
+    seed: int,
+    server: FaultServer,
+    folder: Path,
+    authority: Path | None = None,
+    port: Callable[[AdminTransport], AdminCluster] = AdminCluster,
+) -> Outcome:
     """Apply one plan, once more if it can be resumed, while faults happen, and audit it."""
     random_module.seed(seed)  # the pauses between repeated reads
     random, time = Random(seed), FakeTime()
@@ -80,7 +86,7 @@ def seeded_run(seed: int, server: FaultServer, folder: Path, authority: Path | N
             with AdminTransport(connection, writes=True, sleep=time.pass_s) as transport:
                 on_drift = random.choice(("stop", "skip"))
                 options = ApplyOptions(resume=resume, on_drift=on_drift, error_budget=2, canary_hold_s=5, pause_s=2)
-                _apply(plan, ledger, AdminCluster(transport), options, time)
+                _apply(plan, ledger, port(transport), options, time)
             time.pass_s(300)
             with server.lock:
                 cluster.catch_up()

@@ -7,13 +7,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from faults.runs import Outcome, seeded_run
-from faults.server import HOSTS, FaultServer, fault_server
+from faults.server import FOREIGN_HOST, HOSTS, FaultServer, fault_server
 from harness.certificates import make_certificates
+from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.cluster_writes import AdminCluster
+from pulsar_advisor.model.errors import ClusterUnreachable
 
 SEEDS, GROUP = 1_000, 10
 WITH_TLS = 100
@@ -76,6 +81,51 @@ def test_a_run_among_faults_is_explained_by_its_ledger(first_seed: int, server: 
 @pytest.mark.parametrize("first_seed", groups(SEEDS - WITH_TLS, SEEDS, SAMPLED_WITH_TLS))
 def test_so_is_one_where_brokers_speak_tls(first_seed: int, secure_server: FaultServer, authority: Path) -> None:
     assert [outcome for outcome in carried_out(first_seed, secure_server, authority) if outcome.problems] == []
+
+
+class Impatient(AdminCluster):
+    """Sends everything again when clients have come back."""
+
+    def send(self, write: Unload | Split) -> Reply:
+        super().send(write)
+        for _ in range(15):  # some time passes with every call
+            with suppress(ClusterUnreachable):
+                self.active_brokers()
+        return super().send(write)
+
+
+class Credulous(AdminCluster):
+    """Believes that everything has worked, and looks no more."""
+
+    def send(self, write: Unload | Split) -> Reply:
+        self.owned_bundles = lambda broker: frozenset({f"{write.namespace}/{write.bundle}"})  # type: ignore[method-assign]
+        return Reply(204, "")
+
+
+class Trusting(AdminCluster):
+    """Takes every host for one of the cluster's."""
+
+    def __init__(self, transport: AdminTransport) -> None:
+        super().__init__(transport)
+        transport.trust_brokers([f"{FOREIGN_HOST}:1"])
+
+
+@pytest.mark.parametrize(
+    ("port", "noticed"),
+    [
+        (Impatient, "unloaded again after it had arrived"),
+        (Credulous, "is confirmed"),
+        (Trusting, "to a host outside the cluster"),
+    ],
+)
+def test_the_audit_notices_an_apply_that_is_not_safe(
+    server: FaultServer, tmp_path: Path, port: type[AdminCluster], noticed: str
+) -> None:
+    problems = []
+    for seed in range(20):
+        (tmp_path / str(seed)).mkdir()
+        problems += seeded_run(seed, server, tmp_path / str(seed), port=port).problems
+    assert [problem for problem in problems if noticed in problem]
 
 
 def test_a_seed_gives_the_same_run_each_time(server: FaultServer, tmp_path: Path) -> None:
