@@ -19,7 +19,8 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "example": "s3://balance/advisor",
     },
     "ledger": {
-        "description": "SQLAlchemy URL of the ledger of proposals, approvals and runs. Empty: SQLite in the root.",
+        "description": "SQLAlchemy URL of the ledger of proposals, approvals and runs, or env:NAME or file:PATH where "
+        "it is kept. Empty: SQLite in the root.",
         "default": "",
         "example": "postgresql://advisor@db/ledger",
         "sensitive": True,

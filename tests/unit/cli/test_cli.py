@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.cli import exit_code
+from pulsar_advisor.cli.output import log, print_json, say
 from pulsar_advisor.cli.usage import shown_default
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.plan import dump_plan
@@ -54,6 +55,27 @@ def test_a_call_that_can_not_be_right_is_usage(
     ended, err = ends(capsys, *words)
     assert ended == code
     assert says in err
+
+
+def test_a_password_on_the_command_line_is_refused_and_not_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "postgresql+psycopg://advisor:hunter2@127.0.0.1:1/ledger"
+    code, err = ends(capsys, "history", "--root", str(tmp_path), "--cluster", "c", "--ledger", url)
+    assert code == 2
+    assert "give env:NAME or file:PATH" in err
+    assert "hunter2" not in err
+
+
+def test_nothing_from_a_cluster_acts_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    log("a\x1b[2J\u202e\nb")
+    say("c\x9b2J")
+    print_json({"name": "d\x9b\u202e"})
+    shown = capsys.readouterr()
+    assert shown.err == "a\\x1b[2J\\u202e\nb\n"
+    assert shown.out.startswith("c\\x9b2J\n")
+    assert json.loads(shown.out.partition("\n")[2]) == {"name": "d\x9b\u202e"}
+    assert shown.out.replace("\n", "").isprintable()
 
 
 def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.CaptureFixture[str]) -> None:
