@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 from upath import UPath
@@ -44,8 +45,9 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.protocol in ("", "file"):
-            # Of its own, as another process may be writing the same file: whoever ends last has written it whole.
-            temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+            # Another process may be writing the same file: whoever ends last has written it whole. In two containers
+            # both may have the same process id.
+            temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
             with temporary.open("wb") as file:
                 file.writelines(chunks)
                 file.flush()

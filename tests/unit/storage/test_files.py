@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from upath import UPath
 
-from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.files import write_chunks, write_file
 
 
 def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,3 +27,16 @@ def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monk
     write_file(UPath(file), b"content")
     assert synced == [("7 bytes", False), ("folder", True)]
     assert file.read_bytes() == b"content"
+
+
+def test_two_containers_in_which_the_writers_have_one_process_id_do_not_share_an_unfinished_file(
+    tmp_path: Path,
+) -> None:
+    def content_while_the_other_writes() -> Iterator[bytes]:
+        yield b"first "
+        write_file(UPath(tmp_path / "file"), b"the other")
+        yield b"and last"
+
+    write_chunks(UPath(tmp_path / "file"), content_while_the_other_writes())
+    assert (tmp_path / "file").read_bytes() == b"first and last"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
