@@ -95,7 +95,7 @@ def parsed(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> d
     """A document out of its bytes. Raises `StorageError` if it has another schema or lacks what its schema promises."""
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StorageError(f"{name} is not JSON: {error}") from error
     known = tuple(schemas)
     found = document.get("schema") if isinstance(document, dict) else None

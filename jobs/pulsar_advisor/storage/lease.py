@@ -164,7 +164,7 @@ def is_held(content: bytes, now: datetime, *, otherwise: bool) -> bool:
 def _lease(content: bytes) -> dict[str, Any]:
     try:
         lease = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return lease if isinstance(lease, dict) else {}
 

@@ -15,7 +15,7 @@ import pytest
 from upath import UPath
 
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.storage.lease import LEASE, Lease, held
+from pulsar_advisor.storage.lease import LEASE, Lease, held, is_held
 from pulsar_advisor.storage.process import Process, this_process
 
 SNAPSHOT = "20261121T083000Z"
@@ -161,3 +161,10 @@ def test_of_two_who_take_over_from_a_dead_writer_one_is_refused(tmp_path: Path, 
         writer.join()
     assert sorted(outcomes) == ["at work", "refused"]
     assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff", b"[]", b"[" * 100_000], ids=["empty", "no text", "another", "nested"]
+)
+def test_a_lease_that_can_not_be_read_tells_nothing(content: bytes) -> None:
+    assert [is_held(content, datetime.now(UTC), otherwise=unknown) for unknown in (False, True)] == [False, True]
