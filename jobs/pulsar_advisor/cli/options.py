@@ -167,7 +167,7 @@ class Wishes:
     splits: bool = True
     """Whether to recommend bundle splits."""
     set: tuple[str, ...] = ()
-    """What if this setting were so: KEY=VALUE, by Pulsar's key; repeatable."""
+    """What if this setting were so: KEY=VALUE, by Pulsar's key; repeatable. Keys that change no answer are refused."""
     view: Literal["judged", "fresh", "published"] = "judged"
     """Figures as the brokers have them now (fresh), or as the leader sees them in ZooKeeper (published); judged: those
     that were validated, fresh if any broker was asked."""

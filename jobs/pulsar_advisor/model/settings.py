@@ -45,7 +45,7 @@ Names = tuple[str, ...]
 
 
 class LoadBalancerSettings(BaseModel):
-    """Every setting that a shedder, placement strategy, splitter, filter or plan reads. Aliases are Pulsar's keys.
+    """The settings that decide something here, and those a report shows beside them. Aliases are Pulsar's keys.
 
     The misspelt keys (`...Bandwith...`, `loadBalanceShedding...`) are Pulsar's own. What Pulsar names a percentage but
     reads as a ratio (`loadBalancerHistoryResourcePercentage`, `maxUnloadPercentage`) is a ratio here too.
@@ -285,8 +285,8 @@ _FIELD_OF_KEY: Final[dict[str, str]] = {
     str(field.alias): name for name, field in LoadBalancerSettings.model_fields.items() if name != "behaviour"
 }
 
-WHAT_IF_KEYS: Final[frozenset[str]] = frozenset(_FIELD_OF_KEY)
-"""Pulsar's keys that decide something here: what a what-if may set."""
+SETTING_KEYS: Final[frozenset[str]] = frozenset(_FIELD_OF_KEY)
+"""Pulsar's keys that are resolved; which of them a what-if may set, `planning.what_if` says."""
 
 ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().values() for key in keys)
 """Pulsar's keys that may be kept from a broker's configuration: none of them can hold a secret."""

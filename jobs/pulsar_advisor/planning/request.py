@@ -9,10 +9,10 @@ from typing import Any, Final, Self
 from pulsar_advisor.model.bounds import HISTORY, MAX_SPLITS, MAX_UNLOADS, SEED
 from pulsar_advisor.model.cluster_state import WantedView
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.settings import what_if_value
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED, Configured
+from pulsar_advisor.planning.what_if import check_what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL: Final = "all"
@@ -61,7 +61,7 @@ class Request:
             if wanted not in (ALL, CONFIGURED):
                 find(strategies, wanted, kind)
         for key, text in self.what_if.items():
-            what_if_value(key, text)
+            check_what_if(key, text)
         HISTORY.check(self.history)
         SEED.check(self.seed)
 

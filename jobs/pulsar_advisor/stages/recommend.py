@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind
+from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
@@ -24,6 +24,7 @@ from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, u
 from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.what_if import NIC_SPEED, assumptions, with_what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
@@ -79,7 +80,6 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dic
 
 def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
     from pulsar_advisor.tables.fan_out import fan_out
-    from pulsar_advisor.tables.state import cluster_state
 
     request = _resolved(root, snapshot, request)
     tasks = {
@@ -94,7 +94,7 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
     }
     answers = fan_out(spark, tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
-    state = cluster_state(root, snapshot, request.view)
+    state = _state(root, snapshot, request.view, request.what_if)
     settings = _settings(root, snapshot, request.what_if)
     refused = _refusals(fit_part(state), settings, scores, with_splits=request.splits)
     return {**_document(root, state, settings, scores, refused), "proposer": request.proposer}
@@ -102,16 +102,14 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
 
 def recommend_shedder(task: Mapping[str, Any]) -> str:
     """One shedder with its placement strategies, on an executor: writes plans and outcomes, returns scores as JSON."""
-    from pulsar_advisor.tables.state import cluster_state
-
     root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
     request = Request.from_document(task["request"])
     settings = _settings(root, snapshot, request.what_if)
     inputs, checks = _inputs(root, snapshot), _check_results(root, snapshot)
     scores = []
     try:
-        state = fit_part(cluster_state(root, snapshot, request.view))
-        earlier = [fit_part(moment) for moment in _earlier(root, state, request.history)]
+        state = fit_part(_state(root, snapshot, request.view, request.what_if))
+        earlier = [fit_part(moment) for moment in _earlier(root, state, request)]
         proposals = list(propose_combinations(request, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])
@@ -120,7 +118,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
         if isinstance(proposal, AdvisorError):
             scores.append(no_score(request.shedder, placement, str(proposal)))
             continue
-        setting_keys = _setting_keys(request.shedder, placement)
+        setting_keys = _setting_keys(request.shedder, placement) | (request.what_if.keys() & {NIC_SPEED})
         plan = build_plan(state, settings, proposal, request, inputs, setting_keys, checks, learnt_from)
         write_plan(root, plan)
         scores.append(score(plan))
@@ -156,7 +154,19 @@ def _settings(root: Root, snapshot: str, what_if: Mapping[str, str]) -> Resolved
     from pulsar_advisor.tables.state import settings_inputs
 
     version, runtime, dynamic = settings_inputs(root, snapshot)
-    return resolve_settings(version, runtime, dynamic, what_if)
+    settings = resolve_settings(version, runtime, dynamic, what_if)
+    own = resolve_settings(version, runtime, dynamic).values
+    return replace(settings, notes=(*settings.notes, *assumptions(own, what_if)))
+
+
+def _state(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str]) -> ClusterState:
+    """A view of a snapshot, as brokers would have reported it."""
+    from pulsar_advisor.tables.state import cluster_state
+
+    state = cluster_state(root, snapshot, view)
+    if not what_if:
+        return state
+    return with_what_if(state, _settings(root, snapshot, {}).values, _settings(root, snapshot, what_if).values, what_if)
 
 
 def _inputs(root: Root, snapshot: str) -> PlanInputs:
@@ -206,13 +216,12 @@ def _refusals(
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _earlier(root: Root, state: ClusterState, history: int) -> list[ClusterState]:
+def _earlier(root: Root, state: ClusterState, request: Request) -> list[ClusterState]:
     """The same view of the snapshots that may be compared with this one, oldest first, at most as many as asked for."""
     from pulsar_advisor.tables.earlier import comparable_before
-    from pulsar_advisor.tables.state import cluster_state
 
-    recent = list(islice(comparable_before(root, state.snapshot), history))
-    return [cluster_state(root, one, state.view) for one in reversed(recent)]
+    recent = list(islice(comparable_before(root, state.snapshot), request.history))
+    return [_state(root, one, state.view, request.what_if) for one in reversed(recent)]
 
 
 def _setting_keys(shedder: str, placement: str) -> frozenset[str]:

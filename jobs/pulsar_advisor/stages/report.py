@@ -9,7 +9,7 @@ from typing import Final, Literal
 from upath import UPath
 
 from pulsar_advisor.model.plan import PlannedSetting
-from pulsar_advisor.model.settings import WHAT_IF_KEYS, resolve_settings
+from pulsar_advisor.model.settings import SETTING_KEYS, resolve_settings
 from pulsar_advisor.planning.build_plan import planned_settings
 from pulsar_advisor.planning.drift import drift
 from pulsar_advisor.quality.history import good_before, quality_history, started_failing
@@ -45,7 +45,7 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
     plans = [read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"]]
     shedders = {row["shedder"] for row in recommendation["combinations"]}
     settings: dict[str, PlannedSetting] = planned_settings(
-        resolve_settings(*settings_inputs(root, snapshot)), WHAT_IF_KEYS
+        resolve_settings(*settings_inputs(root, snapshot)), SETTING_KEYS
     )
     for plan in plans:
         settings.update(plan.settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.settings import ALLOWED_KEYS, WHAT_IF_KEYS, resolve_settings, setting_value
+from pulsar_advisor.model.settings import ALLOWED_KEYS, SETTING_KEYS, resolve_settings, setting_value
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_runtime_value_no_broker_can_have_means_the_capture_is_broken() -> Non
 
 
 def test_what_may_be_captured_covers_what_decides() -> None:
-    assert WHAT_IF_KEYS <= ALLOWED_KEYS
+    assert SETTING_KEYS <= ALLOWED_KEYS
     assert not any("password" in key.lower() or "token" in key.lower() for key in ALLOWED_KEYS)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from conformance import outcomes_of
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.settings import WHAT_IF_KEYS
+from pulsar_advisor.model.settings import SETTING_KEYS
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS, load
 
@@ -23,7 +23,7 @@ def test_it_has_a_page(placement: Strategy) -> None:
 
 @every_placement
 def test_it_reads_settings_that_exist(placement: Strategy) -> None:
-    assert set(placement.setting_keys) <= WHAT_IF_KEYS
+    assert set(placement.setting_keys) <= SETTING_KEYS
 
 
 @every_placement

@@ -8,7 +8,7 @@ import pytest
 
 from conformance import outcomes_of
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.settings import WHAT_IF_KEYS
+from pulsar_advisor.model.settings import SETTING_KEYS
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.shedding.registry import SHEDDERS, load
 
@@ -26,7 +26,7 @@ def test_it_has_a_page_that_names_its_settings(shedder: Strategy) -> None:
 
 @every_shedder
 def test_it_reads_settings_that_exist(shedder: Strategy) -> None:
-    assert set(shedder.setting_keys) <= WHAT_IF_KEYS
+    assert set(shedder.setting_keys) <= SETTING_KEYS
 
 
 @every_shedder

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.settings import WHAT_IF_KEYS, resolve_settings
+from pulsar_advisor.model.settings import SETTING_KEYS, resolve_settings
 from pulsar_advisor.splitting.registry import (
     SPLIT_ALGORITHMS,
     SPLIT_DECIDERS,
@@ -19,7 +19,7 @@ def settings(release: str = "4.0.8", default: str = "topic_count_equally_divide"
 
 @pytest.mark.parametrize("strategy", (*SPLIT_ALGORITHMS, *SPLIT_DECIDERS), ids=lambda strategy: strategy.name)
 def test_every_entry_loads_and_reads_settings_that_exist(strategy):
-    assert set(strategy.setting_keys) <= WHAT_IF_KEYS
+    assert set(strategy.setting_keys) <= SETTING_KEYS
 
 
 def test_an_unknown_algorithm_is_answered_with_the_nearest_one():

@@ -1,0 +1,125 @@
+"""What a what-if may set, and what brokers would have reported under it.
+
+A key counts if an answer here depends on it. Most are read by strategies, filters and plans. The speed of the network
+cards, the weights and the history percentage are read by the brokers themselves, whose reports follow from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, overridden_bandwidth_limit_kbit_per_s
+from pulsar_advisor.model.settings import LoadBalancerSettings, what_if_value
+from pulsar_advisor.placement import filters
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
+
+NIC_SPEED: Final = "loadBalancerOverrideBrokerNicSpeedGbps"
+_HISTORY_PERCENTAGE: Final = "loadBalancerHistoryResourcePercentage"
+
+_OF_A_PLAN: Final = frozenset(
+    {
+        "loadBalancerEnabled",
+        "loadBalancerSheddingEnabled",
+        "loadBalancerAutoBundleSplitEnabled",
+        "loadBalancerLoadSheddingStrategy",
+        "loadBalancerLoadPlacementStrategy",
+        "loadBalancerSheddingIntervalMinutes",
+        "loadBalancerSheddingGracePeriodMinutes",
+        "loadBalancerSheddingExcludedNamespaces",
+    }
+)
+"""Whether Pulsar itself would act, with which strategies, how often, and on what."""
+
+_OF_THE_LEADER: Final = frozenset({"loadManagerClassName", "loadBalanceSheddingDelayInSeconds"})
+"""Read by filters and TransferShedder, and yet without effect: which manager decides is captured, not assumed, and when
+the leader itself last unloaded from a broker is in no snapshot."""
+
+_BANDWIDTH: Final = (RESOURCES.index("bandwidthIn"), RESOURCES.index("bandwidthOut"))
+_PERCENT: Final = 100.0
+"""Limit of a usage that is known in percent only, as metrics give it."""
+
+
+@cache
+def keys_that_count() -> frozenset[str]:
+    """Pulsar's keys that can change an answer."""
+    strategies = (*SHEDDERS, *PLACEMENTS, *SPLIT_DECIDERS, *SPLIT_ALGORITHMS)
+    read = frozenset().union(filters.SETTING_KEYS, *(strategy.setting_keys for strategy in strategies))
+    return (read | _OF_A_PLAN | {NIC_SPEED}) - _OF_THE_LEADER
+
+
+def check_what_if(key: str, text: str) -> None:
+    """Raise `UsageError` for a key that is unknown or changes nothing, or a value that can't be used."""
+    if what_if_value(key, text) is None:
+        raise UsageError(f"{key} needs a value: what brokers would find without one is not known")
+    if key not in keys_that_count():
+        raise UsageError(f"{key} changes no answer here; the keys that do are: {', '.join(sorted(keys_that_count()))}")
+
+
+def with_what_if(
+    state: ClusterState, own: LoadBalancerSettings, settings: LoadBalancerSettings, keys: Iterable[str]
+) -> ClusterState:
+    """What brokers would have reported with `keys` as in `settings`, where the cluster's `own` settings differ.
+
+    Raises `DataNotFit` where reports don't say enough.
+    """
+    changed = frozenset(keys)
+    if NIC_SPEED in changed:
+        state = _with_nic_speed(state, own, settings)
+    if state.published_load is None or not changed & {NIC_SPEED, _HISTORY_PERCENTAGE, *WEIGHT_KEYS}:
+        return state
+    # What brokers publish is smoothed under their own settings; now this snapshot is the one sample.
+    unknown = np.full(len(state.brokers), np.nan)
+    published = replace(state.published_load, weighted_max_ema=unknown)
+    if _HISTORY_PERCENTAGE in changed:
+        published = replace(published, msg_throughput_ema=unknown)
+    return replace(state, published_load=published)
+
+
+def _with_nic_speed(state: ClusterState, own: LoadBalancerSettings, settings: LoadBalancerSettings) -> ClusterState:
+    """Bandwidth limits are the new ones; what went over the cards stays."""
+    usage, limit = state.brokers.usage.copy(), state.brokers.limit.copy()
+    reported = state.brokers.report_updated_at_ms > 0
+    for column in _BANDWIDTH:
+        in_percent = reported & (limit[:, column] == _PERCENT)
+        in_kbit = reported & ~in_percent
+        if in_percent.any():
+            usage[in_percent, column] *= _slowdown(own, settings)
+        limit[in_kbit, column] = [
+            overridden_bandwidth_limit_kbit_per_s(settings, _cards(one, own)) for one in limit[in_kbit, column].tolist()
+        ]
+    return replace(state, brokers=replace(state.brokers, usage=usage, limit=limit))
+
+
+def _slowdown(own: LoadBalancerSettings, settings: LoadBalancerSettings) -> float:
+    """What a usage in percent is to be multiplied by."""
+    before = own.load_balancer_override_broker_nic_speed_gbps
+    after = settings.load_balancer_override_broker_nic_speed_gbps
+    if not before:
+        raise DataNotFit(
+            f"the brokers report bandwidth in percent of a speed that no setting names, so what {NIC_SPEED} would "
+            "change can't be computed: capture with --service-url, and ask about the published view"
+        )
+    return before / after if after else 0.0
+
+
+def _cards(limit: float, own: LoadBalancerSettings) -> int:
+    """How many network cards a broker has: its limit is the sum of their speeds, which are known only where set."""
+    speed_gbps = own.load_balancer_override_broker_nic_speed_gbps
+    return max(round(limit / (speed_gbps * 1_000_000)), 1) if speed_gbps else 1
+
+
+def assumptions(own: LoadBalancerSettings, keys: Iterable[str]) -> tuple[str, ...]:
+    """What is taken for granted in `with_what_if`, for a reader."""
+    known = own.load_balancer_override_broker_nic_speed_gbps or own.load_balancer_override_broker_nics
+    if NIC_SPEED not in keys or known:
+        return ()
+    return (f"Brokers don't report how many network cards they have: {NIC_SPEED} is taken for one card each",)
