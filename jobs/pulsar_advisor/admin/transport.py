@@ -11,6 +11,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
@@ -229,9 +230,9 @@ class AdminTransport:
     ) -> Answer:
         """Send one call to `broker_url`, or else to the first admin URL that answers.
 
-        `path` is complete (`/admin/v2/…`) and already escaped. A call that may have reached a broker is never sent
-        again unless it is a GET: after `NoAnswer` with `unsent` false, look before repeating. An answer of more than
-        `limit_bytes` (decompressed) is not read to its end.
+        `path` is complete (`/admin/v2/…`), already escaped, and without a query, which is in `params`. A call that may
+        have reached a broker is never sent again unless it is a GET: after `NoAnswer` with `unsent` false, look before
+        repeating. An answer of more than `limit_bytes` (decompressed) is not read to its end.
         """
         if broker_url is not None:
             return self._exchange(method, broker_url.rstrip("/") + path, params, json, limit_bytes)
@@ -292,9 +293,10 @@ class AdminTransport:
     def learn_web_address(self, broker: str, url: str) -> None:
         """Remember the web address at which this broker itself answered; ignored if the host is another one."""
         address = WebAddress.parse(url)
-        if address.host == broker_host(broker):
-            with self._lock:
-                self._web_addresses[broker] = address.origin
+        with suppress(ValueError):  # an id that isn't `host:port` has no host, so none that could be the same
+            if address.host == broker_host(broker):
+                with self._lock:
+                    self._web_addresses[broker] = address.origin
 
     def web_address(self, broker: str) -> str | None:
         """The web address of a broker, None while it isn't known.
@@ -313,6 +315,8 @@ class AdminTransport:
             address = WebAddress.parse(url)
         except ValueError as error:
             raise ClusterUnreachable(f"{plain(url)}: not asked: {error}") from error
+        if "?" in address.target:
+            raise ClusterUnreachable(f"{plain(url)}: not asked: a name in it would end the path")
         start = address.without_query
         for _ in range(MAXIMUM_HOPS + 1):
             self._require_known(address, "not asked")

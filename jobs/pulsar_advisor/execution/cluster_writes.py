@@ -228,7 +228,9 @@ class AdminCluster:
         """
         request = write.request
         try:
-            answer = self._transport.request(request.method, request.path, params=request.query, json=request.body)
+            answer = self._transport.request(
+                request.method, _escape(request.path), params=request.query, json=request.body
+            )
         except AdvisorError as error:
             return Reply(None, str(error))
         return Reply(answer.status, answer.reason)

@@ -436,6 +436,23 @@ def test_the_web_address_of_a_broker_behind_tls_is_learnt_from_its_own_host() ->
     assert transport.web_address("broker-1:8080") == "https://broker-1:8443"
 
 
+@pytest.mark.parametrize("broker", ["evil", "broker-1:8080@evil:1", "", "broker-1:8080/x"])
+def test_no_web_address_is_learnt_for_what_is_no_brokers_id(broker: str) -> None:
+    transport = AdminTransport(AdminConnection(admin_urls=("https://broker-1:8443",)))
+    transport.learn_web_address(broker, "https://broker-1:8443/admin/v2/x")
+    assert transport.web_address(broker) is None
+
+
+@pytest.mark.parametrize("path", ["/a/b?x=/unload", "/a/../b", "/a/%2e%2e/b", "/a#b", "/a b", "/a\\b", "@evil/x"])
+def test_a_name_can_not_turn_a_call_into_another(broker: HTTPServer, path: str) -> None:
+    with (
+        AdminTransport(connection(url(broker)), writes=True) as transport,
+        pytest.raises(ClusterUnreachable, match="not asked"),
+    ):
+        transport.request("PUT", path)
+    assert broker.log == []
+
+
 class Authority:
     """A private certificate authority for tests."""
 

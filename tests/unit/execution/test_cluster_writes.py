@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,13 @@ def test_a_refusal_of_the_broker_comes_back_as_its_reason(httpserver: HTTPServer
     )
     reply = cluster.send(Unload(NAMESPACE, RANGE, "10.0.0.9:8080"))
     assert reply == Reply(409, "Not allowed unload namespace bundle to inactive destination broker")
+
+
+def test_a_name_in_a_plan_can_not_turn_its_call_into_another(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(re.compile(".*")).respond_with_data(status=204)
+    cluster.send(Unload("shop/orders?x=", RANGE, None))
+    cluster.send(Unload("shop/../..", RANGE, None))
+    assert [request.path for request, _ in httpserver.log] == [f"/admin/v2/namespaces/shop/orders?x=/{RANGE}/unload"]
 
 
 def test_silence_comes_back_as_no_status(httpserver: HTTPServer, cluster: AdminCluster) -> None:
