@@ -34,6 +34,7 @@ def guarded(run: HeldRun, ledger: Ledger, cluster: ClusterPort, progress: Progre
             before = cluster.override(setting)
             if before != OFF:
                 run.switching_off(setting, before)
+                run.renew()  # raises if this process was suspended since, and another one has taken over
                 reply = cluster.send(Override(setting, OFF))
                 if cluster.override(setting) != OFF:
                     raise Refused(f"{setting} can't be switched off: answer {reply}; apply without --guard, or by hand")

@@ -8,7 +8,8 @@ import pytest
 
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.executor import ApplyOptions
-from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.guard import restore_what_was_left
+from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
 from unit.execution.actors import approved, run
@@ -132,3 +133,21 @@ def test_an_answer_that_makes_no_sense_while_restoring_does_not_hide_how_the_run
     assert result.outcome == "done"
     assert lines[-1].startswith("ATTENTION: the cluster's own balancer could not be switched on again")
     assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING, SPLITTING]
+
+
+def test_a_process_that_was_suspended_before_it_switches_finds_out_that_it_was_overtaken(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = HeldRun.switching_off
+
+    def suspended_afterwards(held: HeldRun, setting: str, before: str | None) -> None:
+        record(held, setting, before)
+        cluster.time.pass_s(181)
+        other = ledger.take_over(ledger.runs(digest_of(plan))[0])
+        other.end("stopped", "")
+        restore_what_was_left(ledger, "live", cluster, lambda _line: None)
+
+    monkeypatch.setattr(HeldRun, "switching_off", suspended_afterwards)
+    with pytest.raises(Refused, match="taken over by another process"):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, cluster.writes) == ({}, [])
