@@ -22,6 +22,7 @@ from pulsar_advisor.execution.observe import find_owner, look
 from pulsar_advisor.execution.preconditions import (
     boundaries_after,
     call_of,
+    destinations_after,
     differences,
     executable_steps,
     expected_boundaries,
@@ -346,6 +347,21 @@ class Executor:
         self._check_approval()
         if gone := brokers - self.cluster.active_brokers():
             raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
+        self._check_owners()
+
+    def _check_owners(self) -> None:
+        """What the run has moved must still be there: if others move bundles too, no forecast of the plan holds."""
+        records = self.run.steps()
+        done = [step for step in executable_steps(self.plan) if records[step.id].state == "confirmed"]
+        for bundle, destination in destinations_after(done).items():
+            if bundle not in self.cluster.owned_bundles(destination):
+                namespace, _, text = bundle.rpartition("/")
+                owner = find_owner(self.cluster, namespace, text, ())
+                if owner not in (None, destination):
+                    raise Stop(
+                        f"{bundle} was moved to {destination} by this run and is on {owner} now: the cluster's own "
+                        "balancer or someone else moves bundles too; apply with --guard, or make a new plan"
+                    )
 
     def _check_approval(self) -> None:
         approvals = self.ledger.approvals(self.run.digest)

@@ -76,6 +76,17 @@ def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
     return boundaries
 
 
+def destinations_after(done: Iterable[Step]) -> Mapping[str, str]:
+    """Where the bundles that these steps moved have to be (broker ids by `tenant/namespace/range`)."""
+    destinations: dict[str, str] = {}
+    for step in done:
+        bundle = f"{step.namespace}/{step.bundle}"
+        destinations.pop(bundle, None)  # split, or moved to a broker that was not given
+        if step.action == "unload" and step.destination is not None:
+            destinations[bundle] = step.destination
+    return destinations
+
+
 def malformed(plan: Plan) -> Iterator[str]:
     """Why a plan may not be carried out whatever the cluster looks like."""
     release = _release(plan.pulsar_version)

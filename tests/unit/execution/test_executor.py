@@ -12,10 +12,23 @@ from pulsar_advisor.execution.apply import ApplyResult, apply_plan, pause
 from pulsar_advisor.execution.cluster_port import Reply
 from pulsar_advisor.execution.executor import ApplyOptions, Interruption
 from pulsar_advisor.execution.ledger import HeldRun, Ledger
+from pulsar_advisor.execution.preconditions import destinations_after
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
 from unit.execution.actors import ALICE, approved, run
-from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, Killed, make_plan, split_step, unload_step
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    LOWER,
+    NAMESPACE,
+    START_MS,
+    FakeCluster,
+    Killed,
+    make_plan,
+    split_step,
+    unload_step,
+)
 
 MOVE, CUT = unload_step(1), split_step(2)
 BUNDLE = f"{NAMESPACE}/{LOWER}"
@@ -250,3 +263,27 @@ def test_there_must_be_something_to_pause(ledger: Ledger, cluster: FakeCluster) 
     run(plan, ledger, cluster)
     with pytest.raises(Refused, match="there is nothing to pause"):
         pause(ledger, plan, ALICE)
+
+
+def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    original = cluster.owned_bundles
+
+    def balanced_away(broker: str) -> frozenset[str]:
+        if cluster.time.ms > START_MS + 65_000:
+            cluster.owners[BUNDLE] = B3
+        return original(broker)
+
+    cluster.owned_bundles = balanced_away  # type: ignore[method-assign]
+    result = run(plan, ledger, cluster, canary_hold_s=60.0, pause_s=10.0)
+    assert [step.state for step in result.steps] == ["confirmed", "pending"]
+    assert f"{BUNDLE} was moved to {B2} by this run and is on {B3} now" in result.sentence
+
+
+def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it_was() -> None:
+    moved_on = unload_step(2, source=B2, destination=B3)
+    split = split_step(3)
+    before = unload_step(4, split.bundle)
+    assert destinations_after([MOVE, moved_on]) == {BUNDLE: B3}
+    assert destinations_after([before, split]) == {}
+    assert destinations_after([MOVE, unload_step(2, destination=None)]) == {}
