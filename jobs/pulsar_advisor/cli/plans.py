@@ -170,18 +170,14 @@ def apply(
 
     with _opened(plan, place, ledger) as (document, root, book):
         if abort or pause:
+            end, how = (end_run, "ended") if abort else (pause_run, "ends once its step in flight is done")
+            runs = end(book, document, person_on_command_line(as_ or os_user()))
             is_reached = connection.is_given or place.profile is not None
             _mind_the_guard(document, book, reach if is_reached else None)
-        if abort:
-            ended = end_run(book, document, person_on_command_line(as_ or os_user()))
             if json:
-                print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in ended])
+                print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in runs])
             else:
-                say("\n".join(f"run {run.id} of {run.digest} ended" for run in ended))
-            return
-        if pause:
-            paused = pause_run(book, document, person_on_command_line(as_ or os_user()))
-            say("\n".join(f"run {run.id} of {run.digest} ends once its step in flight is done" for run in paused))
+                say("\n".join(f"run {run.id} of {run.digest} {how}" for run in runs))
             return
         options = ApplyOptions(
             max_age_s=seconds(care.max_age),
