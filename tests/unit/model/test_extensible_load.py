@@ -10,6 +10,7 @@ import pytest
 from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, PublishedLoad
 from pulsar_advisor.model.extensible_load import extensible_load
 from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.top_bundles import stats_of, top_bundles
 from states import BrokerRow, BundleRow, cluster_state
 
 HALF, OTHER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
@@ -83,3 +84,25 @@ def test_a_bundle_within_the_grace_period_is_marked(minutes: int, recently: bool
     of = replace(of, bundles=replace(of.bundles, last_unloaded_at_ms=unloaded))
     top = extensible_load(of, resolve_settings("4.0.8").values, of.captured_at_ms).top(0)
     assert {entry.recently_unloaded for entry in top} == {recently}
+
+
+BUNDLES_IN_JAVA = (2, 7, 1, 8, 5, 6, 11, 9, 3, 0, 10, 4)
+BROKERS_IN_JAVA = (8, 11, 4, 1, 9, 3, 6, 0, 7, 2, 5, 10)
+"""How Java 17 walks a `ConcurrentHashMap` of these twelve names, put in by number. A `HashMap` begins with 9 and 3."""
+
+
+def test_equal_bundles_are_ranked_in_the_order_of_a_concurrent_map() -> None:
+    ranges = [f"0x{number * 0x8000000:08x}_0x{(number + 1) * 0x8000000:08x}" for number in range(12)]
+    rows = [BundleRow("t/n", text, "a:8080", (1, 1, 1, 1), topics=1) for text in ranges]
+    of, settings = cluster_state([BrokerRow("a:8080")], rows), resolve_settings("4.0.8").values
+    alike = [stats_of(of.bundles, 0)] * 12
+    expected = [BUNDLES_IN_JAVA[position] for position in top_bundles(alike, [True] * 12, 5, settings)]
+    key = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
+    top = extensible_load(of, resolve_settings("4.0.8", {key: "5"}).values, of.captured_at_ms).top(0)
+    assert [entry.bundle for entry in top] == expected
+
+
+def test_brokers_with_load_data_are_walked_in_the_order_of_a_concurrent_map() -> None:
+    of = cluster_state([BrokerRow(f"broker-{number:02d}:8080") for number in range(12)], [])
+    stored = extensible_load(of, resolve_settings("4.0.8").values, of.captured_at_ms).stored
+    assert tuple(stored.tolist()) == BROKERS_IN_JAVA
