@@ -110,6 +110,7 @@ class Trusting(AdminCluster):
         transport.trust_brokers([f"{FOREIGN_HOST}:1"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("port", "noticed"),
     [
