@@ -28,6 +28,7 @@ executor._AT_LEAST_S = 1
 executor.POLL_S = 0.05
 ledger.LEASE_MS = 2000
 ledger._RENEW_MS = 300
+ledger.ABANDONED_MS = 5000
 
 
 def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:

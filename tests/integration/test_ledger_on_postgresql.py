@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import create_engine, text
 
+from pulsar_advisor.execution import ledger as ledger_module
 from pulsar_advisor.execution.approval import ApprovalPolicy, propose, standing_approval
 from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, open_ledger
 from pulsar_advisor.execution.undo import undo_plan
@@ -65,6 +66,18 @@ def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) ->
     ledger.take_over(ledger.runs(digest_of(PLAN))[0])
     with pytest.raises(LeaseLost, match="aborted or taken over"):
         old.sent("step-001", "PUT …", None)
+
+
+def test_a_holder_that_is_suspended_in_the_middle_of_a_write_does_not_keep_others_out(
+    postgresql_url: str, time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "ABANDONED_MS", 500)
+    suspended, other = (open_ledger(postgresql_url, time.now_ms) for _ in range(2))
+    held = start(suspended, PLAN)
+    time.pass_s(181)
+    with pytest.raises(StorageError, match="can't be used"), held._transaction():
+        other.take_over(other.runs(digest_of(PLAN))[0])
+    assert other.runs(digest_of(PLAN))[0].lease == 2
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM events", "UPDATE events SET detail = 'nothing'"])

@@ -44,6 +44,9 @@ an unload may take a broker 60 s."""
 
 _RENEW_MS: Final = 15_000
 
+ABANDONED_MS: Final = 30_000
+"""A transaction in which nothing happens for so long is ended by PostgreSQL; ours last milliseconds."""
+
 _MIGRATION_LOCK: Final = 7_074_215  # any number, as long as every advisor takes the same
 
 _ADDED: Final = "events to be logged once they are committed"
@@ -131,6 +134,8 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
         ) from error
     if engine.dialect.name == "sqlite":
         _make_sqlite_transactional(engine)
+    if engine.dialect.name == "postgresql":
+        _end_abandoned_transactions(engine)
     with _named_errors(engine), engine.begin() as connection:
         _upgrade(connection)
     return Ledger(engine, now_ms)
@@ -148,6 +153,17 @@ def _make_sqlite_transactional(engine: Engine) -> None:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _end_abandoned_transactions(engine: Engine) -> None:
+    # A process that is suspended in the middle of a write, or whose host is lost, keeps its rows locked until the
+    # server notices, which may take TCP hours. Until then no other process could take its run over.
+    @event.listens_for(engine, "connect")
+    def configure(connection, _record):  # type: ignore[no-untyped-def]
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = {ABANDONED_MS}")
+            cursor.execute(f"SET lock_timeout = {2 * ABANDONED_MS}")
+        connection.commit()
 
 
 def _upgrade(connection: Connection) -> None:
