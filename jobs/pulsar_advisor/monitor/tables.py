@@ -148,7 +148,7 @@ _MESSAGES: Final = (
 _OVERALL_HEADINGS: Final = ("BROKER", "BUNDLE", "MSG/S", "LONG/S", "KB/S", "MAX %")
 
 
-def broker_table(load: BrokerLoad) -> tuple[Row, ...]:
+def broker_rows(load: BrokerLoad) -> tuple[Row, ...]:
     """One broker's rows, in the order and form of its load manager."""
     return {"modular": _modular, "simple": _simple, "extensible": _extensible}[load.load_manager](load)
 
@@ -184,7 +184,7 @@ def as_document(load: ClusterLoad) -> dict[str, Any]:
             {
                 "broker": broker.broker,
                 "load_manager": broker.load_manager,
-                "rows": {row.label: row.document() for row in broker_table(broker)},
+                "rows": {row.label: row.document() for row in broker_rows(broker)},
             }
             for broker in load.brokers
         ],
@@ -269,7 +269,7 @@ def _extensible(load: BrokerLoad) -> tuple[Row, ...]:
 
 
 def _overall_row(load: BrokerLoad) -> OverallRow:
-    rows = {row.label: row.document() for row in broker_table(load)}
+    rows = {row.label: row.document() for row in broker_rows(load)}
     simple = load.load_manager == "simple"
     latest, long_term = (rows["RAW MSG"], rows["ALLOC MSG"]) if simple else (rows["LATEST"], rows.get("LONG", {}))
     bundles = rows["COUNT"]["bundles"]
@@ -368,7 +368,7 @@ def _rendered_broker(load: BrokerLoad) -> Table:
     table.add_column(style="bold")
     for _ in _SYSTEM:
         table.add_column(justify="right")
-    for row in broker_table(load):
+    for row in broker_rows(load):
         table.add_row(row.label, *(Text(column.heading, style="dim") for column in row.columns))
         cells = (_cell(column.heading, figure) for column, figure in zip(row.columns, row.figures, strict=True))
         table.add_row("", *cells, end_section=True)

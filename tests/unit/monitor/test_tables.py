@@ -12,7 +12,7 @@ from pulsar_advisor.monitor.tables import (
     BrokerLoad,
     ClusterLoad,
     as_document,
-    broker_table,
+    broker_rows,
     notes,
     overall,
     print_tables,
@@ -81,7 +81,7 @@ def simple() -> BrokerLoad:
 
 
 def figures(load: BrokerLoad) -> dict[str, tuple[Any, ...]]:
-    return {row.label: row.figures for row in broker_table(load)}
+    return {row.label: row.figures for row in broker_rows(load)}
 
 
 def test_modular_rows() -> None:
@@ -125,7 +125,7 @@ def test_the_overall_table_has_long_term_rate_and_throughput_under_their_own_hea
 def test_what_a_source_does_not_have_is_none_and_shown_as_a_dash() -> None:
     load = modular()
     without = BrokerLoad(load.broker, "modular", {**load.report, "msgRateIn": "NaN"})
-    rows = {row.label: row.document() for row in broker_table(without)}
+    rows = {row.label: row.document() for row in broker_rows(without)}
     assert (rows["SHORT"]["msg_rate_per_s"], rows["LATEST"]["msg_rate_in_per_s"]) == (None, None)
     assert overall([without]).total.long_term_msg_rate_per_s is None
     assert "│         - │" in shown(ClusterLoad("here", 0, (without,), {}))
