@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs lint format lock bench bench-engine bench-capture bench-tables bench-checks up cluster-up cluster-down cluster-load parity record-demo clean
+.PHONY: help setup demo test test-full docs lint format lock bench bench-engine bench-capture bench-tables bench-checks bench-run up cluster-up cluster-down cluster-load parity record-demo clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -94,6 +94,9 @@ bench: setup ## Measure the engine: preparation, decision, memory; prints a tabl
 
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py
+
+bench-run: setup ## Measure what an operator waits for: run, a second recommend, and where the time goes
+	@$(BIN)/python bench/bench_run.py
 
 bench-capture: setup ## Measure a capture against a made-up cluster: time, processors, memory
 	@$(BIN)/python bench/bench_capture.py
