@@ -64,19 +64,19 @@ def given_or_fresh() -> str:
         ),
         **strategy_params(CONFIGURED, CONFIGURED),
         **LIMITS,
-        "max_age_h": number_param(6, MAX_AGE, "Greatest age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
+        "max_age_h": number_param(6, MAX_AGE, "Maximum age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
         "pause_s": number_param(10, PAUSE, "Pause between two calls (seconds)", "Limits"),
-        "canary_hold_s": number_param(60, CANARY_HOLD, "First step must hold (seconds)", "Limits"),
+        "canary_hold_s": number_param(60, CANARY_HOLD, "Hold time of the first step (seconds)", "Limits"),
         "answer_within_h": Param(
             4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"
         ),
-        "expires_h": number_param(4, EXPIRES, "Approval holds (hours)", "Approval", unit_s=HOUR_S),
+        "expires_h": number_param(4, EXPIRES, "Approval valid for (hours)", "Approval", unit_s=HOUR_S),
         "approvers": Param(
             [],
             type="array",
             items={"type": "string"},
             title="Only these may answer",
-            description="User names, one a line. Empty: whoever may write to this DAG, but never the proposer",
+            description="User names, one per line. Empty: every user who may write to this DAG, but never the proposer",
             section="Approval",
         ),
     },

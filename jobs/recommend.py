@@ -12,12 +12,12 @@ if __name__ == "__main__":
     parser.add_argument("--shedder", default=ALL, help="a shedder by Pulsar's class name, 'configured' or 'all'")
     parser.add_argument("--placement", default=ALL, help="a placement strategy by class name, 'configured' or 'all'")
     parser.add_argument("--splits", action=argparse.BooleanOptionalAction, default=True, help="recommend splits too")
-    parser.add_argument("--set", action="append", default=[], help="what if this setting were so: KEY=VALUE")
-    parser.add_argument("--view", choices=WANTED_VIEWS, default="judged", help="judged: fresh, if any broker was asked")
+    parser.add_argument("--set", action="append", default=[], help="what-if value for a Pulsar setting: KEY=VALUE")
+    parser.add_argument("--view", choices=WANTED_VIEWS, default="judged", help="judged: fresh if any broker was read")
     parser.add_argument("--history", type=int, default=0, help="how many earlier snapshots to learn from")
-    parser.add_argument("--max-unloads", type=int, help="plan at most so many unloads")
-    parser.add_argument("--max-splits", type=int, default=10, help="plan at most so many splits")
-    parser.add_argument("--seed", type=int, default=0, help="where Pulsar draws at random, draw by this")
+    parser.add_argument("--max-unloads", type=int, help="maximum number of unloads per plan")
+    parser.add_argument("--max-splits", type=int, default=10, help="maximum number of splits per plan")
+    parser.add_argument("--seed", type=int, default=0, help="seed for Pulsar's random choices")
     mine, others = parser.parse_known_args()
 
     def wished() -> Request:

@@ -31,7 +31,7 @@ class BrokerOutcome(Outcome):
 
     NEAR_MEAN = no("{left:,.0f} topics are not above mean plus threshold, {right:,.1f}", "<=")
     ONE_BUNDLE = no("has many topics, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
-    NOTHING_TO_MOVE = no("has many topics, but none of its bundles may be moved")
+    NOTHING_TO_MOVE = no("has many topics, but none of its bundles is movable")
     MANY_TOPICS = yes("{left:,.0f} topics are above mean plus threshold, {right:,.1f}", ">")
 
 

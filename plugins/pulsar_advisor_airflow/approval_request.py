@@ -46,9 +46,9 @@ def _lines(plan: Plan, proposer: str, report: str) -> Iterator[str]:
     yield f"- digest: `{digest_of(plan)}`"
     yield f"- [report]({report}) of snapshot {code(plan.snapshot)}"
     if worse := worse_because(plan):
-        yield f"- **it makes things worse**: {text(worse)}. Tick *Accept a worse outcome* if you mean it."
+        yield f"- **it makes things worse**: {text(worse)}. Tick *Accept a worse outcome* to approve it."
     if unsure := unsure_because(plan):
-        yield f"- **low confidence**: {text(unsure)} Tick *Accept steps of low confidence* if you mean it."
+        yield f"- **low confidence**: {text(unsure)} Tick *Accept steps of low confidence* to approve it."
     if left_out := len(plan.steps) - len(unloads) - len(splits):
         yield f"- {left_out} step(s) of the plan are predictions only and will not be sent"
     if unloads:
@@ -69,7 +69,7 @@ def _rows(steps: list[Step], columns: Any) -> Iterator[str]:
 
 
 def _wish(step: Step) -> str:
-    return code(step.destination) if step.destination else "wherever Pulsar places it"
+    return code(step.destination) if step.destination else "Pulsar chooses"
 
 
 def _percent(ratio: float | None) -> str:

@@ -14,7 +14,7 @@ HOUR_S = 3600
 _BOTH = {CONFIGURED: "the cluster's own, as its brokers are configured", ALL: "all, and advise the best"}
 
 _VIEWS = {
-    "judged": "those that were validated: fresh, if any broker was asked",
+    "judged": "those that were validated: fresh if any broker was read",
     "fresh": "fresh: as the brokers have them now",
     "published": "published: as the leader sees them in ZooKeeper",
 }
@@ -76,8 +76,8 @@ def number_param(default: int, bounds: Bounds, title: str, section: str, *, unit
 
 
 LIMITS = {
-    "max_unloads": number_param(10, MAX_UNLOADS, "Unloads at most", "Limits"),
-    "max_splits": number_param(2, MAX_SPLITS, "Splits at most", "Limits"),
+    "max_unloads": number_param(10, MAX_UNLOADS, "Maximum number of unloads", "Limits"),
+    "max_splits": number_param(2, MAX_SPLITS, "Maximum number of splits", "Limits"),
 }
 
 LIMIT_ARGUMENTS = ("--max-unloads={{ params.max_unloads }}", "--max-splits={{ params.max_splits }}")

@@ -16,12 +16,12 @@ _CONNECTION_TYPE: Final[dict[str, Any]] = {
     "ui-field-behaviour": {
         "hidden-fields": ["host", "port", "schema"],
         "relabeling": {"login": "User (basic authentication only)", "password": "Token, or password of the user"},
-        "placeholders": {"password": "of a super-user: even reading needs one"},
+        "placeholders": {"password": "of a super-user: even reading requires one"},
     },
     "conn-fields": {
         "admin_urls": {
             "label": "Admin URLs",
-            "description": "Of brokers, or of a proxy before them, separated by commas: http://broker-1:8080,http://…",
+            "description": "Of brokers, or of a proxy in front of them, separated by commas: http://broker-1:8080,http://…",
             "schema": {"type": "string"},
         },
         "zookeeper": {
@@ -31,7 +31,7 @@ _CONNECTION_TYPE: Final[dict[str, Any]] = {
         },
         "service_url": {
             "label": "Service URL",
-            "description": "pulsar://broker:6650. Only for what Extensible brokers tell their leader.",
+            "description": "pulsar://broker:6650. Only for what Extensible brokers publish to their leader.",
             "schema": _TEXT,
         },
         "tls_ca_file": {"label": "TLS: CA file", "schema": _TEXT},

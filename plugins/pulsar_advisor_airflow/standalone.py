@@ -212,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(f"Airflow: {airflow.url}\n")
             for name, password in airflow.passwords.items():
                 _say(f"  {name:<6} {password}   ({USERS[name]})")
-            _say("\nWhoever triggers pulsar_rebalance can't approve it: log in as two people.")
+            _say("\nThe user who triggers pulsar_rebalance can't approve it: log in as two people.")
             where = (
                 cluster["extra"]["admin_urls"] if cluster else "none: no local cluster is running (`make cluster-up`)"
             )

@@ -47,7 +47,7 @@ def snapshot_to_recommend_on() -> str:
         return str(events[-1].extra["snapshot"])
     if named := context["params"]["snapshot"]:
         return str(named)
-    raise AirflowFailException("name a snapshot: started by hand, there is no asset event that names one")
+    raise AirflowFailException("name a snapshot: a manual run has no asset event that names one")
 
 
 def advised_plan(snapshot: str) -> dict[str, str] | None:

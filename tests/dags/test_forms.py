@@ -20,7 +20,7 @@ def test_a_number_has_the_bounds_of_the_command_line() -> None:
 
 
 def test_a_duration_may_have_decimals_and_is_bounded_in_its_unit() -> None:
-    schema = number_param(4, EXPIRES, "Approval holds (hours)", "Approval", unit_s=HOUR_S).schema
+    schema = number_param(4, EXPIRES, "Approval valid for (hours)", "Approval", unit_s=HOUR_S).schema
     assert (schema["type"], schema["minimum"] * 3600, schema["maximum"]) == ("number", EXPIRES.least, 72)
 
 

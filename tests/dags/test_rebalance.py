@@ -102,7 +102,7 @@ def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
 
 
 def test_steps_of_low_confidence_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> None:
-    toss = Doubt(confidence="low", sentence="The last digits settled the decision.")
+    toss = Doubt(confidence="low", sentence="A near-tie decided.")
     stages.plan = make_plan([unload_step(confidence="low", doubts=(toss,))], snapshot=stages.plan.snapshot)
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, tasks["approve"], stages.cluster.writes) == ("failed", "failed", [])

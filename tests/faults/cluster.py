@@ -65,7 +65,7 @@ class Change:
     before: str | None
     """The owner before it."""
     after: str | None
-    """The owner after it, None while nobody owns the bundle."""
+    """The owner after it, None while the bundle has no owner."""
 
 
 @dataclass

@@ -221,9 +221,9 @@ def test_a_secured_cluster_lets_a_super_user_in_and_its_token_stays_secret(
     tokens = {"super user": cluster.tokens.super_user, "reader": cluster.tokens.reader, "rubbish": "rubbish"}
     for name, token in tokens.items():
         (tmp_path / name).write_text(token)
-    with pytest.raises(ClusterUnreachable, match="wants credentials: give a token file"):
+    with pytest.raises(ClusterUnreachable, match="credentials required: give the token file"):
         capture(options(cluster), root, Silence())
-    for name, message in {"rubbish": "are not accepted", "reader": "our role may not do this"}.items():
+    for name, message in {"rubbish": "are not accepted", "reader": "the role lacks permission"}.items():
         with pytest.raises(ClusterUnreachable, match=message):
             capture(options(cluster, token_file=tmp_path / name), root, Silence())
     assert not Path(root.url).exists()

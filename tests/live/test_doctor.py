@@ -75,16 +75,16 @@ def test_with_tokens_each_refusal_is_told_for_what_it_is(start_cluster: StartClu
 
     nobody = diagnosis(cluster)
     assert [(row.check, row.status) for row in nobody.rows] == [("credentials", "problem")]
-    assert "the cluster wants credentials" in nobody.rows[0].sentence
+    assert "credentials required" in nobody.rows[0].sentence
     rubbish = diagnosis(cluster, token_file=tmp_path / "rubbish")
-    assert "our credentials are not accepted" in rubbish.rows[0].sentence
+    assert "credentials rejected" in rubbish.rows[0].sentence
     assert (nobody.exit_code, rubbish.exit_code) == (3, 3)
 
     reader = diagnosis(cluster, token_file=tmp_path / "reader")
     assert reader.exit_code == 3
     refused = {row.check: row for row in reader.rows if row.status != "ok" and row.check.startswith("surface.")}
     assert {"surface.settings", "surface.brokers", "surface.tenants"} <= refused.keys()
-    assert "our role may not do this" in refused["surface.settings"].sentence
+    assert "the role lacks permission" in refused["surface.settings"].sentence
     assert {row.what_to_do for row in refused.values()} == {"use the credentials of a super-user"}
 
     assert diagnosis(cluster, token_file=tmp_path / "super user").fit

@@ -151,7 +151,7 @@ def test_system_topics_are_read_over_tls_with_a_token(start_cluster: StartCluste
     assert told[broker.tls_service_url] is None
     assert (told[by_name] or "").startswith(f"{by_name}: ")
     reader = connection.model_copy(update={"token_file": tmp_path / "reader"})
-    assert "our role may not consume in pulsar/system" in (refused(reader, broker.tls_service_url) or "")
+    assert "the role may not consume in pulsar/system" in (refused(reader, broker.tls_service_url) or "")
 
 
 def test_a_user_with_a_password_captures_all_and_a_wrong_password_is_one_line(
@@ -217,9 +217,17 @@ def test_a_way_in_that_does_not_hold_is_refused_in_one_clear_line(secured: Secur
         "no such CA file": ((secured.url, "--tls-ca-file", f"{ours}.gone"), USAGE, "does not exist"),
         "wrong host name": ((by_name, "--tls-ca-file", ours, "--token-file", super_user), UNREACHABLE, "'localhost'"),
         "plain port": ((plain_port, "--tls-ca-file", ours, "--token-file", super_user), UNREACHABLE, "https port"),
-        "no token": ((secured.url, "--tls-ca-file", ours), UNREACHABLE, "wants credentials: give a token file"),
-        "bad token": ((secured.url, "--tls-ca-file", ours, "--token-file", rubbish), UNREACHABLE, "are not accepted"),
-        "no rights": ((secured.url, "--tls-ca-file", ours, "--token-file", reader), UNREACHABLE, "our role may not"),
+        "no token": ((secured.url, "--tls-ca-file", ours), UNREACHABLE, "credentials required: give the token file"),
+        "bad token": (
+            (secured.url, "--tls-ca-file", ours, "--token-file", rubbish),
+            UNREACHABLE,
+            "credentials rejected",
+        ),
+        "no rights": (
+            (secured.url, "--tls-ca-file", ours, "--token-file", reader),
+            UNREACHABLE,
+            "the role lacks permission",
+        ),
     }
     shell = Shell(secured.root.with_name("refused"), ())
     for case, (words, code, told) in cases.items():

@@ -18,7 +18,7 @@ from spark.mutations import RECORDED, clean_capture
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
 TOLD_BY_BROKERS_ONLY = ("load_reports", "settings", "topic_stats")
-REASON = "only brokers tell it, and no admin URL was given"
+REASON = "only brokers report it, and no admin URL was given"
 BY_LOAD = {"defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide"}
 
 
@@ -70,7 +70,7 @@ def test_unloads_are_planned_from_it_and_splits_by_load_refused(
     ]
     page = report_page(root, snapshot)
     assert page.trust.coverage.judged_ratio == 1.0
-    assert any(finding.sentence.startswith("No broker was asked") for finding in page.findings)
+    assert any(finding.sentence.startswith("No broker was read") for finding in page.findings)
 
 
 def test_a_fresh_view_is_not_to_be_had(validated: tuple[Root, str]) -> None:

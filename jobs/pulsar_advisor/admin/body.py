@@ -36,5 +36,5 @@ def read_body(
         if arrive is not None:
             arrive(len(chunk))
         if time.monotonic() > deadline:
-            raise requests.ReadTimeout(f"document not complete within {BODY_TIMEOUT_S:.0f} s", response=response)
+            raise requests.ReadTimeout(f"document incomplete after {BODY_TIMEOUT_S:.0f} s", response=response)
     return body

@@ -69,7 +69,7 @@ class ClientCredentials(BaseModel):
     @model_validator(mode="after")
     def _one_key(self) -> Self:
         if sum(key is not None for key in (self.key, self.key_file, self.key_env)) != 1:
-            raise ValueError("oauth2 needs one of key_file, key_env")
+            raise ValueError("oauth2 requires exactly one of key_file, key_env")
         return self
 
 
@@ -128,7 +128,7 @@ class AccessToken:
         found = self._ask(_Issuer, "GET", f"{issuer}/.well-known/openid-configuration")
         if not _keeps_secrets(found.token_endpoint):
             raise NoToken(
-                f"OAuth2 issuer {issuer}: its token endpoint is no https address: the client's secret is not sent there"
+                f"OAuth2 issuer {issuer}: its token endpoint is not an https address; refusing to send the secret"
             )
         form = {
             "grant_type": "client_credentials",
@@ -147,7 +147,7 @@ class AccessToken:
         key = _decoded(_Key, secret_text(*source).encode())
         if key is None:
             raise UsageError(
-                f"{secret_source(*source)} is no OAuth2 key: expected JSON with client_id and client_secret"
+                f"{secret_source(*source)} is not an OAuth2 key: expected JSON with client_id and client_secret"
             )
         return key
 
@@ -175,17 +175,19 @@ class AccessToken:
         except TooLarge as error:
             raise NoToken(str(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise _TryAgain(f"{where}: no answer: check the URL, and whether it can be reached from here") from error
+            raise _TryAgain(f"{where}: no response: check the URL and that it can be reached from here") from error
         if status == 429 or status >= 500:
-            raise _TryAgain(f"{where}: answered {status}: try again later")
+            raise _TryAgain(f"{where}: returned {status}: try again later")
         if status != 200:
             refusal = _decoded(_Refusal, body)
             said = f" ({refusal.error})" if refusal and _ERROR_CODE.fullmatch(refusal.error) else ""
-            todo = "check client_id, client_secret, audience and scope" if form else "is this the issuer's URL?"
-            raise NoToken(f"{where}: answered {status}{said}: {todo}")
+            todo = (
+                "check client_id, client_secret, audience and scope" if form else "check that this is the issuer's URL"
+            )
+            raise NoToken(f"{where}: returned {status}{said}: {todo}")
         found = _decoded(kind, body)
         if found is None:
-            raise NoToken(f"{where}: its answer is not what OAuth2 says: is this the issuer's URL?")
+            raise NoToken(f"{where}: its response is not valid OAuth2: check that this is the issuer's URL")
         return found
 
 

@@ -42,7 +42,7 @@ class UnreadableAnswer(ClusterUnreachable):
     """A document came but can't be decoded. `error` says where and how, without any value from the document."""
 
     def __init__(self, url: str, error: str, body: bytes | bytearray) -> None:
-        super().__init__(f"{url}: can't decode the answer of {len(body)} bytes: {error}")
+        super().__init__(f"{url}: can't decode the response of {len(body)} bytes: {error}")
         self.error = error
         self.size = len(body)
         self.sha256 = hashlib.sha256(body).hexdigest()
@@ -141,7 +141,7 @@ class ReadClient:
         answer = self._get("/admin/v2/brokers/version", broker)
         release = answer.text.strip().strip('"')
         if not _RELEASE.fullmatch(release):
-            raise UnreadableAnswer(answer.url, "expected a release as 4.0.8", answer.body)
+            raise UnreadableAnswer(answer.url, "expected a release such as 4.0.8", answer.body)
         return release, answer.clock
 
     def active_brokers(self, cluster_name: str) -> tuple[str, ...]:

@@ -24,5 +24,5 @@ class RequestBudget:
         """Count one request that is about to be sent. Raises `NotAsked` if it may not be."""
         with self._lock:
             if self._sent == self._limit:
-                raise NotAsked(f"not asked: the budget of {self._limit} requests was spent")
+                raise NotAsked(f"not read: the budget of {self._limit} requests is spent")
             self._sent += 1

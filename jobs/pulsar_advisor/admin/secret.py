@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import UsageError
 
 def _handed_over(value: object) -> object:
     if value is not None and not isinstance(value, SecretStr):
-        raise ValueError("a secret is given by reference: name the file or the environment variable that holds it")
+        raise ValueError("secrets are given by reference: name the file or the environment variable that holds it")
     return value
 
 
@@ -34,7 +34,7 @@ def secret_text(value: SecretStr | None, file: Path | None, variable: str | None
     else:
         text = os.environ.get(variable or "", "").strip()
     if not text:
-        raise UsageError(f"{secret_source(value, file, variable)} holds no secret: it is empty, or not set")
+        raise UsageError(f"{secret_source(value, file, variable)} holds no secret: it is empty or not set")
     return text
 
 
@@ -43,7 +43,7 @@ def secret_line(value: SecretStr | None, file: Path | None, variable: str | None
     text = secret_text(value, file, variable)
     if not text.isascii() or not text.isprintable():
         raise UsageError(
-            f"{secret_source(value, file, variable)} does not hold a token or password: expected one line of ASCII text"
+            f"{secret_source(value, file, variable)} does not hold a token or password; expected one line of ASCII text"
         )
     return text.removeprefix("token:")
 

@@ -75,7 +75,7 @@ class AdminConnection(BaseModel):
     basic_password_env: str | None = None
     oauth2: ClientCredentials | None = None
     tls_ca_file: Path | None = None
-    """Certificates to trust instead of the system's."""
+    """CA certificates to trust instead of the system's."""
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
     tls_verify_hostname: bool = True
@@ -94,12 +94,12 @@ class AdminConnection(BaseModel):
     def _one_way_to_authenticate(self) -> Self:
         ways = (self.token, self.token_file, self.token_env, self.basic_user, self.oauth2)
         if sum(way is not None for way in ways) > 1:
-            raise ValueError("give one of token_file, token_env, basic_user, oauth2")
+            raise ValueError("give only one of token_file, token_env, basic_user, oauth2")
         passwords = (self.basic_password, self.basic_password_file, self.basic_password_env)
         if sum(password is not None for password in passwords) != (self.basic_user is not None):
-            raise ValueError("basic_user goes with one of basic_password_file, basic_password_env")
+            raise ValueError("basic_user requires exactly one of basic_password_file, basic_password_env")
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
-            raise ValueError("tls_cert_file and tls_key_file go together")
+            raise ValueError("tls_cert_file and tls_key_file must be given together")
         return self
 
     @property
@@ -325,7 +325,7 @@ class AdminTransport:
                 return answer
             address, params = self._redirect_target(address, location), None  # the target carries the query
         raise ClusterUnreachable(
-            f"{start}: redirected more than {MAXIMUM_HOPS} times: brokers disagree about an owner or leader; try again"
+            f"{start}: redirected more than {MAXIMUM_HOPS} times: brokers disagree on an owner or the leader; try again"
         )
 
     def _hop(
@@ -367,12 +367,12 @@ class AdminTransport:
             target = address.redirected(location)
         except ValueError as error:
             raise ClusterUnreachable(
-                f"{address.origin}: redirects to something that is {error}: not followed"
+                f"{address.origin}: redirects to an address that is {error}: not followed"
             ) from error
         self._require_known(target, f"not followed from {address.origin}")
         if address.scheme == "https" and target.scheme != "https":
             raise ClusterUnreachable(
-                f"{address.origin}: redirects to {target.origin}: not followed, credentials would travel in clear"
+                f"{address.origin}: redirects to {target.origin}: not followed, credentials would be sent unencrypted"
             )
         return target
 
@@ -381,21 +381,21 @@ class AdminTransport:
             known = address.host in self._hosts
         if not known:
             raise ClusterUnreachable(
-                f"{address.origin}: {refused}: '{address.host}' is no broker of this cluster; use the admin URL of one"
+                f"{address.origin}: {refused}: '{address.host}' is not a broker of this cluster; use a broker's URL"
             )
 
     def _explain(self, answer: Answer, said: str) -> str:
         # Without valid credentials a web server answers (a page, a text, its own JSON); Pulsar itself gives a reason.
         if answer.status == 401 and answer.reason and answer.body.lstrip()[:1] == b"{":
-            return f"{answer.url}: 401, our role may not do this{said}: use the credentials of a super-user"
+            return f"{answer.url}: 401, the role lacks permission{said}: use the credentials of a super-user"
         if answer.status == 401 and self.connection.has_credentials:
-            return f"{answer.url}: 401, our credentials are not accepted: is the token or password of this cluster?"
+            return f"{answer.url}: 401, credentials rejected: check that the token or password belongs to this cluster"
         if answer.status == 401:
-            return f"{answer.url}: 401, the cluster wants credentials: give a token file of a super-user"
+            return f"{answer.url}: 401, credentials required: give the token file of a super-user"
         if answer.status == 403:
-            return f"{answer.url}: 403, forbidden{said}: our role lacks permission, or policies are read-only"
+            return f"{answer.url}: 403, forbidden{said}: the role lacks permission, or policies are read-only"
         if answer.status == 404 and not answer.reason:
-            return f"{answer.url}: 404, nothing there: is this the admin URL of a Pulsar broker?"
+            return f"{answer.url}: 404, not found: check that this is the admin URL of a Pulsar broker"
         return f"{answer.url}: {answer.status}{said}"
 
 
@@ -451,14 +451,17 @@ def _no_answer(address: str, error: Exception, connection: AdminConnection, sile
         return NoAnswer(f"{address}: {what}", unsent=True)
     if isinstance(cause, urllib3.exceptions.NewConnectionError):
         what = "connection refused" if "refused" in str(cause) else "no connection"
-        return NoAnswer(f"{address}: {what}: is the broker up, and is this its web (not its binary) port?", unsent=True)
+        return NoAnswer(
+            f"{address}: {what}: check that the broker is up and that this is its web port, not its binary port",
+            unsent=True,
+        )
     if isinstance(error, requests.ReadTimeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError):
-        what = f"no complete answer within {silence_s:g} s: the broker hangs or is overloaded; try again"
+        what = f"no complete response within {silence_s:g} s: the broker hangs or is overloaded; try again"
         return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)
     if not isinstance(error, (requests.RequestException, urllib3.exceptions.HTTPError)):
-        what = f"the answer can't be made sense of ({type(error).__name__}): is this a broker?"
+        what = f"the response can't be parsed ({type(error).__name__}): check that this is a broker"
         return NoAnswer(f"{address}: {what}", unsent=False)
-    what = "connection broken before the answer was complete: is this an http(s) port?"
+    what = "connection closed before the response was complete: check that this is an http(s) port"
     return NoAnswer(f"{address}: {what}", unsent=False)
 
 

@@ -72,11 +72,11 @@ class ZooKeeperConnection(BaseModel):
     def _fits_together(self) -> Self:
         passwords = (self.digest_password, self.digest_password_file, self.digest_password_env)
         if sum(password is not None for password in passwords) != (self.digest_user is not None):
-            raise ValueError("digest_user goes with one of digest_password_file, digest_password_env")
+            raise ValueError("digest_user requires exactly one of digest_password_file, digest_password_env")
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
-            raise ValueError("tls_cert_file and tls_key_file go together")
+            raise ValueError("tls_cert_file and tls_key_file must be given together")
         if (self.tls_ca_file or self.tls_cert_file) and not self.tls:
-            raise ValueError("certificates are of no use without tls = true")
+            raise ValueError("certificates require tls = true")
         return self
 
     def client(self) -> KazooClient:
@@ -135,7 +135,7 @@ def connected(connection: ZooKeeperConnection, budget: RequestBudget | None = No
         reader = ZooKeeperReader(client, connection, budget)
         if not reader.children("/loadbalance"):
             raise ClusterUnreachable(
-                f"{where}: no /loadbalance there: is it the cluster's metadata store, and its chroot?"
+                f"{where}: it has no /loadbalance: check that this is the cluster's metadata store, with its chroot"
             )
         yield reader
     finally:
@@ -284,7 +284,7 @@ class ZooKeeperReader:
             except NoAuthError as error:
                 todo = "use another digest_user" if self._connection.digest_user else "give a digest_user"
                 raise ClusterUnreachable(
-                    f"ZooKeeper {self._connection.hosts}: {path} may not be read by us: {todo}"
+                    f"ZooKeeper {self._connection.hosts}: no permission to read {path}: {todo}"
                 ) from error
             except (KazooTimeoutError, KazooException) as error:
                 raise ClusterUnreachable(

@@ -117,8 +117,8 @@ def _agreed(identity: Identity | None, zookeeper: ZooKeeperReader | None) -> Ide
         return identify_in(zookeeper)
     if zookeeper is not None and not set(zookeeper.active_brokers()) & set(identity.brokers):
         raise UsageError(
-            f"ZooKeeper knows none of the brokers {', '.join(identity.brokers[:3])}: "
-            "it belongs to another cluster than the admin URL"
+            f"ZooKeeper lists none of the brokers {', '.join(identity.brokers[:3])}: "
+            "it belongs to a different cluster than the admin URL"
         )
     return identity
 
@@ -167,7 +167,7 @@ def _read_by_admin_api(
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
         raise ClusterUnreachable(
-            f"none of the {len(silences)} brokers answers at its own address; the first: {silences[0]}; "
+            f"none of the {len(silences)} brokers responds at its own address; the first: {silences[0]}; "
             "run where the brokers' web addresses can be reached"
         )
     facts = read_brokers(session)
@@ -194,7 +194,7 @@ def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> 
     brokers = [broker for broker in session.brokers if broker in unsettled]
     if brokers:
         wait_s = facts.statistics_interval_s() + STATISTICS_PASS_S
-        session.progress.begin(f"waiting {wait_s:g} s for the next pass of statistics", 1)
+        session.progress.begin(f"waiting {wait_s:g} s for the next statistics pass", 1)
         session.stopped.wait(wait_s)
         session.progress.advance()
         read_load_again(session, facts, brokers)
@@ -225,7 +225,7 @@ def _write_brokers(session: Session, zookeeper: ZooKeeperReader | None, identity
         elif zookeeper is not None:
             registered = set(zookeeper.active_brokers())
     for broker in registered - set(identity.brokers):
-        session.journal.miss("load_reports", "the broker joined while the capture ran", broker)
+        session.journal.miss("load_reports", "the broker joined during the capture", broker)
     session.files.extend(
         "brokers",
         [
@@ -245,6 +245,6 @@ def _write_brokers(session: Session, zookeeper: ZooKeeperReader | None, identity
 def _load_manager(facts: BrokerFacts, leader: str | None) -> LoadManagerKind:
     kind = prevailing_load_manager(facts.load_managers, leader)
     if kind is None:
-        names = ", ".join(sorted(set(facts.load_manager_classes.values()))) or "no broker told it"
-        raise DataNotFit(f"the load manager ({names}) is none of modular, simple, extensible: nothing to advise")
+        names = ", ".join(sorted(set(facts.load_manager_classes.values()))) or "no broker reports it"
+        raise DataNotFit(f"the load manager ({names}) is not modular, simple or extensible: no advice is possible")
     return kind

@@ -50,7 +50,7 @@ _ZOOKEEPER: Final = (
     Call("ZooKeeper", "getChildren /loadbalance"),
     Call("ZooKeeper", "getChildren, getData /loadbalance/brokers/**"),
     Call("ZooKeeper", "getChildren, getData /namespace/**", "at the beginning and at the end"),
-    Call("ZooKeeper", "getChildren, getData /service_unit_state/**", "once, where Extensible keeps its state there"),
+    Call("ZooKeeper", "getChildren, getData /service_unit_state/**", "once, if Extensible keeps its state there"),
     Call("ZooKeeper", "getData /loadbalance/leader"),
     Call("ZooKeeper", "getData /loadbalance/extension/leader"),
     Call("ZooKeeper", "getChildren, getData /admin/local-policies/**"),
@@ -82,7 +82,7 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
     if options.admin is not None and options.second_pass:
         for call in _ADMIN:
             if call.call.startswith("GET /admin/v2/broker-stats/"):
-                yield replace(call, times="once more, where bundles have moved")
+                yield replace(call, times="once more, if bundles have moved")
     if options.zookeeper is not None:
         yield from _ZOOKEEPER
     if options.service_url is not None:

@@ -98,5 +98,5 @@ def read_lines(content: bytes) -> Iterator[bytes]:
     frame = zstandard.ZstdDecompressor().decompressobj()
     data = frame.decompress(content)
     if not frame.eof:
-        raise zstandard.ZstdError("the file is cut short")
+        raise zstandard.ZstdError("the file is truncated")
     yield from data.splitlines()

@@ -36,7 +36,7 @@ def identify(client: ReadClient) -> Identity:
         cluster_name = client.runtime_configuration().get("clusterName", "")
         brokers = client.active_brokers(cluster_name)
     except UnreadableAnswer as error:
-        raise ClusterUnreachable(f"{error}: is this the admin URL of a Pulsar broker?") from error
+        raise ClusterUnreachable(f"{error}: check that this is the admin URL of a Pulsar broker") from error
     return Identity(cluster_name, _some(brokers, cluster_name), client.leader())
 
 
@@ -44,7 +44,7 @@ def identify_in(zookeeper: ZooKeeperReader) -> Identity:
     """Which cluster's metadata these are. Raises `UsageError` if they don't tell, `ClusterUnreachable` as above."""
     names = zookeeper.clusters()
     if len(names) != 1:
-        known = f"knows several clusters ({', '.join(names)})" if names else "does not tell the cluster's name"
+        known = f"knows several clusters ({', '.join(names)})" if names else "does not identify the cluster's name"
         raise UsageError(f"ZooKeeper {known}: give --admin-url too")
     brokers = _some(tuple(zookeeper.active_brokers()), names[0])
     try:
@@ -56,7 +56,7 @@ def identify_in(zookeeper: ZooKeeperReader) -> Identity:
 
 def _some(brokers: tuple[str, ...], cluster_name: str) -> tuple[str, ...]:
     if not brokers:
-        raise ClusterUnreachable(f"cluster '{cluster_name}' has no active broker: try again when one is registered")
+        raise ClusterUnreachable(f"cluster '{cluster_name}' has no active broker: try again once one is registered")
     return brokers
 
 

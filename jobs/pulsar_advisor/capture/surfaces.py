@@ -313,7 +313,7 @@ def miss_zookeeper(journal: Journal, load_manager: LoadManagerKind) -> None:
         if load_manager != "modular" and surface in _OF_MODULAR_ONLY:
             journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
         else:
-            journal.miss(surface, "only ZooKeeper has it, and no ZooKeeper was given")
+            journal.miss(surface, "only ZooKeeper holds it, and no ZooKeeper was given")
 
 
 def read_service_unit_states(session: Session, zookeeper: ZooKeeperReader) -> None:
@@ -344,13 +344,13 @@ def write_nodes(session: Session, surface: str, lines: Iterable[Line]) -> None:
 
 
 _TOLD_BY_BROKERS_ONLY: Final = {
-    "settings": "the release's own settings and the dynamic ones stand in",
+    "settings": "the release's defaults and the dynamic settings are used instead",
     "load_reports": "those in ZooKeeper may be 15 minutes old",
-    "topic_stats": "nothing is known of single loaded topics, so no split by their load can be computed",
+    "topic_stats": "nothing is known about single loaded topics, so no split by their load can be computed",
 }
 _TOLD_BY_EXTENSIBLE_BROKERS_ONLY: Final = {
-    "broker_metrics": "nothing is known of the brokers' load",
-    STATES: "who owns what can't be told, where the cluster doesn't keep it in ZooKeeper",
+    "broker_metrics": "nothing is known about the brokers' load",
+    STATES: "ownership is unknown if the cluster doesn't keep it in ZooKeeper",
 }
 
 
@@ -392,7 +392,7 @@ def miss_what_brokers_tell(session: Session, load_manager: LoadManagerKind, zook
             read_service_unit_states(session, zookeeper)
             del unknown[STATES]
     for surface, consequence in unknown.items():
-        session.journal.miss(surface, f"only brokers tell it, and no admin URL was given: {consequence}")
+        session.journal.miss(surface, f"only brokers report it, and no admin URL was given: {consequence}")
 
 
 def _read_configuration(session: Session, zookeeper: ZooKeeperReader) -> None:

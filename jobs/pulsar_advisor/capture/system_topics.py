@@ -153,13 +153,13 @@ def _noted(session: Session, service_url: str, surfaces: tuple[str, ...]) -> Ite
 def _explained(error: Exception, service_url: str) -> str:
     """The one line for a failure of the client."""
     kind = type(error).__name__
-    advice = _ADVICE.get(kind, "is it the brokers' binary port, with pulsar+ssl:// where that speaks TLS?")
+    advice = _ADVICE.get(kind, "check that it is the brokers' binary port, with pulsar+ssl:// if that uses TLS")
     return f"{service_url}: {kind}: {advice}"
 
 
 _ADVICE: Final = {
-    "AuthenticationError": "our credentials are not accepted there",
-    "AuthorizationError": "our role may not consume in pulsar/system: use the credentials of a super-user",
+    "AuthenticationError": "the credentials are rejected there",
+    "AuthorizationError": "the role may not consume in pulsar/system: use the credentials of a super-user",
 }
 
 
@@ -197,7 +197,7 @@ def _states(session: Session, client: pulsar.Client) -> Iterator[tuple[str, Serv
     with closing(client.create_reader(TOPICS[STATES], pulsar.MessageId.earliest, is_read_compacted=True)) as reader:
         while reader.has_message_available() and not session.stopped.is_set():
             if time.monotonic() > deadline:
-                raise ClusterUnreachable(f"{TOPICS[STATES]}: not read to its end within {STATES_LIMIT_S:.0f} s")
+                raise ClusterUnreachable(f"{TOPICS[STATES]}: not read completely within {STATES_LIMIT_S:.0f} s")
             message = reader.read_next(OPERATION_LIMIT_S * 1000)
             bundle, body = message.partition_key(), message.data()
             size += len(body)
@@ -229,7 +229,7 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
         session.files.extend(surface, [told[broker] for broker in sorted(told)])
         if silent := sorted(set(session.brokers) - told.keys()):
             names = ", ".join(silent[:_NAMED]) + (f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else "")
-            why = "brokers tell it when it changes, and rarely else"
+            why = "brokers publish it when it changes, and rarely otherwise"
             session.journal.lack(surface, f"from {names} within {LISTEN_S:.0f} s: {why}")
 
 

@@ -135,7 +135,7 @@ class TopicDecoders:
             try:
                 answer = decoder.ask(broker, document.body)
             except _GONE:
-                answer = f"the process that decoded it ended with {decoder.end()}: is there too little memory?"
+                answer = f"the decoding process ended with {decoder.end()}: check that there is enough memory"
             else:
                 self._idle.put(decoder)
         if isinstance(answer, str):

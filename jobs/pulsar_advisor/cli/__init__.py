@@ -48,7 +48,7 @@ for verb in (
 ):
     app.command(verb)
 
-of_snapshots = App(name="snapshots", help="List snapshots, look at one, carry one to another machine, remove old ones.")
+of_snapshots = App(name="snapshots", help="List, show, export, import and prune snapshots.")
 of_snapshots.command(snapshots.list_snapshots, name="list")
 of_snapshots.command(snapshots.show_snapshot, name="show")
 of_snapshots.command(snapshots.prune_snapshots, name="prune")

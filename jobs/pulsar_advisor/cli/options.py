@@ -40,7 +40,7 @@ class Place:
     """Where a cluster's files are: by options, else by environment variables, else by a profile of the config file."""
 
     root: str | None = None
-    """Where everything is kept: a path or an object-store URL. Else PULSAR_ADVISOR_ROOT, else the profile's."""
+    """Root of all files: a path or an object-store URL. Else PULSAR_ADVISOR_ROOT, else the profile's."""
     cluster: str | None = None
     """Your name for the cluster; part of every path. Else PULSAR_ADVISOR_CLUSTER, else the profile's."""
     profile: str | None = None
@@ -120,21 +120,21 @@ class Connection:
     """How to reach a cluster, where its profile does not say it, or says it otherwise."""
 
     admin_url: tuple[str, ...] = ()
-    """Admin REST address of a broker or of a proxy before them; repeatable, tried in turn."""
+    """Admin URL of a broker or of a proxy; repeatable, tried in turn."""
     zookeeper: str | None = None
     """ZooKeeper hosts: host:port,host:port[/chroot]."""
     service_url: str | None = None
-    """Binary address, pulsar://broker:6650: reads what Extensible brokers tell their leader of ownership and load."""
+    """Binary address, pulsar://broker:6650: reads what Extensible brokers publish to their leader."""
     token_file: Path | None = None
     """File that holds the token."""
     token_env: str | None = None
     """Name of the environment variable that holds the token."""
     tls_ca_file: Path | None = None
-    """Certificates to trust instead of the system's."""
+    """CA certificates to trust instead of the system's."""
     tls_cert_file: Path | None = None
-    """Our client certificate."""
+    """Client certificate."""
     tls_key_file: Path | None = None
-    """The key of our client certificate."""
+    """Key of the client certificate."""
 
     @property
     def is_given(self) -> bool:
@@ -167,20 +167,20 @@ class Wishes:
     splits: bool = True
     """Whether to recommend bundle splits."""
     set: tuple[str, ...] = ()
-    """What if this setting were so: KEY=VALUE, by Pulsar's key; repeatable. Keys that change no answer are refused."""
+    """What-if value for a Pulsar setting: KEY=VALUE; repeatable. Keys that change no answer are refused."""
     view: Literal["judged", "fresh", "published"] = "judged"
-    """Figures as the brokers have them now (fresh), or as the leader sees them in ZooKeeper (published); judged: those
-    that were validated, fresh if any broker was asked."""
+    """Figures from the brokers (fresh), or as the leader sees them in ZooKeeper (published); judged: the
+    validated view, fresh if any broker was read."""
     history: int = 0
     """How many earlier snapshots the strategies learn from."""
     max_unloads: int | None = None
-    """Plan at most so many unloads."""
+    """Maximum number of unloads per plan."""
     max_splits: int = 10
-    """Plan at most so many splits."""
+    """Maximum number of splits per plan."""
     seed: int = 0
-    """Where Pulsar draws at random, draw by this."""
+    """Seed for Pulsar's random choices."""
     as_: Annotated[str | None, Parameter(name="--as")] = None
-    """Your name: it stands in the ledger as the proposer's."""
+    """Your name, recorded in the ledger as proposer."""
 
     def request(self) -> Request:
         """The wishes, checked."""
@@ -205,15 +205,15 @@ class Care:
     """How carefully a plan is carried out."""
 
     max_age: str = "6h"
-    """Greatest age of the plan's snapshot: 90s, 30m, 6h, 1d."""
+    """Maximum age of the plan's snapshot: 90s, 30m, 6h, 1d."""
     pause: str = "10s"
     """Between two calls."""
     canary_hold: str = "60s"
     """How long the first step must hold before the second one is sent."""
     error_budget: int = 1
-    """Failed steps that are forgiven; one more stops the run. The first step may not fail."""
+    """Number of failed steps tolerated; one more stops the run. The first step must not fail."""
     on_drift: Literal["stop", "skip"] = "stop"
-    """What to do about a step whose world has changed."""
+    """What to do if the cluster no longer matches a step."""
 
 
 def os_user() -> str:

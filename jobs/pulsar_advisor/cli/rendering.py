@@ -26,7 +26,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield f"{plan.shedder} with {plan.placement}, cluster {plan.cluster}, snapshot {plan.snapshot}"
     yield f"{unloads} unload(s), {len(steps) - unloads} split(s); highest usage {_percent(before)} → {_percent(after)}"
     for step in steps[:STEPS_SHOWN]:
-        where = f"{step.source} → {step.destination or 'as Pulsar chooses'}" if step.action == "unload" else step.source
+        where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.namespace}/{step.bundle} {where}"
     if len(steps) > STEPS_SHOWN:
         yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
@@ -69,7 +69,7 @@ def verify_lines(result: VerifyResult) -> Iterator[str]:
     for bundle in result.bundles:
         yield f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}"
     if not result.usage_judged:
-        yield "usage is not judged: the brokers still report figures from before the run"
+        yield "usage is not judged: brokers still report figures from before the run"
         return
     for usage in result.brokers:
         predicted = _percent(usage.predicted)

@@ -153,7 +153,7 @@ def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critica
         todo = f"remove tables/*/{place} and validation/{place}, and normalize again"
     raise DataNotFit(
         f"snapshot {result['snapshot']} must not be used: {', '.join(found)}; "
-        f"`validate --json` says why and what to do, then {todo}"
+        f"`validate --json` shows reasons and remedies; then {todo}"
     )
 
 
@@ -256,7 +256,7 @@ def run(
     from pulsar_advisor.snapshots.archive import import_snapshot
 
     if from_archive is not None and connection.is_given:
-        raise UsageError("--from-archive takes the snapshot from a file: leave out what leads to a cluster")
+        raise UsageError("--from-archive takes the snapshot from a file: omit the connection options")
     root = place.open()
     request = wishes.request()
     with timed("capture"):

@@ -22,7 +22,7 @@ def explained(error: CycloptsError) -> str:
     match error:
         case UnusedCliTokensError(unused_tokens=[word, *_]):
             verb = " ".join(error.command_chain or ())
-            return f"`{verb}` takes no '{word}': leave it out, or quote a value that has spaces"
+            return f"`{verb}` does not take '{word}': omit it, or quote a value that contains spaces"
         case MissingArgumentError(argument=argument, keyword=keyword) if argument is not None:
             if keyword is not None:
                 return _without_a_value(keyword, error.root_input_tokens or ())
@@ -37,8 +37,8 @@ def _without_a_value(option: str, words: Sequence[str]) -> str:
     """`--pause -5s` and `--pause --resume`: what begins with a dash is taken for an option."""
     after = words[words.index(option) + 1 :] if option in words else ()
     if after and after[0].startswith("-"):
-        return f"{option} needs a value, and '{after[0]}' is not one: a value does not begin with a dash"
-    return f"{option} needs a value: give one after it"
+        return f"{option} requires a value, and '{after[0]}' is not one: a value can't begin with a dash"
+    return f"{option} requires a value"
 
 
 def refuse_together(given: Mapping[str, bool]) -> None:

@@ -173,7 +173,7 @@ def _release_at(transport: AdminTransport, url: str) -> str | Lack:
         return lacks["brokers"]
     release = answer.text.strip().strip('"')
     if not _RELEASE.fullmatch(release):
-        return Lack(200, f"{url}: answers, but not with a release: is this the admin URL of a Pulsar broker?")
+        return Lack(200, f"{url}: responds, but without a release: check that this is the admin URL of a Pulsar broker")
     return release
 
 

@@ -49,8 +49,8 @@ _REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenan
 """Without these there is no snapshot, or none that passes validation."""
 _SWITCHES: Final[Mapping[str, str]] = {
     "loadBalancerEnabled": "brokers write no reports to the metadata store, and Pulsar balances nothing",
-    "loadBalancerSheddingEnabled": "Pulsar unloads nothing by itself",
-    "loadBalancerAutoBundleSplitEnabled": "Pulsar splits nothing by itself",
+    "loadBalancerSheddingEnabled": "Pulsar doesn't unload on its own",
+    "loadBalancerAutoBundleSplitEnabled": "Pulsar doesn't split on its own",
 }
 _CRC32_ASSIGNMENT: Final = "ConsistentHashingTopicBundleAssigner"
 _COLOURS: Final[Mapping[Status, str]] = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -92,8 +92,8 @@ class Diagnosis:
         """The verdict."""
         count = {status: sum(row.status == status for row in self.rows) for status in _COLOURS}
         if self.fit:
-            return f"Fit for a capture; {count['warning']} warning(s)."
-        return f"Not fit for a capture: {count['problem']} problem(s), {count['warning']} warning(s)."
+            return f"Ready for a capture; {count['warning']} warning(s)."
+        return f"Not ready for a capture: {count['problem']} problem(s), {count['warning']} warning(s)."
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -139,7 +139,7 @@ def _writable(root: Root) -> Row:
             write_file(probe, b"")
             probe.unlink()
     except (StorageError, OSError) as error:
-        return Row("root", "problem", str(error), "choose a folder this user may write to")
+        return Row("root", "problem", str(error), "choose a folder that this user can write to")
     return Row("root", "ok", f"{root.path} can be written")
 
 
@@ -147,13 +147,13 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
     others_answer = any(isinstance(release, str) for release in found.admin_urls.values())
     for url, release in found.admin_urls.items():
         if isinstance(release, str):
-            yield Row("admin_url", "ok", f"{url} answers: Pulsar {release}")
+            yield Row("admin_url", "ok", f"{url} responds: Pulsar {release}")
         elif release.status == 401:
             # On this path every valid credential is enough, so a 401 is about who we are, not about our role.
             yield Row("credentials", "problem", release.reason, "give the token (or password) of a super-user")
         else:
             todo = (
-                "take it out of the admin URLs, or start that broker" if others_answer else "give the URL of a broker"
+                "remove it from the admin URLs, or start that broker" if others_answer else "give the URL of a broker"
             )
             yield Row("admin_url", "warning" if others_answer else "problem", release.reason, todo)
 
@@ -162,12 +162,12 @@ def _cluster(found: Examination) -> Iterator[Row]:
     if not found.brokers:
         if "brokers" not in found.lacks:
             sentence = f"cluster '{found.cluster_name}' has no active broker"
-            yield Row("cluster", "problem", sentence, "try again when a broker is registered")
+            yield Row("cluster", "problem", sentence, "try again once a broker is registered")
         return
     yield Row("cluster", "ok", f"cluster '{found.cluster_name}' with {len(found.brokers)} broker(s)")
     if "leader" not in found.lacks:
         if found.leader is None:
-            yield Row("leader", "warning", "no broker is the leader at the moment", "try again when one is elected")
+            yield Row("leader", "warning", "no broker is the leader at the moment", "try again once one is elected")
         else:
             yield Row("leader", "ok", f"the leader is {found.leader}")
 
@@ -180,7 +180,12 @@ def _surfaces(found: Examination) -> Iterator[Row]:
         elif surface in found.asked and surface not in ("settings", "brokers"):  # told for each broker
             yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read (needs {role})")
     if "namespaces" not in found.asked | found.lacks.keys() and "tenants" not in found.lacks:
-        yield Row("surface.namespaces", "problem", "there is no tenant, so no namespace", "is this the right cluster?")
+        yield Row(
+            "surface.namespaces",
+            "problem",
+            "there is no tenant, so no namespace",
+            "check that this is the right cluster",
+        )
 
 
 def _brokers(found: Examination) -> Iterator[Row]:
@@ -188,7 +193,7 @@ def _brokers(found: Examination) -> Iterator[Row]:
     for broker, lack in silent.items():
         status: Status = "problem" if len(silent) == len(found.answers) else "warning"
         todo = "run where every broker's web address can be reached; start the broker if it is down"
-        yield Row("broker", status, f"{broker} does not answer at its own address: {lack.reason}", todo)
+        yield Row("broker", status, f"{broker} does not respond at its own address: {lack.reason}", todo)
     answering = [broker for broker in found.answers if broker not in silent]
     extensible = [broker for broker in answering if found.load_managers.get(broker) == "extensible"]
     for surface, asked in (
@@ -214,7 +219,7 @@ def _words(surface: str) -> str:
 
 def _lacking(surface: str, status: Status, lack: Lack, role: str) -> Row:
     forbidden = lack.status in (401, 403)
-    todo = f"use the credentials of {role}" if forbidden else "look into the broker's log, then try again"
+    todo = f"use the credentials of {role}" if forbidden else "check the broker's log, then try again"
     return Row(f"surface.{surface}", status, lack.reason, todo)
 
 
@@ -222,8 +227,8 @@ def _clocks(found: Examination) -> Iterator[Row]:
     clocks = {broker: answers.clock for broker, answers in found.answers.items() if answers.clock is not None}
     if not clocks:
         if any(answers.silence is None for answers in found.answers.values()):
-            todo = "compare the clocks yourself: ages of reports go by them"
-            yield Row("clock", "warning", "no broker's answer tells the time, so clocks can't be compared", todo)
+            todo = "compare the clocks manually: ages of reports depend on them"
+            yield Row("clock", "warning", "no broker's response has a date, so clocks can't be compared", todo)
         return
     limit_s = LARGEST_CLOCK_DIFFERENCE_S
     off_s = {broker: clock.certain_s for broker, clock in clocks.items() if abs(clock.certain_s) > limit_s}
@@ -231,15 +236,15 @@ def _clocks(found: Examination) -> Iterator[Row]:
     if not off_s and spread_s <= limit_s:
         yield Row("clock", "ok", f"the clocks of {len(clocks)} broker(s) and this machine agree within {limit_s:g} s")
     elif not off_s:
-        todo = "set the brokers' clocks: ages of their reports go by them"
+        todo = "set the brokers' clocks: ages of their reports depend on them"
         yield Row("clock", "warning", f"the brokers' clocks differ by at least {spread_s:.0f} s", todo)
     elif len(off_s) == len(clocks) and spread_s <= limit_s:
         sentence = f"this machine's clock is {_offset(-min(off_s.values(), key=abs))} all brokers'"
-        yield Row("clock", "warning", sentence, "set this machine's clock: ages of reports and approvals go by it")
+        yield Row("clock", "warning", sentence, "set this machine's clock: ages of reports and approvals depend on it")
     else:
         for broker, seconds in off_s.items():
             sentence = f"the clock of {broker} is {_offset(seconds)} this machine's"
-            yield Row("clock", "warning", sentence, "set that broker's clock: ages of its reports go by it")
+            yield Row("clock", "warning", sentence, "set that broker's clock: ages of its reports depend on it")
 
 
 def _offset(seconds: float) -> str:
@@ -253,7 +258,7 @@ def _release(found: Examination) -> Iterator[Row]:
         return
     if len(by_release) > 1:
         sentence = f"brokers run different releases: {_spelt(by_release)}; the rules of {oldest} are applied"
-        yield Row("release", "warning", sentence, "recommend again when the upgrade is done")
+        yield Row("release", "warning", sentence, "recommend again after the upgrade")
     else:
         yield Row("release", "ok", f"every broker runs Pulsar {oldest}")
     try:
@@ -264,10 +269,10 @@ def _release(found: Examination) -> Iterator[Row]:
     try:
         notes = resolve_settings(oldest, found.leading_settings, found.dynamic).notes
     except DataNotFit as error:
-        yield Row("settings", "problem", str(error), "look at that setting of the broker")
+        yield Row("settings", "problem", str(error), "check that setting of the broker")
         return
     for note in notes:
-        yield Row("settings", "warning", note, "read the recommendations with that in mind")
+        yield Row("settings", "warning", note, "keep this in mind when reading recommendations")
 
 
 def _load_manager(found: Examination) -> Iterator[Row]:
@@ -277,12 +282,12 @@ def _load_manager(found: Examination) -> Iterator[Row]:
     ]
     if unknown:
         names = {found.answers[broker].settings.get("loadManagerClassName", "not told") for broker in unknown}
-        sentence = f"{some_of(unknown)}: load manager {', '.join(sorted(names))} is none of modular, simple, extensible"
+        sentence = f"{some_of(unknown)}: load manager {', '.join(sorted(names))} is not modular, simple or extensible"
         status: Status = "warning" if by_manager else "problem"
-        yield Row("load_manager", status, sentence, "nothing can be advised for such brokers")
+        yield Row("load_manager", status, sentence, "no advice is possible for such brokers")
     if len(by_manager) > 1:
         sentence = f"brokers run different load managers: {_spelt(by_manager)}"
-        todo = "finish or undo the migration (`loadManagerClassName` on every broker)"
+        todo = "finish or revert the migration (`loadManagerClassName` on every broker)"
         yield Row("load_manager", "problem", sentence, todo)
     elif by_manager:
         yield Row("load_manager", "ok", f"the load manager is {next(iter(by_manager))}")
@@ -296,7 +301,7 @@ def _settings(found: Examination) -> Iterator[Row]:
         by_value = _brokers_by({broker: settings[key] for broker, settings in known.items() if key in settings})
         if len(by_value) > 1:
             differing = True
-            todo = "give every broker the same value, and restart those that have another"
+            todo = "set the same value on every broker, and restart those that differ"
             yield Row("settings.agree", "warning", f"brokers disagree on {key}: {_spelt(by_value)}", todo)
     if len(known) > 1 and not differing:
         yield Row("settings.agree", "ok", f"the load-balancing settings of {len(known)} brokers agree")
@@ -305,7 +310,7 @@ def _settings(found: Examination) -> Iterator[Row]:
 def _switches(found: Examination) -> Iterator[Row]:
     for key, consequence in _SWITCHES.items():
         if found.leading_settings.get(key) == "false":
-            todo = "nothing, if that is meant; plans can be carried out all the same"
+            todo = "nothing, if intended; plans can still be carried out"
             yield Row("switch", "warning", f"{key} is off: {consequence}", todo)
 
 
@@ -318,7 +323,7 @@ def _strategies(found: Examination) -> Iterator[Row]:
     ):
         class_name = found.leading_settings.get(key, "")
         if class_name and simple_name(class_name) not in {strategy.class_name for strategy in strategies}:
-            sentence = f"{key} is {class_name}, which isn't modelled: what Pulsar itself would do can't be told"
+            sentence = f"{key} is {class_name}, which isn't modelled: what Pulsar itself would do is unknown"
             yield Row("strategy", "warning", sentence, "compare with the strategies that `recommend` offers")
 
 
@@ -339,11 +344,11 @@ def _zookeeper(found: Examination) -> Iterator[Row]:
         yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
     elif found.brokers and not set(answers.brokers) & set(found.brokers):
         sentence = (
-            f"ZooKeeper knows none of the brokers: it belongs to another cluster, that of {some_of(answers.brokers)}"
+            f"ZooKeeper lists none of the brokers: it belongs to another cluster, with {some_of(answers.brokers)}"
         )
         yield Row("zookeeper", "problem", sentence, "give the ZooKeeper of this cluster")
     else:
-        yield Row("zookeeper", "ok", f"ZooKeeper can be read and knows {len(answers.brokers)} broker(s)")
+        yield Row("zookeeper", "ok", f"ZooKeeper can be read and lists {len(answers.brokers)} broker(s)")
         if found.brokers and set(answers.brokers) != set(found.brokers):
             differing = set(answers.brokers) ^ set(found.brokers)
             sentence = f"ZooKeeper and the admin API differ on {some_of(differing)}"
@@ -359,7 +364,7 @@ def _system_topics(found: Examination) -> Iterator[Row]:
         todo = "give --service-url with the brokers' binary address, and a role that may consume in pulsar/system"
         yield Row("system_topics", "problem", answer.lack, todo)
     elif answer is not None:
-        yield Row("system_topics", "ok", "what Extensible brokers tell their leader can be read")
+        yield Row("system_topics", "ok", "what Extensible brokers publish to their leader can be read")
     elif prevailing_load_manager(found.load_managers, found.leader) == "extensible":
         sentence = "no service URL was given: no view `published`, and no states of the ownership channel"
         yield Row("system_topics", "warning", sentence, "give --service-url with the brokers' binary address")
@@ -372,12 +377,12 @@ def _zookeeper_alone(found: Examination) -> Iterator[Row]:
         yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
         return
     yield from _cluster(found)
-    yield Row("zookeeper", "ok", f"ZooKeeper can be read and knows {len(answers.brokers)} broker(s)")
+    yield Row("zookeeper", "ok", f"ZooKeeper can be read and lists {len(answers.brokers)} broker(s)")
     sentence = (
         "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics; recommendations start "
         "from the load reports in ZooKeeper, up to 15 minutes old (Extensible brokers write none); no splits by load"
     )
-    yield Row("computable", "warning", sentence, "give --admin-url; `apply` needs one, and reads anew")
+    yield Row("computable", "warning", sentence, "give --admin-url; `apply` requires one, and reads again")
 
 
 def _topic_assignment(found: Examination) -> Iterator[Row]:

@@ -63,7 +63,7 @@ class ApplyOptions:
     max_age_s: int = 6 * 3600
     """Greatest age of the plan's snapshot."""
     on_drift: Literal["stop", "skip"] = "stop"
-    """What to do about a step whose world has changed."""
+    """What to do if the cluster no longer matches a step."""
     pause_s: float = 10.0
     """Between two calls."""
     canary_hold_s: float = 60.0

@@ -72,7 +72,7 @@ def warning(switch: SwitchedOff, cluster_name: str) -> str:
 def _restore(switch: SwitchedOff, ledger: Ledger, cluster: ClusterPort, progress: Progress) -> None:
     if (now := cluster.override(switch.setting)) != OFF:
         ledger.switched_back(switch, f"left at {_value(now)}, which someone has set meanwhile")
-        progress(f"{switch.setting} is {_value(now)}: someone has set it meanwhile, so it is left alone")
+        progress(f"{switch.setting} is {_value(now)}: someone has set it meanwhile, so it stays")
         return
     reply = cluster.send(Override(switch.setting, switch.before))
     if (now := cluster.override(switch.setting)) == switch.before:

@@ -55,7 +55,7 @@ NOBODY: Final = -1
 
 AVERAGES_ORIGINS: Final = ("bundle_data", "folded", "one_sample", "default")
 """Where a bundle's short and long averages come from: the leader's stored node, earlier snapshots, this snapshot as the
-one sample, or Pulsar's figures for a bundle nobody reported (50 msg/s, 50 kB/s each way)."""
+one sample, or Pulsar's figures for a bundle that no broker reported (50 msg/s, 50 kB/s each way)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ class Split:
     """Distinct, ascending, strictly inside the bundle; empty where the algorithm finds nothing to do."""
     reason: str
     near_tie: bool
-    """Whether the deciding inequality was settled by the last digits."""
+    """Whether the deciding inequality was decided by a near-ties."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,7 +48,7 @@ def _traffic(table: str, prefix: str = "") -> tuple[str, ...]:
 
 
 _REPORT: Final = "a load report within its update interval, or metrics read by the capture"
-_PASS: Final = "the last pass of the owner's statistics"  # noqa: S105 (no password)
+_PASS: Final = "the owner's last statistics pass"  # noqa: S105 (no password)
 _CAPTURE: Final = "the capture"
 _AVERAGES: Final = "the leader's node, at most two write intervals old"
 
@@ -77,10 +77,10 @@ INPUTS: Final[Mapping[Input, InputDescription]] = {
         ("bundles.topics", "bundles.producers", "bundles.consumers", "bundles.cache_size_bytes"), _PASS
     ),
     "short_term_averages": InputDescription(
-        _traffic("bundles", "short_term_"), _AVERAGES, "this snapshot as the one sample"
+        _traffic("bundles", "short_term_"), _AVERAGES, "this snapshot as the only sample"
     ),
     "long_term_averages": InputDescription(
-        _traffic("bundles", "long_term_"), _AVERAGES, "this snapshot as the one sample"
+        _traffic("bundles", "long_term_"), _AVERAGES, "this snapshot as the only sample"
     ),
     "recent_unloads": InputDescription(
         ("bundles.last_unloaded_at_ms",), "the grace period", "no bundle counts as unloaded recently"
@@ -89,7 +89,7 @@ INPUTS: Final[Mapping[Input, InputDescription]] = {
         ("policies.namespaces", "policies.primary", "policies.secondary", "policies.min_limit"), _CAPTURE
     ),
     "anti_affinity": InputDescription(("namespaces.anti_affinity_group",), _CAPTURE),
-    "failure_domains": InputDescription(("brokers.failure_domain",), _CAPTURE, "brokers count as of one domain"),
+    "failure_domains": InputDescription(("brokers.failure_domain",), _CAPTURE, "all brokers count as one domain"),
     "topic_names": InputDescription(("topics.topic", "topics.hash", "topics.named"), _CAPTURE),
     "topic_traffic": InputDescription(("topics.loaded", *_traffic("topics")), _PASS),
 }

@@ -65,14 +65,14 @@ def _matches(expression: str, names: Sequence[str]) -> Booleans:
         try:
             found[row] = pattern.fullmatch(name, timeout=max(0.0, ends_at - time.monotonic())) is not None
         except TimeoutError:
-            raise _Unusable(f"it takes more than {TIME_LIMIT_S:g} s; at '{name}' it was given up") from None
+            raise _Unusable(f"matching took more than {TIME_LIMIT_S:g} s at '{name}' and was stopped") from None
     return found
 
 
 def _compiled(expression: str) -> regex.Pattern[str]:
     translated = _QUOTED.sub(lambda quoted: quoted[1] + regex.escape(quoted[2], special_only=False), expression)
     if _READ_DIFFERENTLY.search(translated):
-        raise _Unusable("it uses syntax that is not supported here, or read in another way than by Java")
+        raise _Unusable("it uses syntax that is not supported here, or that Java interprets differently")
     try:
         return regex.compile(translated, regex.ASCII)
     except regex.error as error:

@@ -39,9 +39,9 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 class Exclusion(Outcome):
     """Why no Modular shedder may choose a bundle that a broker lists."""
 
-    RECENTLY_UNLOADED = no("was unloaded within the grace period, so it is left alone")
+    RECENTLY_UNLOADED = no("was unloaded within the grace period, so it stays")
     SERVICE_BUNDLE = no("belongs to a broker's heartbeat or SLA monitor, which is never moved")
-    NOT_REPORTED = no("is listed by its broker, but has no averages or unfit ones")
+    NOT_REPORTED = no("is listed by its broker, but its averages are missing or unfit")
 
 
 @dataclass(frozen=True, eq=False)

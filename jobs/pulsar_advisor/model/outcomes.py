@@ -93,7 +93,7 @@ class Outcomes:
         return int(rows[np.argmax(np.where(np.isnan(ratio), -np.inf, ratio))])
 
     def near_tie(self, relative: float = 1e-9) -> Booleans:
-        """Rows whose inequality was settled by the last digits: a recomputation elsewhere may fall the other way."""
+        """Rows whose inequality was decided by a near-ties: a recomputation elsewhere may fall the other way."""
         scale = np.maximum(np.abs(self.left), np.abs(self.right))
         compared = np.array([bool(outcome.relation) for outcome in self.vocabulary], dtype=np.bool_)[self.code]
         with np.errstate(invalid="ignore"):

@@ -181,7 +181,7 @@ def resolve_settings(
             continue
         if not _is_dynamic(release, key):
             notes.append(
-                f"{key}={text} is stored as a dynamic value, but {release} reads this key at start only: ignored"
+                f"{key}={text} is stored as a dynamic value, but {release} reads this key only at start-up: ignored"
             )
             continue
         value, note = _dynamic_value(key, text, texts[key])
@@ -190,7 +190,7 @@ def resolve_settings(
     for key, text in (what_if or {}).items():
         texts[key], origins[key] = what_if_value(key, text), "what-if"
         if key not in known:
-            notes.append(f"{key} does not exist in {release}; it is taken from the what-if all the same")
+            notes.append(f"{key} does not exist in {release}; the what-if sets it anyway")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
     return ResolvedSettings(values, origins, release, tuple(notes))
 
@@ -250,7 +250,7 @@ def _nearest_release(pulsar_version: str) -> tuple[str, tuple[int, int, int], li
     notes = []
     if pulsar_version not in (release, _release_text(behaviour, release)):
         notes.append(
-            f"Pulsar {pulsar_version} is not listed: the defaults of {release} are taken, and the decisions of "
+            f"Pulsar {pulsar_version} is not listed: using the defaults of {release} and the decisions of "
             f"{_release_text(behaviour, release)}"
         )
     return release, behaviour, notes
@@ -331,7 +331,7 @@ def _runtime_value(key: str, text: str) -> Scalar:
         return _parse(key, text)
     except _Unparsable as expected:
         raise DataNotFit(
-            f"the captured runtime configuration holds {key}='{text}' where Pulsar has {expected}; capture again"
+            f"the captured runtime configuration holds {key}='{text}', but Pulsar expects {expected}; capture again"
         ) from None
 
 
@@ -348,7 +348,7 @@ def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[
 def what_if_value(key: str, text: str) -> Scalar:
     """What a what-if sets, in any release. Raises `UsageError` if the key is unknown, the text unusable."""
     if key not in _FIELD_OF_KEY:
-        raise UsageError(f"'{key}' is not a setting that decides anything here{nearest(key, _FIELD_OF_KEY)}")
+        raise UsageError(f"'{key}' is not a setting that affects recommendations{nearest(key, _FIELD_OF_KEY)}")
     field = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]]
     if field.annotation is bool and text.strip().lower() not in ("true", "false"):
         raise UsageError(f"{key}='{text}' is not usable; expected true or false")

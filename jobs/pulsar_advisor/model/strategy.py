@@ -58,4 +58,4 @@ def find(strategies: Sequence[Strategy], name: str, kind: str) -> Strategy:
     by_name = {strategy.name: strategy for strategy in strategies}
     if name in by_name:
         return by_name[name]
-    raise UsageError(f"there is no {kind} '{name}'{nearest(name, by_name)}; all are: {', '.join(by_name)}")
+    raise UsageError(f"there is no {kind} '{name}'{nearest(name, by_name)}; choose one of: {', '.join(by_name)}")

@@ -186,7 +186,7 @@ def _asked(client: ReadClient, broker: str, averages: Mapping[str, Any] | None) 
     report: LoadReport = decode(client.load_report(broker), LOAD_REPORT)
     kind = load_manager_kind(report.loadReportType or None, class_name)
     if kind is None:
-        raise ClusterUnreachable(f"{broker}: load manager {class_name} is none of modular, simple, extensible")
+        raise ClusterUnreachable(f"{broker}: load manager {class_name} is not modular, simple or extensible")
     return BrokerLoad(broker, kind, msgspec.to_builtins(report), averages)
 
 

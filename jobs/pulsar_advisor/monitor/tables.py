@@ -25,8 +25,8 @@ from pulsar_advisor.reporting.figures import moment
 
 SCHEMA: Final = "pulsar-advisor/broker-tables/1"
 _NOTES: Final = (
-    "LONG/S and KB/S stand under their own headings; `pulsar-perf monitor-brokers` swaps them in broker rows.",
-    "MAX % is in percent under every manager; there it is a ratio (0..1) in the overall table under Modular.",
+    "LONG/S and KB/S are under their own headings; `pulsar-perf monitor-brokers` swaps them in broker rows.",
+    "MAX % is always a percentage; the original shows a ratio (0..1) in the overall table under Modular.",
 )
 
 T = TypeVar("T")

@@ -33,13 +33,15 @@ observe: Final = load_data
 class BrokerOutcome(Outcome):
     """What is answered about a candidate."""
 
-    DRAWN_AMONG = yes("no destination is remembered for the bundle, so every candidate is drawn among")
-    REMEMBERED = yes("is the destination the shedder had in mind (score {left:,.1f})")
-    ANOTHER_REMEMBERED = no("the shedder had another broker in mind")
-    INSTEAD_OF_OVERLOADED = yes("score {left:,.1f} is not above {right:,.1f}, the remembered one's is", "<=")
+    DRAWN_AMONG = yes("no destination is remembered for the bundle, so the choice is random among all candidates")
+    REMEMBERED = yes("is the destination the shedder intended (score {left:,.1f})")
+    ANOTHER_REMEMBERED = no("the shedder intended another broker")
+    INSTEAD_OF_OVERLOADED = yes(
+        "score {left:,.1f} is not above {right:,.1f}, but the remembered destination's is", "<="
+    )
     OVERLOADED = no("score {left:,.1f} is above the overload threshold {right:,.1f}", ">")
-    IS_SOURCE = no("is where the bundle comes from")
-    INSTEAD_OF_MISSING = yes("the remembered destination is no candidate, so the others are drawn among")
+    IS_SOURCE = no("is the bundle's source")
+    INSTEAD_OF_MISSING = yes("the remembered destination is not a candidate, so the choice is random among the others")
     ALL_OVERLOADED = yes("score {left:,.1f} is above {right:,.1f}, but no other candidate's is lower", ">")
 
 

@@ -38,7 +38,7 @@ class BrokerOutcome(Outcome):
     NO_LOAD_DATA = no("has no load data")
     NEAR_MEAN = no("load plus the required distance, {left:.2%}, is above the mean {right:.2%}", ">")
     BELOW_MEAN = yes("load plus the required distance, {left:.2%}, is within the mean {right:.2%}", "<=")
-    NONE_BELOW = yes("no candidate is far enough below the mean {right:.2%}, so all are drawn among")
+    NONE_BELOW = yes("no candidate is far enough below the mean {right:.2%}, so the choice is random among all")
 
 
 Memory = NoMemory

@@ -36,7 +36,7 @@ class BrokerOutcome(Outcome):
     OVERLOADED = no("usage {left:.2%} is above the overload threshold {right:.2%}", ">")
     LOWEST_RATE = yes("long-term rate {left:,.1f} msg/s is the lowest ({right:,.1f} msg/s)", "==")
     ALL_OVERLOADED = yes("usage {left:.2%} is above the threshold {right:.2%}, as every candidate's is", ">")
-    NOTHING_COMPARABLE = yes("no candidate has a comparable rate, so all are drawn among")
+    NOTHING_COMPARABLE = yes("no candidate has a comparable rate, so the choice is random among all")
 
 
 Memory = NoMemory

@@ -31,8 +31,8 @@ _WRAPS_AFTER: Final = 2**31 - 1
 class BrokerOutcome(Outcome):
     """What is answered about a candidate."""
 
-    NOT_ITS_TURN = no("is at place {left:.0f}; the turn is at place {right:.0f}", "!=")
-    ITS_TURN = yes("is at place {left:.0f}, where the turn is ({right:.0f})", "==")
+    NOT_ITS_TURN = no("is at position {left:.0f}; the next position is {right:.0f}", "!=")
+    ITS_TURN = yes("is at position {left:.0f}, the next in turn ({right:.0f})", "==")
 
 
 @dataclass(frozen=True, eq=False)

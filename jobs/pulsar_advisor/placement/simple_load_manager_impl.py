@@ -1,4 +1,4 @@
-"""`SimpleLoadManagerImpl`'s own placement: brokers ranked by what their bundles are reckoned to need.
+"""`SimpleLoadManagerImpl`'s own placement: brokers ranked by the estimated needs of their bundles.
 
 What Pulsar does: each candidate's load is the greatest percentage of its resources; what the quotas of its bundles sum
 up to counts if it is more than what is used. By `loadBalancerPlacementStrategy` brokers rank by load
@@ -64,13 +64,13 @@ class BrokerOutcome(Outcome):
     """What is answered about a candidate."""
 
     NOT_BEST = no("load {left:.1f} %, capacity {right:,.0f} bundles: another broker is preferred")
-    BEST_BUSY = yes("load {left:.1f} %: the best of the brokers that have bundles")
+    BEST_BUSY = yes("load {left:.1f} %: the best of the brokers with bundles")
     IDLE = yes("has no bundles, and the best busy broker is above the underload threshold {right:.0f} %")
     MOST_ROOM = yes("has most room; the best broker's load {left:.1f} % is above {right:.0f} %", ">")
-    ROTATING = yes("its turn: the best broker's load {left:.1f} % has reached {right:.0f} %", ">=")
-    WEIGHTED = yes("is drawn with weight {left:,.0f}", ">")
+    ROTATING = yes("next in turn: the best broker's load {left:.1f} % has reached {right:.0f} %", ">=")
+    WEIGHTED = yes("is drawn at random with weight {left:,.0f}", ">")
     NO_WEIGHT = no("is not drawn: its weight is {left:,.0f}", "<=")
-    ALL_WITHOUT_WEIGHT = yes("weight {left:,.0f}, as every candidate's, so all are drawn among", "<=")
+    ALL_WITHOUT_WEIGHT = yes("weight {left:,.0f}, as every candidate's, so the choice is random among all", "<=")
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ class _Steps:
         grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
         obstacle = why_split_not(state, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
-            obstacle = "the bundle is unloaded before, without a destination: its owner can't be known here"
+            obstacle = "an earlier step unloads the bundle without a destination, so its owner can't be known"
         after = [self.unloaded_by[bundle]] if bundle in self.unloaded_by else []
         if namespace in self.last_split:
             after.append(self.last_split[namespace])

@@ -55,13 +55,13 @@ class Grading:
         self._failed = [check for check in about if not check.success]
         self._reads_averages = bool(reads & {"short_term_averages", "long_term_averages"})
         self._substitutes = tuple(
-            f"Missing is {name} ({state.missing[name]}); in its place: {described.substitute}."
+            f"{name} is missing ({state.missing[name]}); used instead: {described.substitute}."
             for name, described in INPUTS.items()
             if name in reads and name in state.missing and described.substitute is not None
         )
         if derived:
             self._substitutes += (
-                f"What {derived} reads and this load manager doesn't report was derived by Pulsar's rules.",
+                f"This load manager doesn't report what {derived} reads; it was derived by Pulsar's rules.",
             )
 
     def grade(self, bundle: int, brokers: Sequence[int], *, near_tie: bool) -> Grade:
@@ -81,18 +81,18 @@ class Grading:
             if check.scope == "cluster" or check.failing is None or touched[check.scope] & check.failing
         ]
         doubts = [
-            *([Doubt(confidence="low", sentence="The last digits settled the decision.")] if near_tie else []),
+            *([Doubt(confidence="low", sentence="A near-tie decided.")] if near_tie else []),
             *(
                 Doubt(
                     confidence="medium" if check.severity == "info" else "low",
-                    sentence=f"Does not hold ({check.name}): {check.title}",
+                    sentence=f"Failed check {check.name}: {check.title}",
                 )
                 for check in failed
             ),
             *(Doubt(confidence="medium", sentence=sentence) for sentence in self._substitutes),
         ]
         if self._reads_averages and AVERAGES_ORIGINS[state.bundles.averages_origin[bundle]] not in _MEASURED_AVERAGES:
-            doubts.append(Doubt(confidence="medium", sentence="Its averages are those of this snapshot alone."))
+            doubts.append(Doubt(confidence="medium", sentence="Its averages come from this snapshot alone."))
         grades = {doubt.confidence for doubt in doubts}
         return Grade(
             confidence=next((grade for grade in ("low", "medium") if grade in grades), "high"),

@@ -54,7 +54,7 @@ def _brokers_versions(before: ClusterState, now: ClusterState) -> Iterator[str]:
     new = dict(zip(now.brokers.ids, now.brokers.versions, strict=True))
     yield from _shortened(
         [
-            f"Broker {broker} went from version {old[broker]} to {version}."
+            f"Broker {broker} changed from version {old[broker]} to {version}."
             for broker, version in new.items()
             if version and old.get(broker) and version != old[broker]
         ]
@@ -63,10 +63,10 @@ def _brokers_versions(before: ClusterState, now: ClusterState) -> Iterator[str]:
 
 def _leader(before: ClusterState, now: ClusterState) -> Iterator[str]:
     if before.load_manager != now.load_manager:
-        yield f"The load manager went from {before.load_manager} to {now.load_manager}."
+        yield f"The load manager changed from {before.load_manager} to {now.load_manager}."
     old, new = (state.brokers.ids[state.leader] if state.leader >= 0 else "not known" for state in (before, now))
     if old != new:
-        yield f"The leader was {old}, it is {new}: what it remembered of usage and unloads is lost."
+        yield f"The leader was {old}, it is {new}: its memory of usage and unloads is lost."
 
 
 def _settings(before: Mapping[str, str] | None, now: Mapping[str, str] | None) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _settings(before: Mapping[str, str] | None, now: Mapping[str, str] | None) -
         return
     yield from _shortened(
         [
-            f"{key} went from '{before.get(key, 'not set')}' to '{now.get(key, 'not set')}'."
+            f"{key} changed from '{before.get(key, 'not set')}' to '{now.get(key, 'not set')}'."
             for key in sorted({*before, *now})
             if before.get(key) != now.get(key)
         ]
@@ -83,7 +83,7 @@ def _settings(before: Mapping[str, str] | None, now: Mapping[str, str] | None) -
 
 def _unread(state: ClusterState, settings: Mapping[str, str] | None) -> Iterator[str]:
     if settings is None:
-        yield f"Snapshot {state.snapshot} has no broker's settings: changes of them can't be told."
+        yield f"Snapshot {state.snapshot} has no broker settings: changes can't be detected."
 
 
 def _boundaries(before: ClusterState, now: ClusterState) -> Iterator[str]:

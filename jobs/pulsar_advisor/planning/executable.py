@@ -19,7 +19,7 @@ def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
     if owner == NOBODY:
         return "the bundle has no owner"
     if not state.bundles.in_boundaries[bundle]:
-        return "the range is not among the namespace's boundaries: a split is in flight"
+        return "the range is not among the namespace's boundaries: a split is in progress"
     if not state.bundles.usable[bundle]:
         return "validation found the figures of this bundle unfit"
     if not state.brokers.complete[owner]:
@@ -31,7 +31,7 @@ def why_move_not(state: ClusterState, move: Move) -> str | None:
     """Why an unload can't be carried out; None if it can."""
     reason = _why_bundle_not(state, move.bundle)
     if reason is None and state.bundles.topics[move.bundle] == 0:
-        return "no topic of the bundle is loaded: nothing would bring it back, and nothing would be moved"
+        return "no topic of the bundle is loaded: no client would bring it back, and nothing would move"
     if reason is None and move.destination != NOBODY and not state.brokers.complete[move.destination]:
         return f"the figures of the destination {state.brokers.ids[move.destination]} are incomplete or unfit"
     return reason
@@ -45,5 +45,5 @@ def why_split_not(state: ClusterState, split: Split) -> str | None:
     if topics < 2:
         return f"a bundle of {topics} topics is never split"
     if state.load_manager == "extensible" and len(split.boundaries) != 1:
-        return f"the extensible manager splits in two only; {split.algorithm} gives {len(split.boundaries)} boundaries"
+        return f"the Extensible manager only splits in two; {split.algorithm} gives {len(split.boundaries)} boundaries"
     return _why_bundle_not(state, split.bundle)

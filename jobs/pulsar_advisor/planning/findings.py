@@ -121,12 +121,12 @@ def findings(
 
 def _no_broker_asked(state: ClusterState) -> Finding:
     if "broker_usage" in state.missing:
-        return Finding("warning", "No broker was asked, and none has published figures that are fit for use.")
+        return Finding("warning", "No broker was read, and none has published fit figures.")
     return Finding(
         "warning",
-        "No broker was asked: figures are those last published in ZooKeeper, predictions start from them, Pulsar's "
-        "defaults stand in for the brokers' settings, and a split is predicted by the number of topics, not by their "
-        "load.",
+        "No broker was read: figures and predictions are based on the last values in ZooKeeper, Pulsar's "
+        "defaults replace the brokers' settings, and the effect of a split is predicted from the number of topics, "
+        "not from their load.",
     )
 
 

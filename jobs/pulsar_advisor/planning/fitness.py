@@ -59,9 +59,9 @@ def _all_unfit(state: ClusterState, available: Booleans, reported: Booleans) -> 
     missing: dict[Input, str] = {}
     nobody_reports = not (available & (state.brokers.report_updated_at_ms > 0)).any()
     if nobody_reports:
-        missing["broker_usage"] = missing["broker_traffic"] = "no active broker has a report that is fit for use"
+        missing["broker_usage"] = missing["broker_traffic"] = "no active broker has a fit report"
     if (nobody_reports or state.bundles.reported.any()) and not reported.any():
-        missing["bundle_traffic"] = missing["bundle_counts"] = "no bundle has figures that are fit for use"
+        missing["bundle_traffic"] = missing["bundle_counts"] = "no bundle has fit figures"
     return missing
 
 

@@ -19,7 +19,7 @@ class Move:
     destination: int
     reason: str
     near_tie: bool
-    """Whether the deciding inequality was settled by the last digits."""
+    """Whether the deciding inequality was decided by a near-ties."""
 
 
 Role = Literal["shedder", "load manager", "placement", "splitting"]

@@ -185,7 +185,7 @@ def _why_nothing(shedder: str, state: ClusterState, chosen: SheddingDecision, wr
         return f"{state.bundle_name(int(wrapper.index[0]))} {wrapper.explain(0)}."
     brokers = chosen.brokers
     if not len(brokers):
-        return f"{shedder} looked at no broker: none reported any load."
+        return f"{shedder} had no broker to consider: none reported any load."
     decisive = brokers.decisive()
     return (
         f"{shedder} does not act within {MAX_CYCLES} cycles: "

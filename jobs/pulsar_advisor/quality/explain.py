@@ -15,9 +15,9 @@ def named(name: str) -> Check:
     found = [check for check in checks() if name in (check.name, check.code)]
     if not found:
         close = nearest(name, (known for check in checks() for known in (check.name, check.code)))
-        raise UsageError(f"there is no check '{name}'{close}; docs/checks.md lists all")
+        raise UsageError(f"there is no check '{name}'{close}; docs/checks.md lists all checks")
     if len(found) > 1:
-        raise UsageError(f"'{name}' may be any of {', '.join(check.name for check in found)}: give the whole name")
+        raise UsageError(f"'{name}' may be any of {', '.join(check.name for check in found)}: give the full name")
     return found[0]
 
 
@@ -29,7 +29,7 @@ def explain(name: str) -> str:
             f"{check.name}: {check.title}",
             f"  severity    {check.severity}",
             f"  scope       {check.scope}",
-            f"  rests on it {check.resting}",
+            f"  affects     {check.resting}",
             f"  why         {check.reason}",
             f"  what to do  {check.action}",
             f"  source      expectations/{check.table}.json: {check.expectation}",

@@ -28,7 +28,7 @@ def _members(value: Any) -> dict[str, Any]:
     elif is_dataclass(value):
         members = {item.name: getattr(value, item.name) for item in fields(value)}
     else:
-        raise TypeError(f"{value!r} has no place in a report")
+        raise TypeError(f"{value!r} can't be part of a report")
     return {name: _finite(member) for name, member in members.items()}
 
 

@@ -161,7 +161,7 @@ def _unload(view: StepView) -> tuple[str, ...]:
         step.id,
         _bundle(view),
         code(step.source) + _usage(view, step.source),
-        "as Pulsar chooses" if step.destination is None else code(step.destination) + _usage(view, step.destination),
+        "chosen by Pulsar" if step.destination is None else code(step.destination) + _usage(view, step.destination),
         message_rate(step.expect.msg_rate_per_s),
         throughput(step.expect.throughput_bytes_per_s),
         _verdict_on(view),
@@ -193,7 +193,7 @@ def _left_alone(page: ReportPage) -> Iterator[str]:
             f"* {text(row.strategy)} as {text(row.role)}: {code(row.missing)} is missing ({text(row.reason)})."
             for row in page.refusals
         )
-    yield from _section("What was looked at and left alone")
+    yield from _section("What was considered and left alone")
     yield from (f"* {text(silence.shedder)}: {text(sentence(silence.why))}" for silence in page.answers.silences)
     for answers in page.answers.strategies:
         name = answers.strategy if answers.role == "shedder" else f"{answers.strategy} as {answers.role}"
@@ -210,7 +210,7 @@ def _left_alone(page: ReportPage) -> Iterator[str]:
             ),
         )
         if answers.near_ties_total:
-            yield from ("", f"{count(answers.near_ties_total, 'decision')} settled by the last digit.")
+            yield from ("", f"{count(answers.near_ties_total, 'decision')} decided by a near-tie.")
     if page.answers.strategies_total > len(page.answers.strategies):
         yield from ("", f"{len(page.answers.strategies)} of {page.answers.strategies_total} strategies shown.")
 
@@ -255,7 +255,7 @@ def _settings(page: ReportPage) -> Iterator[str]:
     overrides = [row for row in page.settings if row.overrides]
     yield from _section("Settings")
     if not overrides:
-        yield "No what-if and no dynamic value is in force."
+        yield "No what-if and no dynamic value is in effect."
         return
     yield from _table(
         ("Key", "Value", "Origin"), ((code(row.key), code(row.value), text(row.origin)) for row in overrides)

@@ -50,7 +50,7 @@ class StepView:
         if not self.rests_on:
             return ""
         failed = len(self.step.failed_checks)
-        return f"Rests on {count(self.rests_on, 'check')}, {f'{failed} failed' if failed else 'all passed'}."
+        return f"Based on {count(self.rests_on, 'check')}, {f'{failed} failed' if failed else 'all passed'}."
 
     @property
     def doubts(self) -> str:

@@ -99,7 +99,7 @@ def _coverage(coverage: Mapping[str, Any]) -> Coverage:
     if "sentence" in coverage:
         sentence = coverage["sentence"]
     elif ratio is None:
-        sentence = "What share of the load could be judged is not known."
+        sentence = "The share of the load that could be judged is not known."
     elif ratio >= 1 and not left_out:
         sentence = "All of the load could be judged."
     else:

@@ -151,7 +151,7 @@ def _headline(
     unloads = [step for step in executable if step.action == "unload"]
     splits = [step for step in executable if step.action == "split"]
     if not unloads:
-        return f"Split {_split_what(splits)}, which can't be undone. A split by itself moves no load."
+        return f"Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
     after = f" Then split {_split_what(splits)}, which can't be undone." if splits else ""
     return f"{_unload_sentence(plan, unloads)}.{after}"
 
@@ -164,7 +164,7 @@ def _unload_sentence(plan: Plan, unloads: Sequence[Step]) -> str:
     if len(sources) > 1:
         named = [f"{number} from {source}" for source, number in sources.most_common(_SOURCES_NAMED)]
         rest = len(sources) - len(named)
-        named += [f"the others from {count(rest, 'more broker')}"] if rest else []
+        named += [f"the rest from {count(rest, 'more broker')}"] if rest else []
         return f"{what} ({', '.join(named)}): the highest usage {highest}"
     (source,) = sources
     own = change(_usage(before.brokers, source), _usage(after.brokers, source))
@@ -201,7 +201,7 @@ def _warnings(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[str, 
             continue
         if was <= overload / 100 < row.usage_ratio:
             found.append(
-                f"{broker} is lifted over the overload threshold of {percent(overload / 100, 0)}: "
+                f"{broker} would rise above the overload threshold of {percent(overload / 100, 0)}: "
                 f"its usage {change(was, row.usage_ratio)}."
             )
     return tuple(found)
@@ -219,7 +219,7 @@ def _commands(plan: Plan, digest: str, is_worse: bool, is_unsure: bool, root_url
     return (
         Command("Once in a shell, unless a profile names the cluster", (f"export {export}",)),
         Command("Approve exactly this plan", line("approve", "--as", "NAME", *consent)),
-        Command("See what would be sent", line("apply", "--dry-run")),
-        Command("Carry it out", line("apply")),
-        Command("Compare with what was predicted", line("verify")),
+        Command("Preview the calls", line("apply", "--dry-run")),
+        Command("Apply the plan", line("apply")),
+        Command("Compare with the prediction", line("verify")),
     )

@@ -52,10 +52,10 @@ class BrokerOutcome(Outcome):
     """What is answered about a broker."""
 
     PAIR_ALIKE = no("its pair's scores are {left:,.2f} points apart, below the low threshold {right:.0f}", "<")
-    TOO_FEW_HITS = no("its pair stands out, but after {left:.0f} hits; {right:.0f} are needed", "<")
-    TOO_LITTLE_GAP = no("too few messages and only {left:,.0f} B/s would move; {right:,.0f} are not enough", "<=")
+    TOO_FEW_HITS = no("its pair is above the threshold for {left:.0f} hits; {right:.0f} are needed", "<")
+    TOO_LITTLE_GAP = no("too few messages, and only {left:,.0f} B/s would move; the minimum is {right:,.0f}", "<=")
     RECEIVES = no("is the idler of a pair {left:,.2f} points apart; the low threshold is {right:.0f}", ">=")
-    NOTHING_FITS = no("is the busier of its pair, but none of its bundles both may be moved and fits")
+    NOTHING_FITS = no("is the busier of its pair, but none of its bundles is both movable and small enough")
     GIVES = yes("is the busier of a pair {left:,.2f} points apart; the low threshold is {right:.0f}", ">=")
 
 
@@ -64,8 +64,8 @@ class BundleOutcome(Outcome):
 
     RATE_TOO_LARGE = no("{left:,.1f} msg/s exceeds the {right:,.1f} msg/s still to be moved", ">")
     THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">")
-    RATE_FITS = yes("{left:,.1f} msg/s fits into the {right:,.1f} msg/s still to be moved", "<=")
-    THROUGHPUT_FITS = yes("{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved", "<=")
+    RATE_FITS = yes("{left:,.1f} msg/s fits within the {right:,.1f} msg/s still to be moved", "<=")
+    THROUGHPUT_FITS = yes("{left:,.0f} B/s fits within the {right:,.0f} B/s still to be moved", "<=")
     IDLE = no("moves {left:.0f} msg/s or B/s: it would not help", "<=")
 
 

@@ -137,8 +137,8 @@ class TakeOutcome(Outcome):
     """What a take by throughput answers about a bundle."""
 
     QUOTA_FILLED = no("larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved", ">=")
-    CHOSEN = yes("largest one left: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved", "<")
-    CHOSEN_AS_FIRST = yes("largest of its broker, which gives up one at least; {right:,.0f} B/s planned", ">=")
+    CHOSEN = yes("largest remaining: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved", "<")
+    CHOSEN_AS_FIRST = yes("largest of its broker, which sheds at least one; {right:,.0f} B/s planned", ">=")
 
 
 def take_outcomes(load: LoadData, ranked: RankedBundles, take: Take, planned: Floats) -> Outcomes:

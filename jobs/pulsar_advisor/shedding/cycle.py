@@ -63,9 +63,9 @@ class LoadManagerOutcome(Outcome):
     EXCLUDED_NAMESPACE = no("was chosen, but its namespace is in loadBalancerSheddingExcludedNamespaces")
     ONE_BROKER = no("was chosen, but {left:.0f} broker is registered: no other broker could take it", "<=")
     POLICIES = no("was chosen, but isolation policies allow no other broker")
-    ANTI_AFFINITY = no("was chosen, but its anti-affinity group is spread evenly where it is")
+    ANTI_AFFINITY = no("was chosen, but its anti-affinity group is already spread evenly")
     NO_DESTINATION = no("was chosen, but placement finds no broker for it")
-    SAME_BROKER = no("was chosen, but placement would put it back on its own broker")
+    SAME_BROKER = no("was chosen, but placement would return it to its source")
 
 
 @dataclass(frozen=True, eq=False)

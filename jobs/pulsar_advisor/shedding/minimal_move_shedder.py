@@ -80,27 +80,27 @@ PPM: Final = 1_000_000
 class BrokerOutcome(Outcome):
     """What is answered about a broker."""
 
-    UNFIT = no("its figures are incomplete or unfit, so it neither gives nor receives")
+    UNFIT = no("its figures are incomplete or unfit, so it is neither source nor destination")
     NO_LOAD = no("the mean usage of all brokers is {left:.2%}: nothing to balance", "==")
     WITHIN = no("usage {left:.2%} is within the ceiling of {right:.2%}", "<=")
-    RECEIVES = no("ends at {left:.2%} with what it receives, within the ceiling of {right:.2%}", "<=")
-    NOTHING_HELPS = no("usage {left:.2%} can't fall much: what stays anyway allows {right:.2%}", "<=")
-    FITS_NOWHERE = no("usage {left:.2%} is above the target of {right:.2%}, but no moves reach less", ">")
+    RECEIVES = no("ends at {left:.2%} after receiving bundles, within the ceiling of {right:.2%}", "<=")
+    NOTHING_HELPS = no("usage {left:.2%} can't fall much: the load that must stay allows {right:.2%}", "<=")
+    FITS_NOWHERE = no("usage {left:.2%} is above the target of {right:.2%}, but no moves lower it", ">")
     GIVES = yes("usage {left:.2%} is above the ceiling of {right:.2%}", ">")
-    MAKES_ROOM = yes("usage {left:.2%} is within the ceiling of {right:.2%}; gives to make room", "<=")
+    MAKES_ROOM = yes("usage {left:.2%} is within the ceiling of {right:.2%}; sheds to make room", "<=")
 
 
 class BundleOutcome(Outcome):
     """What is answered about a bundle."""
 
     UNFIT = no("validation found its figures, or those of its broker, unfit")
-    NO_FIGURES = no("its figures are no numbers")
-    IN_FLIGHT = no("is not among the namespace's boundaries: a split is in flight")
-    NO_TOPICS = no("has no topic loaded: nothing would move")
-    PULSARS_OWN = no("belongs to Pulsar's own namespaces, which are never touched")
+    NO_FIGURES = no("its figures are not numbers")
+    IN_FLIGHT = no("is not among the namespace's boundaries: a split is in progress")
+    NO_TOPICS = no("has no loaded topic: nothing would move")
+    PULSARS_OWN = no("belongs to Pulsar's own namespaces, which are never moved")
     EXCLUDED_NAMESPACE = no("its namespace is in loadBalancerSheddingExcludedNamespaces")
     WITH_POLICIES = no("its namespace has an isolation policy or an anti-affinity group")
-    TOO_LARGE = no("alone makes up {left:.2%} of any broker, above the target of {right:.2%}", ">")
+    TOO_LARGE = no("alone would use {left:.2%} of any broker, above the target of {right:.2%}", ">")
     NOT_NEEDED = no("its broker ends at {left:.2%} without it, within the ceiling of {right:.2%}", "<=")
     CHOSEN = yes("its new broker ends at {left:.2%}, within the ceiling of {right:.2%}", "<=")
 

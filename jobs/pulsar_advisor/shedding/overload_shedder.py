@@ -40,7 +40,7 @@ class BrokerOutcome(Outcome):
 
     BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
     ONE_BUNDLE = no("is overloaded, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
-    NOTHING_TO_MOVE = no("is overloaded, but none of its bundles may be moved")
+    NOTHING_TO_MOVE = no("is overloaded, but none of its bundles is movable")
     OVERLOADED = yes("usage {left:.2%} has reached the overload threshold {right:.2%}", ">=")
 
 

@@ -18,7 +18,7 @@ SHEDDERS: Final = (
     Strategy(
         name="ThresholdShedder",
         module="pulsar_advisor.shedding.threshold_shedder",
-        summary="Relieves brokers whose smoothed usage stands out above the mean (Pulsar's default).",
+        summary="Relieves brokers whose smoothed usage is well above the mean (Pulsar's default).",
         load_managers=("modular",),
         first_release="2.6",
     ),
@@ -39,21 +39,21 @@ SHEDDERS: Final = (
     Strategy(
         name="AvgShedder",
         module="pulsar_advisor.shedding.avg_shedder",
-        summary="Pairs the busiest with the idlest brokers and moves part of what lies between them.",
+        summary="Pairs the busiest with the idlest brokers and moves part of the difference.",
         load_managers=("modular",),
         first_release="3.0",
     ),
     Strategy(
         name="TransferShedder",
         module="pulsar_advisor.shedding.transfer_shedder",
-        summary="Moves bundles from the most to the least loaded broker, swapping where one does not fit.",
+        summary="Moves bundles from the most to the least loaded broker, swapping if one does not fit.",
         load_managers=("extensible",),
         first_release="3.0",
     ),
     Strategy(
         name="SimpleLoadManagerImpl",
         module="pulsar_advisor.shedding.simple_load_manager_impl",
-        summary="The Simple manager's: one bundle off every overloaded broker if another broker is comfortable.",
+        summary="The Simple manager's: one bundle from every overloaded broker if another broker is comfortable.",
         load_managers=("simple",),
         first_release="1.18",
     ),

@@ -1,4 +1,4 @@
-"""`SimpleLoadManagerImpl`'s own shedding: one bundle off every overloaded broker if another broker is comfortable.
+"""`SimpleLoadManagerImpl`'s own shedding: one bundle from every overloaded broker if another broker is comfortable.
 
 What Pulsar does: a broker is overloaded when its percentage of bandwidth out, bandwidth in, CPU or direct memory is
 above `loadBalancerBrokerOverloadedThresholdPercentage`. The greatest of CPU, memory, bandwidth in and out says what its
@@ -60,7 +60,9 @@ class BrokerOutcome(Outcome):
 
     NOT_OVERLOADED = no("busiest resource {left:.1f} % is not above the overload threshold {right:.0f} %", "<=")
     ONE_BUNDLE = no("is overloaded, but reports {left:.0f} bundle(s): a broker keeps its last one", "<=")
-    NOBODY_COMFORTABLE = no("is overloaded; the idlest other one has {left:.1f} %, comfort is {right:.0f} %", ">=")
+    NOBODY_COMFORTABLE = no(
+        "is overloaded; the idlest other broker has {left:.1f} %, the comfort level is {right:.0f} %", ">="
+    )
     RECENTLY_UNLOADED = no("is overloaded, but its first bundle was unloaded within the grace period")
     OVERLOADED = yes("busiest resource {left:.1f} % is above the overload threshold {right:.0f} %", ">")
 
@@ -68,10 +70,10 @@ class BrokerOutcome(Outcome):
 class BundleOutcome(Outcome):
     """What is answered about a bundle."""
 
-    FIRST = yes("is the first by the resource that is its broker's bottleneck")
+    FIRST = yes("is the first by its broker's bottleneck resource")
     NOBODY_COMFORTABLE = no("is the first of its broker, but no broker is comfortable enough to take it")
     RECENTLY_UNLOADED = no("is the first of its broker, but was unloaded within the grace period")
-    NOT_FIRST = no("is not the first of its broker, and only that one is looked at")
+    NOT_FIRST = no("is not the first of its broker, and only that one is considered")
 
 
 Memory = NoMemory

@@ -1,4 +1,4 @@
-"""`ThresholdShedder`, Pulsar's default: relieve brokers whose smoothed usage stands out above the mean.
+"""`ThresholdShedder`, Pulsar's default: relieve brokers whose smoothed usage is well above the mean.
 
 What Pulsar does: usage is smoothed per broker (history × h + (1 - h) × sample). A broker at or above mean + T, with
 T = `loadBalancerBrokerThresholdShedderPercentage` / 100, gives up bundles worth (usage - mean - T + 0.05) of its
@@ -60,9 +60,11 @@ class BrokerOutcome(Outcome):
     """What is answered about a broker."""
 
     NEAR_MEAN = no("smoothed usage {left:.2%} is below mean plus threshold {right:.2%}", "<")
-    TOO_LITTLE_TO_MOVE = no("stands out, but only {left:,.0f} B/s would move; {right:,.0f} are worth it", "<")
-    ONE_BUNDLE = no("stands out, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
-    NOTHING_TO_MOVE = no("stands out, but none of its bundles may be moved")
+    TOO_LITTLE_TO_MOVE = no(
+        "is above mean plus threshold, but only {left:,.0f} B/s would move; the minimum is {right:,.0f}", "<"
+    )
+    ONE_BUNDLE = no("is above mean plus threshold, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
+    NOTHING_TO_MOVE = no("is above mean plus threshold, but none of its bundles is movable")
     ABOVE_MEAN = yes("smoothed usage {left:.2%} has reached mean plus threshold {right:.2%}", ">=")
     NO_LOAD = no("the mean usage of all brokers is {left:.2%}: nothing to balance", "==")
     GIVES_TO_IDLE = yes("busiest broker ({left:.2%}) while another is below mean minus threshold {right:.2%}", ">")

@@ -1,4 +1,4 @@
-"""`TransferShedder`: move bundles from the most to the least loaded broker, swapping where one does not fit.
+"""`TransferShedder`: move bundles from the most to the least loaded broker, swapping if one does not fit.
 
 What Pulsar does, with load = smoothed weighted maximum: a cycle is a hit when the standard deviation of the loads is
 above `loadBalancerBrokerLoadTargetStd`, or the idlest broker is far under the mean, or the busiest is overloaded and
@@ -70,17 +70,17 @@ class BrokerOutcome(Outcome):
     """What is answered about a broker."""
 
     NO_BROKERS = no("no broker has load data")
-    OUTDATED = no("load data is {left:,.0f} s old; up to {right:,.0f} s are trusted", ">")
+    OUTDATED = no("load data is {left:,.0f} s old; the limit is {right:,.0f} s", ">")
     COOLING_DOWN = no("load data is only {left:,.0f} s newer than its last unload, {right:,.0f} s needed", "<")
     NO_LOAD_DATA = no("a registered broker has no load data, so the whole cycle is skipped")
     TOO_FEW_HITS = no("{left:.0f} hits in a row; it acts at more than {right:.0f}", "<=")
-    BALANCED = no("loads deviate by {left:.4f} from their mean, {right:.4f} are tolerated", "<=")
-    NOT_REACHED = no("lies between the brokers that give and receive in this cycle")
+    BALANCED = no("loads deviate by {left:.4f} from their mean, the tolerance is {right:.4f}", "<=")
+    NOT_REACHED = no("is neither source nor destination in this cycle")
     NO_TOP_BUNDLES = no("is the busiest, but reports no top bundles")
     ONE_TOP_BUNDLE = no("is the busiest, but reports {left:.0f} top bundle; it keeps one", "<=")
     NOTHING_MOVES = no("is the busiest, but none of its top bundles can move")
-    RECEIVES = no("load {left:.2%} is the lowest; the giver's is {right:.2%}", "<")
-    GIVES = yes("load {left:.2%} is the highest; the receiver's is {right:.2%}", ">")
+    RECEIVES = no("load {left:.2%} is the lowest; the source's is {right:.2%}", "<")
+    GIVES = yes("load {left:.2%} is the highest; the destination's is {right:.2%}", ">")
 
 
 class BundleOutcome(Outcome):
@@ -88,15 +88,15 @@ class BundleOutcome(Outcome):
 
     NOT_OWNED = no("is no longer owned by the broker that reports it")
     EXCLUDED_NAMESPACE = no("is in a namespace that is excluded from shedding")
-    RECENTLY_UNLOADED = no("was unloaded within the grace period, so it is left alone")
-    NOT_TRANSFERABLE = no("policies or filters keep it from the receiver")
+    RECENTLY_UNLOADED = no("was unloaded within the grace period, so it stays")
+    NOT_TRANSFERABLE = no("policies or filters exclude the destination")
     LAST_OF_SOURCE = no("{left:.0f} top bundle is left, and the broker keeps one", "<=")
     NO_THROUGHPUT = no("carries {left:.0f} B/s: moving it would not help", "==")
     EXCEEDS_GOAL = no("{left:,.0f} B/s would move with it; the goal is {right:,.0f} B/s, and no swap fits", ">")
-    AFTER_THE_END = no("comes after the bundle at which this broker stopped giving")
+    AFTER_THE_END = no("comes after the bundle at which this broker stopped")
     CHOSEN = yes("{left:,.0f} B/s move with it; the goal is {right:,.0f} B/s", "<=")
     CHOSEN_FOR_SWAP = yes("{left:,.0f} B/s move with it, above the goal of {right:,.0f}, in exchange for others", ">")
-    SWAPPED_IN = yes("goes the other way in exchange")
+    SWAPPED_IN = yes("moves the other way in exchange")
 
 
 @dataclass(frozen=True)

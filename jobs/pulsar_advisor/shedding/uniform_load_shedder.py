@@ -52,16 +52,16 @@ _NO_SLACK: Final = (4, 1, 0)
 class BrokerOutcome(Outcome):
     """What is answered about a broker."""
 
-    RATES_ALIKE = no("message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated", "<=")
-    THROUGHPUTS_ALIKE = no("greatest throughput is {left:,.2f} times the least, {right:,.2f} tolerated", "<=")
+    RATES_ALIKE = no("message rates differ by {left:,.1f} %, the tolerance is {right:,.1f} %", "<=")
+    THROUGHPUTS_ALIKE = no("highest throughput is {left:,.2f} times the lowest; the tolerance is {right:,.2f}", "<=")
     NOT_BUSIEST_BY_RATE = no("{left:,.1f} msg/s is not above the busiest broker's {right:,.1f} msg/s", "<=")
     NOT_BUSIEST_BY_THROUGHPUT = no("{left:,.0f} B/s is not above the busiest's {right:,.0f} B/s", "<=")
     ONE_BUNDLE = no("is the busiest, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
-    TOO_LITTLE_RATE = no("only {left:,.0f} msg/s would move; {right:,.0f} msg/s are worth it", "<")
-    TOO_LITTLE_THROUGHPUT = no("only {left:,.0f} B/s would move; {right:,.0f} B/s are worth it", "<")
-    NOTHING_FITS = no("is the busiest, but none of its bundles both may be moved and fits")
-    BUSIEST_BY_RATE = yes("message rates differ by {left:,.1f} %, {right:,.1f} % are tolerated", ">")
-    BUSIEST_BY_THROUGHPUT = yes("its throughput is {left:,.2f} times the least, {right:,.2f} tolerated", ">")
+    TOO_LITTLE_RATE = no("only {left:,.0f} msg/s would move; the minimum is {right:,.0f} msg/s", "<")
+    TOO_LITTLE_THROUGHPUT = no("only {left:,.0f} B/s would move; the minimum is {right:,.0f} B/s", "<")
+    NOTHING_FITS = no("is the busiest, but none of its bundles is both movable and small enough")
+    BUSIEST_BY_RATE = yes("message rates differ by {left:,.1f} %, the tolerance is {right:,.1f} %", ">")
+    BUSIEST_BY_THROUGHPUT = yes("its throughput is {left:,.2f} times the lowest; the tolerance is {right:,.2f}", ">")
 
 
 class BundleOutcome(Outcome):
@@ -69,9 +69,9 @@ class BundleOutcome(Outcome):
 
     RATE_TOO_LARGE = no("{left:,.1f} msg/s exceeds the {right:,.0f} msg/s still to be moved", ">")
     THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">")
-    RATE_FITS = yes("{left:,.1f} msg/s fits into the {right:,.0f} msg/s still to be moved", "<=")
-    THROUGHPUT_FITS = yes("{left:,.0f} B/s fits into the {right:,.0f} B/s still to be moved", "<=")
-    CAP_REACHED = no("{left:.0f} bundles are chosen already, {right:.0f} a cycle are allowed", ">=")
+    RATE_FITS = yes("{left:,.1f} msg/s fits within the {right:,.0f} msg/s still to be moved", "<=")
+    THROUGHPUT_FITS = yes("{left:,.0f} B/s fits within the {right:,.0f} B/s still to be moved", "<=")
+    CAP_REACHED = no("{left:.0f} bundles are already chosen; the limit per cycle is {right:.0f}", ">=")
 
 
 Memory = NoMemory

@@ -46,7 +46,7 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
     """
     folder = root.folder("raw", root.resolve(snapshot))
     if file.exists():
-        raise UsageError(f"{file} exists already: choose another name, or remove it")
+        raise UsageError(f"{file} already exists: choose another name, or remove it")
     manifest = read_file(folder / MANIFEST, "capture")
     listed = _listed_files(_checked_manifest(manifest, str(folder)), str(folder))
     partial = file.with_name(f".{file.name}.partial")
@@ -77,7 +77,7 @@ def import_snapshot(file: Path, root: Root) -> str:
     except FileNotFoundError as error:
         raise UsageError(f"there is no archive {file}") from error
     except (tarfile.TarError, EOFError) as error:
-        raise StorageError(f"{file} is not a snapshot archive, or damaged: {error}") from error
+        raise StorageError(f"{file} is not a snapshot archive, or is damaged: {error}") from error
     except OSError as error:
         raise StorageError(f"can't read {file}: {error.strerror or error}") from error
 
@@ -90,7 +90,7 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
     document = _checked_manifest(manifest, source)
     if snapshot_moment(document.snapshot) > datetime.now(UTC) + timedelta(seconds=AHEAD_OF_US_S):
         raise StorageError(
-            f"{source}: snapshot {document.snapshot} lies in the future, and would be the latest until then: refused; "
+            f"{source}: snapshot {document.snapshot} is dated in the future and would stay the latest: refused; "
             "check the clocks of this machine and of the one that captured it"
         )
     expected = _listed_files(document, source)
@@ -110,7 +110,7 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
             _check_lines(content, entry, source)
             write_file(lease.folder / entry.path, content)
         if expected:
-            raise StorageError(f"{source}: lacks {', '.join(sorted(expected)[:3])}: incomplete archive")
+            raise StorageError(f"{source}: {', '.join(sorted(expected)[:3])} missing: incomplete archive")
         lease.require()
         write_file(lease.folder / MANIFEST, manifest)
     return document.snapshot
@@ -122,7 +122,7 @@ def _checked_manifest(manifest: bytes, source: str) -> Manifest:
     try:
         late_s = snapshot_moment(document.snapshot).timestamp() - document.started_at_ms // 1000
     except ValueError as error:
-        raise StorageError(f"{source}: '{document.snapshot}' in its manifest is no snapshot id: refused") from error
+        raise StorageError(f"{source}: '{document.snapshot}' in its manifest is not a snapshot id: refused") from error
     if not 0 <= late_s <= LATER_THAN_ITS_BEGIN_S:
         raise StorageError(
             f"{source}: its manifest names snapshot {document.snapshot}, but says that it began at "
@@ -135,7 +135,9 @@ def _listed_files(manifest: Manifest, source: str) -> dict[str, File]:
     listed: dict[str, File] = {}
     for entry in manifest.files:
         if not _PATH.fullmatch(entry.path):
-            raise StorageError(f"{source}: its manifest lists '{entry.path}', which is no file of a snapshot: refused")
+            raise StorageError(
+                f"{source}: its manifest lists '{entry.path}', which is not a file of a snapshot: refused"
+            )
         if entry.path in listed:
             raise StorageError(f"{source}: its manifest lists {entry.path} twice: refused")
         if entry.bytes > LARGEST_FILE_BYTES:
@@ -156,7 +158,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, source: str) -> 
 
 def _check(content: bytes, entry: File, source: str) -> None:
     if sha256_hex(content) != entry.sha256:
-        raise StorageError(f"{source}: {entry.path} is not what was captured (its SHA-256 is another): refused")
+        raise StorageError(f"{source}: {entry.path} is not what was captured (its SHA-256 differs): refused")
 
 
 def _check_lines(content: bytes, entry: File, source: str) -> None:
@@ -170,11 +172,13 @@ def _check_lines(content: bytes, entry: File, source: str) -> None:
                 line_bytes = line_bytes + len(chunk) if last_end < 0 else len(chunk) - last_end - 1
                 total_bytes += len(chunk)
                 if line_bytes > LONGEST_LINE_BYTES or total_bytes > LARGEST_CONTENT_BYTES:
-                    raise StorageError(f"{source}: {entry.path} swells beyond what a capture holds: refused")
+                    raise StorageError(f"{source}: {entry.path} expands beyond the size of any capture: refused")
     except zstandard.ZstdError as error:
         raise StorageError(f"{source}: {entry.path} is not compressed as a snapshot's files are: {error}") from error
     if lines != entry.rows or line_bytes:
-        raise StorageError(f"{source}: {entry.path} is not the {entry.rows} lines that its manifest says: refused")
+        raise StorageError(
+            f"{source}: {entry.path} does not have the {entry.rows} lines stated in its manifest: refused"
+        )
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -40,7 +40,7 @@ class Retention:
     def __post_init__(self) -> None:
         """Refuse a rule that keeps nothing, and no rule at all."""
         if self.keep_days is None and self.keep_count is None:
-            raise UsageError("say what to keep: --keep-days N, --keep-count N, or both")
+            raise UsageError("give --keep-days N, --keep-count N, or both")
         KEEP_DAYS.check(self.keep_days)
         KEEP_COUNT.check(self.keep_count)
 
@@ -77,9 +77,9 @@ class Pruned:
         yield from (f"{verb} {snapshot}" for snapshot in self.removed)
         yield from (f"{verb} what an interrupted prune left of {snapshot}" for snapshot in self.remainders)
         yield from (f"kept {snapshot}: a plan refers to it" for snapshot in self.referred_to)
-        yield from (f"kept {snapshot}: a stage is at work on it" for snapshot in self.at_work)
+        yield from (f"kept {snapshot}: a stage is working on it" for snapshot in self.at_work)
         if not (self.removed or self.remainders or self.referred_to or self.at_work):
-            yield "nothing is outdated"
+            yield "nothing to prune"
 
 
 def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetime, *, dry_run: bool) -> Pruned:
@@ -150,7 +150,7 @@ class PlanReferences:
                 raise UsageError(f"there is no ledger at {ledger_url}: nothing was removed")
             if has_plans:
                 raise UsageError(
-                    f"{root.path} holds plans but no ledger that says who refers to them: name it, --ledger URL"
+                    f"{root.path} holds plans but no ledger that refers to them: name it with --ledger URL"
                 )
         else:
             with closing(open_ledger(self._url)):  # explains a wrong URL, and brings an older ledger up to date

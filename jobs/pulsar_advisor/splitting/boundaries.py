@@ -23,7 +23,7 @@ def initial_boundaries(count: int) -> tuple[int, ...]:
     Raises `UsageError` when `count` is not positive.
     """
     if count < 1:
-        raise UsageError(f"a namespace can't have {count} bundles; ask for one or more")
+        raise UsageError(f"a namespace can't have {count} bundles; give one or more")
     segment = (FULL_UPPER_BOUND + 1) // count
     return (*(index * segment for index in range(count)), FULL_UPPER_BOUND)
 
@@ -62,7 +62,7 @@ def split_bundles(
             raise UsageError(f"positions {list(cuts)} are not all strictly inside bundle {name}; leave out the others")
     else:
         if count < 1:
-            raise UsageError(f"bundle {name} can't be split into {count} children; ask for two or more")
+            raise UsageError(f"bundle {name} can't be split into {count} children; give two or more")
         segment = (upper - lower) // count
         cuts = tuple(lower + index * segment for index in range(1, count))
     children = tuple(zip((lower, *cuts), (*cuts, upper), strict=True))

@@ -29,7 +29,7 @@ SPLIT_ALGORITHMS: Final = (
     Strategy(
         name="topic_count_equally_divide",
         module="pulsar_advisor.splitting.topic_count_equally_divide",
-        summary="So that half of the topics lie on either side.",
+        summary="So that each side has half of the topics.",
         load_managers=_EVERY_MANAGER,
         first_release="2.6",
     ),

@@ -178,7 +178,7 @@ def _inputs(root: Root, snapshot: str) -> PlanInputs:
     except UsageError as error:
         raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
     if result["manifest_sha256"] != manifest:
-        raise DataNotFit(f"the validation of snapshot {snapshot} is of another manifest: run `validate` again")
+        raise DataNotFit(f"the validation of snapshot {snapshot} belongs to another manifest: run `validate` again")
     if not result["success"]:
         raise DataNotFit(f"snapshot {snapshot} did not pass validation: see `validate`, then capture again")
     return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))

@@ -33,7 +33,7 @@ def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
     lease = _claim(root, snapshot)
     if lease is None:
         folder = root.folder("raw", snapshot)
-        raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' is there already: {folder}")
+        raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' already exists: {folder}")
     with _held(lease):
         yield lease
 
@@ -77,7 +77,7 @@ def remove_folder(folder: UPath) -> None:
         if folder.is_dir():
             folder.rmdir()
     except OSError as error:
-        raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it by hand") from error
+        raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it manually") from error
 
 
 def _is_being_written(folder: UPath, now: datetime) -> bool:

@@ -65,8 +65,8 @@ class Lease:
         """Raises `Refused` if the folder is another process's by now."""
         if not self.is_ours():
             raise Refused(
-                f"{self.folder} was taken over by another process, as this one gave no sign of life for "
-                f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes: what it has begun is left to the other one"
+                f"{self.folder} was taken over by another process, because this one gave no sign of life for "
+                f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes: the other process continues"
             )
 
     def is_ours(self) -> bool:

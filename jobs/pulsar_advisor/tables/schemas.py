@@ -115,7 +115,7 @@ BROKERS: Final = Table(
             "string",
             "`load_report`, or `metrics`: Extensible brokers have no report, so usage is that of "
             "`broker-stats/metrics`, in percent of a limit of 100; traffic and counts are sums over topic statistics; "
-            "`broker_load_data`: what the broker told its leader (published view of Extensible)",
+            "`broker_load_data`: what the broker published to its leader (published view of Extensible)",
         ),
         Column(
             "report_updated_at_ms",
@@ -127,7 +127,7 @@ BROKERS: Final = Table(
             "clock_ahead_ms",
             "bigint",
             "ms that the broker's clock is certainly ahead of the capturing machine's (negative: behind; 0: may be the "
-            "same), by the `Date` of its answer; null if it told none; surface brokers",
+            "same), by the `Date` of its answer; null if the response has none; surface brokers",
         ),
         Column("start_timestamp_ms", "bigint", "epoch ms; report `startTimestamp` (3.0 and later, not Simple)"),
         *(
@@ -139,9 +139,11 @@ BROKERS: Final = Table(
             "weighted_max_ema_ratio",
             "double",
             "0..1, smoothed weighted maximum usage (Extensible); fresh: metric `brk_lb_resource_usage`, feature "
-            "`max_ema`; published: `weightedMaxEMA` as told",
+            "`max_ema`; published: `weightedMaxEMA` as published",
         ),
-        Column("msg_throughput_ema_bytes_per_s", "double", "bytes/s in and out, smoothed; `msgThroughputEMA` as told"),
+        Column(
+            "msg_throughput_ema_bytes_per_s", "double", "bytes/s in and out, smoothed; `msgThroughputEMA` as published"
+        ),
         *_traffic("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
         Column("topics", "bigint", "loaded topics; report `numTopics`"),
         Column("bundles", "bigint", "report `numBundles`; metrics: bundles the broker says it owns"),
@@ -156,8 +158,8 @@ BROKERS: Final = Table(
         _required("owned_bundles", "bigint", "bundles the broker owns at the end of the capture; see bundles.owner"),
         Column("persistent_topics_enabled", "boolean", "report `persistentTopicsEnabled`"),
         Column("non_persistent_topics_enabled", "boolean", "report `nonPersistentTopicsEnabled`"),
-        *_traffic("stored_short_term_", "sum over the broker's bundles of short averages, broker_time_averages"),
-        *_traffic("stored_long_term_", "sum over the broker's bundles of long averages, broker_time_averages"),
+        *_traffic("stored_short_term_", "sum over the broker's bundles of short-term averages, broker_time_averages"),
+        *_traffic("stored_long_term_", "sum over the broker's bundles of long-term averages, broker_time_averages"),
         Column("stored_averages_modified_at_ms", "bigint", "epoch ms; when the leader last wrote those sums"),
     ),
 )
@@ -200,7 +202,7 @@ BUNDLES: Final = Table(
         Column(
             "top_bundle_position",
             "bigint",
-            "place among the top bundles its owner told the leader, 0 the lightest; published view of Extensible",
+            "position among the top bundles that its owner published, 0 is the lightest; published view of Extensible",
         ),
         Column("channel_state", "string", "state in the Extensible manager's ownership channel: `Owned`, `Free`, …"),
         Column("channel_owner", "string", "broker id; who owns it by that channel, or is about to"),
@@ -213,7 +215,7 @@ BUNDLES: Final = Table(
             "string",
             "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary; `folded`: the "
             "averages of the snapshot before, and this one's figures as one more sample; `one_sample`: this snapshot's "
-            "figures; `default`: Pulsar's figures for a bundle nobody reported",
+            "figures; `default`: Pulsar's figures for a bundle that no broker reported",
         ),
         Column("bundle_data_modified_at_ms", "bigint", "epoch ms; when the leader last wrote the bundle's node"),
         Column("last_unloaded_at_ms", "bigint", "epoch ms of the last known unload"),
@@ -266,7 +268,9 @@ NAMESPACES: Final = Table(
             "`local_policies` (ZooKeeper), `policies` (REST) or `implied` (one full range)",
         ),
         _required(
-            "boundaries_agree", "boolean", "false where ZooKeeper and REST gave different boundaries: a split in flight"
+            "boundaries_agree",
+            "boolean",
+            "false where ZooKeeper and REST gave different boundaries: a split in progress",
         ),
         Column("declared_bundles", "bigint", "the document's own `numBundles`"),
         Column("local_policies_version", "bigint", "node version: the compare-and-set token of a split"),
@@ -279,7 +283,7 @@ POLICIES: Final = Table(
     "one namespace isolation policy",
     ("name",),
     (
-        _required("position", "bigint", "order in which Pulsar gave them: the first match wins"),
+        _required("position", "bigint", "Pulsar's order: the first match wins"),
         _required("name", "string", "name of the policy"),
         _required("namespaces", "array<string>", "regular expressions, matched against whole namespace names"),
         _required("primary", "array<string>", "regular expressions, matched against whole host names without port"),
@@ -299,7 +303,7 @@ SETTINGS: Final = Table(
         _required("origin", "string", "`runtime` (of a broker) or `dynamic` (metadata store)"),
         Column("broker", "string", "broker id; null for dynamic values"),
         _required("key", "string", "Pulsar's key name"),
-        Column("value", "string", "text as Pulsar gave it; empty where Pulsar has null"),
+        Column("value", "string", "text from Pulsar; empty if Pulsar has null"),
     ),
 )
 
@@ -329,7 +333,7 @@ PROBLEMS: Final = Table(
             "problem",
             "string",
             "`unreadable_line`, `bad_name`, `bad_boundaries`; from the manifest `failure`, `missing`, `not_available`: "
-            "this release or load manager has no such thing, so nothing is wrong",
+            "this release or load manager doesn't have it, so nothing is wrong",
         ),
         _required("surface", "string", "what was read; see formats"),
         Column("path", "string", "raw file, relative to the raw snapshot's folder"),

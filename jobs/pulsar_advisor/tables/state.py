@@ -167,12 +167,12 @@ def damaged_table(root: Root, snapshot: str, table: str) -> StorageError:
 
 def _why_missing(view: View, manifest: Mapping[str, Any]) -> str:
     if view == judged_view(manifest):
-        return "it has no brokers; capture anew"
+        return "it has no brokers; capture again"
     if view == "fresh":
         return "it was captured from ZooKeeper alone and has the published view only; capture with --admin-url"
     if manifest["load_manager"] == "extensible":
         return "Extensible brokers write no load into ZooKeeper; use the fresh view, or capture with --service-url"
-    return "capture found no load reports in ZooKeeper; use the fresh view"
+    return "the capture found no load reports in ZooKeeper; use the fresh view"
 
 
 def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
                 "settings": without_brokers or not read.get(surface),
                 "topic_traffic": without_brokers,
             }.get(name, surface not in read or bool(of_all))
-            reason = next(chain(of_all, (reason for reason, _ in gaps)), "the capture did not ask for it")
+            reason = next(chain(of_all, (reason for reason, _ in gaps)), "the capture did not read it")
             if lacks and not reason.startswith(NOT_AVAILABLE):
                 missing.setdefault(name, f"{surface}: {reason}")
     return missing

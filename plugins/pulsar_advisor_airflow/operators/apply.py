@@ -102,5 +102,5 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             )
         self.log.info(result.sentence)
         if result.exit_code:
-            raise AirflowFailException(f"{result.sentence}; clear this task to go on with it")
+            raise AirflowFailException(f"{result.sentence}; clear this task to continue")
         return result.as_document()

@@ -66,7 +66,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 ),
                 ACCEPT_WORSE: Param(False, type="boolean", title="Accept a worse outcome"),
                 ACCEPT_LOW_CONFIDENCE: Param(False, type="boolean", title="Accept steps of low confidence"),
-                COMMENT: Param("", type="string", title="Comment", description="Stands in the ledger"),
+                COMMENT: Param("", type="string", title="Comment", description="Recorded in the ledger"),
             },
             **kwargs,
         )
@@ -105,7 +105,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.storage.root import Root
 
         if shown is None:
-            raise AirflowFailException("it is not known which plan was shown: clear this task to ask again")
+            raise AirflowFailException("the plan that was shown is unknown: clear this task to ask again")
         self.plan = shown
         responder = (event.get("responded_by_user") or {}).get("name")
         approved = event.get("chosen_options") == [self.APPROVE]
@@ -144,11 +144,11 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         proposer = context["dag_run"].triggering_user_name
         try:
             if responder is None:
-                raise Refused("Airflow doesn't say who approved it")
+                raise Refused("Airflow doesn't report who approved it")
             if proposer is None or responder.casefold() == proposer.casefold():
                 raise Refused(
                     f"{responder} may not approve what {proposer or 'somebody unknown'} proposed: "
-                    "somebody else has to; clear this task to ask again"
+                    "another person has to; clear this task to ask again"
                 )
             approve(
                 ledger,

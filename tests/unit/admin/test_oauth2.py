@@ -135,17 +135,17 @@ def test_an_overloaded_issuer_is_asked_again(issuer: Issuer, key_file: Path) -> 
 @pytest.mark.parametrize(
     ("path", "document", "status", "message", "asked"),
     [
-        (DISCOVERY, {}, 503, "answered 503: try again later", 3),
-        (DISCOVERY, {}, 404, "answered 404: is this the issuer's URL", 1),
-        (DISCOVERY, {"issuer": SECRET}, 200, "its answer is not what OAuth2 says", 1),
-        (DISCOVERY, {"token_endpoint": "ftp://elsewhere"}, 200, "is no https address", 1),
-        (DISCOVERY, {"token_endpoint": "http://elsewhere"}, 200, "is no https address", 1),
-        (DISCOVERY, {"token_endpoint": "https://elsewhere\\@here"}, 200, "is no https address", 1),
+        (DISCOVERY, {}, 503, "returned 503: try again later", 3),
+        (DISCOVERY, {}, 404, "returned 404: check that this is the issuer's URL", 1),
+        (DISCOVERY, {"issuer": SECRET}, 200, "its response is not valid OAuth2", 1),
+        (DISCOVERY, {"token_endpoint": "ftp://elsewhere"}, 200, "is not an https address", 1),
+        (DISCOVERY, {"token_endpoint": "http://elsewhere"}, 200, "is not an https address", 1),
+        (DISCOVERY, {"token_endpoint": "https://elsewhere\\@here"}, 200, "is not an https address", 1),
         (DISCOVERY, {"x": "y" * (2 << 20)}, 200, "is larger than 1,048,576 bytes", 1),
         ("/token", {"error": "invalid_client", "error_description": SECRET}, 401, r"401 \(invalid_client\): check", 2),
-        ("/token", {"error": SECRET}, 400, "answered 400: check client_id", 2),
+        ("/token", {"error": SECRET}, 400, "returned 400: check client_id", 2),
         ("/token", {"access_token": f"{SECRET}\r\nX-Header: x"}, 200, "returned an invalid access token", 2),
-        ("/token", {}, 302, "answered 302", 2),
+        ("/token", {}, 302, "returned 302", 2),
     ],
 )
 def test_a_broken_issuer_is_told_in_one_line_without_secrets(
@@ -161,15 +161,15 @@ def test_a_broken_issuer_is_told_in_one_line_without_secrets(
 
 def test_an_issuer_that_is_down_is_named(key_file: Path) -> None:
     credentials = ClientCredentials(issuer_url="http://127.0.0.1:1", key_file=key_file)
-    with pytest.raises(ClusterUnreachable, match=r"^OAuth2 issuer http://127\.0\.0\.1:1: no answer: check the URL"):
+    with pytest.raises(ClusterUnreachable, match=r"^OAuth2 issuer http://127\.0\.0\.1:1: no response: check the URL"):
         AccessToken(credentials, "us/1").authorization()
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (f'{{"client_id": "{SECRET}"}}', "is no OAuth2 key: expected JSON with client_id and client_secret"),
-        (f'"{SECRET}', "is no OAuth2 key"),
+        (f'{{"client_id": "{SECRET}"}}', "is not an OAuth2 key: expected JSON with client_id and client_secret"),
+        (f'"{SECRET}', "is not an OAuth2 key"),
         (" ", "holds no secret"),
         (None, "can't read the secret"),
     ],
@@ -205,5 +205,5 @@ def test_unusable_credentials_are_refused(fields: dict[str, str]) -> None:
 
 def test_one_way_to_authenticate_is_enough(key_file: Path) -> None:
     credentials = ClientCredentials(issuer_url="https://issuer", key_file=key_file)
-    with pytest.raises(ValidationError, match="give one of token_file, token_env, basic_user, oauth2"):
+    with pytest.raises(ValidationError, match="give only one of token_file, token_env, basic_user, oauth2"):
         AdminConnection(admin_urls=("https://b:8443",), oauth2=credentials, token_env="OUR_TOKEN")

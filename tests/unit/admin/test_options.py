@@ -78,7 +78,7 @@ def test_without_any_admin_url_the_message_says_how_to_give_one() -> None:
 
 
 def test_a_secret_in_the_config_file_is_refused_without_being_shown(config: Path) -> None:
-    with pytest.raises(UsageError, match=r"profile 'broken': admin\.token: a secret is given by reference") as error:
+    with pytest.raises(UsageError, match=r"profile 'broken': admin\.token: secrets are given by reference") as error:
         capture_options(profile=read_profiles(config)["broken"])
     assert "hunter2" not in str(error.value)
 

@@ -85,10 +85,10 @@ def test_a_lost_session_is_told_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("connection", "message"),
     [
-        (CONNECTION, r"/x may not be read by us: give a digest_user"),
+        (CONNECTION, r"no permission to read /x: give a digest_user"),
         (
             CONNECTION.model_copy(update={"digest_user": "us", "digest_password_env": "OURS"}),
-            r"/x may not be read by us: use another digest_user",
+            r"no permission to read /x: use another digest_user",
         ),
     ],
 )
@@ -101,12 +101,12 @@ def test_a_node_we_may_not_read_is_named(connection: ZooKeeperConnection, messag
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"digest_user": "us"}, "goes with one of digest_password_file, digest_password_env"),
-        ({"digest_password_env": "OURS"}, "goes with one of"),
-        ({"digest_user": "us", "digest_password_env": "OURS", "digest_password_file": "f"}, "goes with one of"),
-        ({"tls": True, "tls_cert_file": "f"}, "tls_cert_file and tls_key_file go together"),
-        ({"tls_ca_file": "f"}, "of no use without tls = true"),
-        ({"digest_user": "us", "digest_password": "hunter2"}, "a secret is given by reference"),
+        ({"digest_user": "us"}, "requires exactly one of digest_password_file, digest_password_env"),
+        ({"digest_password_env": "OURS"}, "requires exactly one of"),
+        ({"digest_user": "us", "digest_password_env": "OURS", "digest_password_file": "f"}, "requires exactly one of"),
+        ({"tls": True, "tls_cert_file": "f"}, "tls_cert_file and tls_key_file must be given together"),
+        ({"tls_ca_file": "f"}, "certificates require tls = true"),
+        ({"digest_user": "us", "digest_password": "hunter2"}, "secrets are given by reference"),
     ],
 )
 def test_a_connection_that_can_not_be_right_is_refused(fields: dict[str, Any], message: str) -> None:

@@ -179,7 +179,7 @@ def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Ro
     manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
-    assert "403, forbidden: our role lacks permission" in entry["reason"]
+    assert "403, forbidden: the role lacks permission" in entry["reason"]
     assert "topic_names.jsonl.zst" not in {file["path"] for file in manifest["files"]}
 
 
@@ -308,9 +308,9 @@ def broken(cluster: FakeCluster, fault: str) -> None:
     ("fault", "error", "message"),
     [
         ("down", ClusterUnreachable, "connection refused"),
-        ("bad token", ClusterUnreachable, "401, the cluster wants credentials"),
-        ("another service", ClusterUnreachable, "is this the admin URL of a Pulsar broker"),
-        ("addresses out of reach", ClusterUnreachable, "none of the 2 brokers answers at its own address"),
+        ("bad token", ClusterUnreachable, "401, credentials required"),
+        ("another service", ClusterUnreachable, "check that this is the admin URL of a Pulsar broker"),
+        ("addresses out of reach", ClusterUnreachable, "none of the 2 brokers responds at its own address"),
         ("no load manager", DataNotFit, "NoopLoadManager"),
     ],
 )
@@ -340,7 +340,7 @@ def test_the_zookeeper_of_another_cluster_is_refused(
     cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = with_zookeeper(cluster, {"/loadbalance/brokers/stranger:8080": b"{}"}, monkeypatch)
-    with pytest.raises(UsageError, match="belongs to another cluster"):
+    with pytest.raises(UsageError, match="belongs to a different cluster"):
         capture(options, root, Silence())
     assert files_under(root) == []
 
@@ -371,7 +371,7 @@ def test_a_spent_budget_ends_the_asking_and_the_manifest_names_what_was_not_aske
     manifest = manifest_of(root, capture(options, root, Silence()))
     assert len(cluster.first.requests) + len(cluster.second.requests) == 14
     assert sum(read["requests"] for read in manifest["reads"]) == 14 - 3  # the first three tell which cluster it is
-    reason = "not asked: the budget of 14 requests was spent"
+    reason = "not read: the budget of 14 requests is spent"
     unasked = {entry["surface"]: entry["broker"] for entry in manifest["missing"] if entry["reason"] == reason}
     assert unasked.keys() >= {"isolation_policies", "failure_domains", "tenants"}
     assert {entry["broker"] for entry in manifest["missing"] if entry["surface"] == "owned_bundles"} == {
@@ -392,7 +392,7 @@ def test_reads_of_zookeeper_count_too(cluster: FakeCluster, root: Root, monkeypa
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_budget_too_small_to_know_the_cluster_leaves_nothing(cluster: FakeCluster, root: Root, limit: int) -> None:
-    with pytest.raises(AdvisorError, match=r"the budget of 1 requests was spent|no broker told it"):
+    with pytest.raises(AdvisorError, match=r"the budget of 1 requests is spent|no broker reports it"):
         capture(cluster.options().model_copy(update={"max_requests": limit}), root, Silence())
     assert files_under(root) == []
 

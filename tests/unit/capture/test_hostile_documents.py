@@ -61,7 +61,7 @@ def test_a_decoder_gives_lines_or_says_that_it_can_not(name: str, data: st.DataO
     try:
         found = decoder(Document(WHERE, body))
     except UnreadableAnswer as error:
-        assert str(error).startswith(f"{WHERE}: can't decode the answer of {len(body)} bytes: ")
+        assert str(error).startswith(f"{WHERE}: can't decode the response of {len(body)} bytes: ")
         return
     RawFile().extend([{"document": found}] if name != "topics" else [])
 

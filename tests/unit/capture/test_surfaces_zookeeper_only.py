@@ -62,7 +62,7 @@ def test_what_only_brokers_tell_is_named_with_what_follows(
     assert manifest["load_manager"] == load_manager
     assert missing.keys() == unknown
     assert {reason.partition(":")[0] for reason in missing.values()} == {
-        "only brokers tell it, and no admin URL was given"
+        "only brokers report it, and no admin URL was given"
     }
 
 
@@ -87,7 +87,7 @@ def test_a_configuration_kept_elsewhere_is_named(monkeypatch: pytest.MonkeyPatch
     ("clusters", "message"),
     [
         ({"/admin/clusters/east": "{}"}, r"ZooKeeper knows several clusters \(east, live\): give --admin-url too"),
-        (dict.fromkeys(CONFIGURATION, ""), "ZooKeeper does not tell the cluster's name: give --admin-url too"),
+        (dict.fromkeys(CONFIGURATION, ""), "ZooKeeper does not identify the cluster's name: give --admin-url too"),
     ],
 )
 def test_a_cluster_whose_name_is_not_sure_is_refused(

@@ -175,8 +175,8 @@ def test_what_cannot_be_decoded_is_noted_and_the_rest_kept(
 @pytest.mark.parametrize(
     ("failure", "told"),
     [
-        (pulsar.ConnectError("no"), "ConnectError: is it the brokers' binary port"),
-        (pulsar.AuthorizationError("no"), "AuthorizationError: our role may not consume in pulsar/system"),
+        (pulsar.ConnectError("no"), "ConnectError: check that it is the brokers' binary port"),
+        (pulsar.AuthorizationError("no"), "AuthorizationError: the role may not consume in pulsar/system"),
     ],
 )
 def test_a_service_url_that_does_not_let_us_in_costs_the_three_surfaces_only(

@@ -95,7 +95,7 @@ def test_something_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
     cluster.first.answers("/brokers/version", "<html>Welcome</html>")
     lack = examine(cluster.options(admin_urls=(cluster.first.url,))).admin_urls[cluster.first.url]
     assert isinstance(lack, Lack)
-    assert "is this the admin URL of a Pulsar broker?" in lack.reason
+    assert "check that this is the admin URL of a Pulsar broker" in lack.reason
 
 
 def test_a_zookeeper_that_can_not_be_reached_is_noted(cluster: FakeCluster) -> None:

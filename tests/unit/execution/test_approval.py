@@ -115,14 +115,14 @@ def test_a_worse_outcome_has_to_be_accepted(ledger: Ledger) -> None:
     assert standing_approval(ledger, plan, FOUR_EYES).accepts_worse
 
 
-TIE = Doubt(confidence="low", sentence="The last digits settled the decision.")
+TIE = Doubt(confidence="low", sentence="A near-tie decided.")
 NO_LIMIT = Doubt(confidence="medium", sentence="brokers.bandwidth_in_limit failed: its speed is not known")
 
 
 def test_steps_of_low_confidence_have_to_be_accepted(ledger: Ledger) -> None:
     plan = make_plan([unload_step(1), unload_step(2, UPPER, confidence="low", doubts=(TIE, NO_LIMIT))])
     propose(ledger, plan, ALICE)
-    with pytest.raises(Refused, match=r"confidence\. step-002: The last digits settled the decision\. Remove"):
+    with pytest.raises(Refused, match=r"confidence\. step-002: A near-tie decided\. Remove"):
         approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
     approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, accepts_low_confidence=True)
     assert standing_approval(ledger, plan, FOUR_EYES).accepts_low_confidence

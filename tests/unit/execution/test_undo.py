@@ -49,7 +49,7 @@ def test_an_undo_plan_has_to_be_accepted_as_worse() -> None:
 
 
 def test_going_back_is_as_sure_as_what_was_seen_whatever_the_doubts_of_the_step() -> None:
-    doubt = Doubt(confidence="low", sentence="The last digits settled the decision.")
+    doubt = Doubt(confidence="low", sentence="A near-tie decided.")
     forward = unload_step(confidence="low", doubts=(doubt,), failed_checks=("capture.skew",))
     undo = undo_plan(make_plan([forward], rests_on={"unload": ("capture.skew",)}))
     [step] = undo.steps

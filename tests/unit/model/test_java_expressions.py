@@ -63,7 +63,7 @@ def test_syntax_that_is_read_alike_is_applied(expression: str, name: str) -> Non
 def test_syntax_that_java_reads_in_another_way_is_refused(expression: str) -> None:
     found = matched([expression], ["a", "b", "ab"])
     assert found.unusable == {
-        expression: "it uses syntax that is not supported here, or read in another way than by Java"
+        expression: "it uses syntax that is not supported here, or that Java interprets differently"
     }
     assert not found.matches.any()
 

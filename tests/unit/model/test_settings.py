@@ -88,7 +88,7 @@ def test_rubbish_in_a_dynamic_value_is_read_as_pulsar_reads_it() -> None:
 def test_a_dynamic_value_of_a_key_that_is_not_dynamic_has_no_effect() -> None:
     settings = resolve_settings("4.0.8", dynamic={"loadBalancerEnabled": "false"})
     assert settings.values.load_balancer_enabled is True
-    assert "reads this key at start only" in settings.notes[0]
+    assert "reads this key only at start-up" in settings.notes[0]
 
 
 @pytest.mark.parametrize(

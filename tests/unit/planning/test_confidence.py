@@ -72,7 +72,7 @@ def test_a_check_failed_for_a_step_if_it_failed_for_a_row_the_step_touches(
 def test_an_information_that_names_nobody_may_concern_any_step(state: ClusterState) -> None:
     found = grade(state, check("c", failing=None))
     assert (found.confidence, found.failed_checks) == ("medium", ("c",))
-    assert [doubt.sentence for doubt in found.doubts] == ["Does not hold (c): It holds."]
+    assert [doubt.sentence for doubt in found.doubts] == ["Failed check c: It holds."]
 
 
 def test_a_failed_warning_that_nobody_can_be_blamed_for_leaves_little(state: ClusterState) -> None:
@@ -99,7 +99,7 @@ def test_what_stands_in_for_a_missing_input_is_named(state: ClusterState) -> Non
     found = grade(lacking, reads=READS | {"settings"})
     assert found.confidence == "medium"
     assert [doubt.sentence for doubt in found.doubts] == [
-        "Missing is settings (settings: 401); in its place: Pulsar's defaults."
+        "settings is missing (settings: 401); used instead: Pulsar's defaults."
     ]
 
 

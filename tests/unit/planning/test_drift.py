@@ -36,27 +36,27 @@ def test_an_upgraded_broker() -> None:
     now = cluster(
         [BrokerRow("a:8080"), BrokerRow("b:8080", version="4.2.4")], {"shop/orders": WHOLE, "shop/old": WHOLE}
     )
-    assert drift(BEFORE, now, {}, {}) == ("Broker b:8080 went from version 4.0.8 to 4.2.4.",)
+    assert drift(BEFORE, now, {}, {}) == ("Broker b:8080 changed from version 4.0.8 to 4.2.4.",)
 
 
 def test_a_new_leader() -> None:
     first, second = replace(BEFORE, leader=0), replace(BEFORE, leader=1)
     assert drift(first, second, {}, {}) == (
-        "The leader was a:8080, it is b:8080: what it remembered of usage and unloads is lost.",
+        "The leader was a:8080, it is b:8080: its memory of usage and unloads is lost.",
     )
 
 
 def test_settings_that_changed_appeared_or_went() -> None:
     assert drift(BEFORE, BEFORE, {"a": "1", "b": "2"}, {"a": "3", "c": "4"}) == (
-        "a went from '1' to '3'.",
-        "b went from '2' to 'not set'.",
-        "c went from 'not set' to '4'.",
+        "a changed from '1' to '3'.",
+        "b changed from '2' to 'not set'.",
+        "c changed from 'not set' to '4'.",
     )
 
 
 def test_settings_that_were_not_read_did_not_change() -> None:
     settings = {"a": "1", "b": "2"}
-    unread = f"Snapshot {BEFORE.snapshot} has no broker's settings: changes of them can't be told."
+    unread = f"Snapshot {BEFORE.snapshot} has no broker settings: changes can't be detected."
     assert drift(BEFORE, BEFORE, settings, None) == drift(BEFORE, BEFORE, None, settings) == (unread,)
 
 

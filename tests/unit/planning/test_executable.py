@@ -47,7 +47,7 @@ def test_an_ordinary_bundle_can_be_unloaded_and_split() -> None:
     [
         (cluster("pulsar/system"), "pulsar/system is one of Pulsar's own namespaces"),
         (cluster("pulsar/a:8080"), "pulsar/a:8080 is one of Pulsar's own namespaces"),
-        (cluster(in_boundaries=False), "a split is in flight"),
+        (cluster(in_boundaries=False), "a split is in progress"),
         (cluster(usable=False), "validation found the figures of this bundle unfit"),
         (cluster(complete=False), "the figures of its owner a:8080 are incomplete or unfit"),
         (cluster(topics=0), "no topic of the bundle is loaded"),

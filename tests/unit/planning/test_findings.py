@@ -76,9 +76,9 @@ def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small
 ) -> None:
     found = findings(of_extensible_zookeeper_alone(state), settings.values, None, [])
     assert [finding.sentence for finding in found] == [
-        "No broker was asked, and none has published figures that are fit for use.",
+        "No broker was read, and none has published fit figures.",
         "DefaultNamespaceBundleSplitStrategyImpl can't be judged: it reads bundle_traffic, which is missing "
-        "(no bundle has figures that are fit for use).",
+        "(no bundle has fit figures).",
         "The load of 6 bundles without figures could not be judged.",
     ]
 

@@ -73,8 +73,8 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
     "ThresholdShedder": {
         "near_mean": ({"busy_percent": 20.0}, {}, "busy:8080: smoothed usage 20.00% is below"),
         "too_little_to_move": ({"busy": IDLE}, {}, "busy:8080: stands out, but only"),
-        "one_bundle": ({"bundles": 1}, {}, "busy:8080: stands out, but lists 1 bundle"),
-        "nothing_to_move": ({"recently": True}, {}, "busy:8080: stands out, but none of its bundles may be moved"),
+        "one_bundle": ({"bundles": 1}, {}, "busy:8080: is above mean plus threshold, but lists 1 bundle"),
+        "nothing_to_move": ({"recently": True}, {}, "busy:8080: stands out, but none of its bundles is movable"),
         "no_load": ({"busy_percent": 0.0, "idle_percent": 0.0}, {}, "the mean usage of all brokers is 0.00%"),
     },
     "OverloadShedder": {
@@ -87,7 +87,7 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "throughputs_alike": (
             {"busy": IDLE},
             {"loadBalancerMsgRateDifferenceShedderThreshold": "0"},
-            "greatest throughput is 1.00 times the least",
+            "highest throughput is 1.00 times the least",
         ),
         "one_bundle": ({"bundles": 1}, {}, "busy:8080: is the busiest, but lists 1 bundle"),
         "too_little_rate": (
@@ -103,7 +103,7 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "nothing_fits": (
             {"bundle": (2999.0, 2999.0, MIB, MIB)},
             {},
-            "busy:8080: is the busiest, but none of its bundles both may be moved and fits",
+            "busy:8080: is the busiest, but none of its bundles is both movable and small enough",
         ),
     },
     "AvgShedder": {
@@ -118,7 +118,7 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "nothing_fits": (
             {"bundle": (2999.0, 2999.0, MIB, MIB)},
             {},
-            "busy:8080: is the busier of its pair, but none of its bundles both may be moved and fits",
+            "busy:8080: is the busier of its pair, but none of its bundles is both movable and small enough",
         ),
     },
     "TransferShedder": {
@@ -146,7 +146,7 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "fits_nowhere": (
             {"busy_percent": 65.0, "idle_percent": 45.0},
             {},
-            "busy:8080: usage 65.00% is above the target of 60.50%, but no moves reach less",
+            "busy:8080: usage 65.00% is above the target of 60.50%, but no moves lower it",
         ),
         "nothing_helps": ({"bundles": 1}, {}, "busy:8080: usage 95.00% can't fall much"),
     },

@@ -28,7 +28,7 @@ def test_an_unknown_check_is_answered_with_the_nearest() -> None:
         explain("bundles.one_ownr")
     with pytest.raises(UsageError, match=r"no check 'one_ownr'; the nearest is 'one_owner'"):
         explain("one_ownr")
-    with pytest.raises(UsageError, match=r"no check 'nope'; docs/checks.md lists all"):
+    with pytest.raises(UsageError, match=r"no check 'nope'; docs/checks.md lists all checks"):
         explain("nope")
 
 

@@ -18,7 +18,7 @@ def test_each_step_is_a_line_with_the_plans_figures() -> None:
     assert float(rows[0]["msg_rate_per_s"]) == first.expect.msg_rate_per_s
     assert float(rows[0]["source_usage_after_ratio"]) == first.predicted.brokers[first.source]
     assert (rows[0]["bundle"], rows[2]["executable"]) == (QUARTERS[0], "false")
-    assert rows[1]["doubts"] == "The last digits settled the decision."
+    assert rows[1]["doubts"] == "A near-tie decided."
     assert (rows[1]["checks_passed"], rows[1]["checks_failed"]) == ("0", "")
 
 

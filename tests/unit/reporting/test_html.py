@@ -133,7 +133,7 @@ def test_without_any_plan_the_page_says_that_usage_is_not_known() -> None:
         balanced_inputs(), plans=(), recommendation=recommendation_of((), errors={"ThresholdShedder": "no"})
     )
     reading = read(render_html(inputs.page()))
-    assert "No strategy gave a plan, so usage before and after is not known here." in reading.text
+    assert "No strategy produced a plan, so usage before and after is unknown." in reading.text
     assert "Could not be judged: no" in reading.text
 
 

@@ -49,8 +49,8 @@ def test_a_step_says_what_it_rests_on_and_what_of_it_failed_there() -> None:
     failing = checks_of(("brokers.bandwidth_in_limit", BROKERS[3]))
     unloads, _ = step_lists(state, make_plan(state, skewed_settings(), moves=moves, checks=failing))
     assert [view.checks.replace("\u00a0", " ") for view in unloads.shown] == [
-        "Rests on 3 checks, 1 failed.",
-        "Rests on 3 checks, all passed.",
+        "Based on 3 checks, 1 failed.",
+        "Based on 3 checks, all passed.",
     ]
     assert [view.step.failed_checks for view in unloads.shown] == [("brokers.bandwidth_in_limit",), ()]
     assert [view.step.confidence for view in unloads.shown] == ["medium", "high"]

@@ -225,6 +225,6 @@ def test_what_is_said() -> None:
     assert list(Pruned((OLD,), (MIDDLE,), (NEW,), (), dry_run=True).lines()) == [
         f"would remove {OLD}",
         f"kept {MIDDLE}: a plan refers to it",
-        f"kept {NEW}: a stage is at work on it",
+        f"kept {NEW}: a stage is working on it",
     ]
-    assert list(Pruned((), (), (), (), dry_run=False).lines()) == ["nothing is outdated"]
+    assert list(Pruned((), (), (), (), dry_run=False).lines()) == ["nothing to prune"]

@@ -32,7 +32,7 @@ def test_a_bundle_below_all_limits_names_the_nearest() -> None:
     of = figures((9, 0, 0.0, 0.0), (1, 90, 0.0, 0.0), (1, 0, 900.0, 0.0), (1, 0, 0.0, 2.0**19.9))
     verdicts = Verdicts.by_limits(of, LIMITS)
     assert codes(verdicts) == [f"below_limits_{limit}" for limit in ("topics", "sessions", "msg_rate", "bandwidth")]
-    assert verdicts.outcomes(of).explain(0) == "below all limits; nearest: 9 topics, limit 10"
+    assert verdicts.outcomes(of).explain(0) == "below all limits; closest: 9 topics, limit 10"
     assert len(verdicts.chosen()) == 0
 
 

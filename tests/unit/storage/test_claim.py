@@ -102,7 +102,7 @@ def test_a_failure_takes_the_folder_with_it(root: Root) -> None:
 
 
 def test_a_snapshot_from_elsewhere_never_takes_a_place_that_is_taken(root: Root) -> None:
-    with claimed(root, NOW), pytest.raises(UsageError, match="is there already"), claimed_as(root, "20261121T083000Z"):
+    with claimed(root, NOW), pytest.raises(UsageError, match="already exists"), claimed_as(root, "20261121T083000Z"):
         pass
 
 

@@ -116,7 +116,7 @@ def test_whoever_was_overtaken_neither_renews_nor_removes_the_lease_of_the_new_w
         theirs = overtaken(tmp_path)
         with pytest.raises(Refused, match="was taken over by another process"):
             lease.renew()
-        with pytest.raises(Refused, match="is left to the other one"):
+        with pytest.raises(Refused, match="the other process continues"):
             lease.require()
     assert (tmp_path / LEASE).read_bytes() == theirs
 

@@ -204,7 +204,7 @@ NOT_ASKED = [surface for surface in CLUSTER_SURFACES if surface != "isolation_po
         ),
         (
             {"files": [documents.file(surface) for surface in NOT_ASKED]},
-            {"isolation_policies": "isolation_policies: the capture did not ask for it"},
+            {"isolation_policies": "isolation_policies: the capture did not read it"},
         ),
         ({"missing": [{"surface": "settings", "broker": "a:8080", "reason": "401"}]}, {}),
         (
