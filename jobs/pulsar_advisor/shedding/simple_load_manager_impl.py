@@ -107,7 +107,9 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
             code[broker], answer = BrokerOutcome.RECENTLY_UNLOADED, BundleOutcome.RECENTLY_UNLOADED
         else:
             moves.append((broker, first))
-        answers += [(row, answer if row == first else BundleOutcome.NOT_FIRST) for row in reported.tolist()]
+        # numpy reads plain integers several times faster than members of an enumeration.
+        of_first, of_others = int(answer), int(BundleOutcome.NOT_FIRST)
+        answers += [(row, of_first if row == first else of_others) for row in reported.tolist()]
 
     moved = np.array(moves, dtype=np.int32).reshape(-1, 2)
     judged = np.array(answers, dtype=np.int32).reshape(-1, 2)
