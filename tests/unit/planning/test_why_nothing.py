@@ -72,9 +72,13 @@ AVG_HITS = {
 CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
     "ThresholdShedder": {
         "near_mean": ({"busy_percent": 20.0}, {}, "busy:8080: smoothed usage 20.00% is below"),
-        "too_little_to_move": ({"busy": IDLE}, {}, "busy:8080: stands out, but only"),
+        "too_little_to_move": ({"busy": IDLE}, {}, "busy:8080: is above mean plus threshold, but only"),
         "one_bundle": ({"bundles": 1}, {}, "busy:8080: is above mean plus threshold, but lists 1 bundle"),
-        "nothing_to_move": ({"recently": True}, {}, "busy:8080: stands out, but none of its bundles is movable"),
+        "nothing_to_move": (
+            {"recently": True},
+            {},
+            "busy:8080: is above mean plus threshold, but none of its bundles is movable",
+        ),
         "no_load": ({"busy_percent": 0.0, "idle_percent": 0.0}, {}, "the mean usage of all brokers is 0.00%"),
     },
     "OverloadShedder": {
@@ -87,18 +91,18 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "throughputs_alike": (
             {"busy": IDLE},
             {"loadBalancerMsgRateDifferenceShedderThreshold": "0"},
-            "highest throughput is 1.00 times the least",
+            "highest throughput is 1.00 times the lowest",
         ),
         "one_bundle": ({"bundles": 1}, {}, "busy:8080: is the busiest, but lists 1 bundle"),
         "too_little_rate": (
             {"busy": (250.0, 250.0, MIB, MIB), "idle": (150.0, 150.0, MIB, MIB)},
             {},
-            "busy:8080: only 40 msg/s would move; 1,000 msg/s are worth it",
+            "busy:8080: only 40 msg/s would move; the minimum is 1,000 msg/s",
         ),
         "too_little_throughput": (
             {"busy": (100.0, 100.0, 2 * MIB, 2 * MIB), "idle": (100.0, 100.0, 0.25 * MIB, 0.25 * MIB)},
             {},
-            "busy:8080: only 734,003 B/s would move; 1,048,576 B/s are worth it",
+            "busy:8080: only 734,003 B/s would move; the minimum is 1,048,576 B/s",
         ),
         "nothing_fits": (
             {"bundle": (2999.0, 2999.0, MIB, MIB)},
@@ -111,10 +115,10 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "too_few_hits": (
             {},
             dict.fromkeys(AVG_HITS, "12"),
-            "its pair stands out, but after 10 hits; 12 are needed",
+            "its pair is above the threshold for 10 hits; 12 are needed",
         ),
         # The hits are dropped in the fourth and the eighth cycle, so that the last one only counts anew.
-        "too_little_gap": ({"busy": IDLE}, AVG_HITS, "too few messages and only 0 B/s would move"),
+        "too_little_gap": ({"busy": IDLE}, AVG_HITS, "too few messages, and only 0 B/s would move"),
         "nothing_fits": (
             {"bundle": (2999.0, 2999.0, MIB, MIB)},
             {},
@@ -123,7 +127,7 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
     },
     "TransferShedder": {
         "no_load_data": ({"idle_reports": False}, HITS, "a registered broker has no load data"),
-        "outdated": ({"age_ms": 3_600_000}, HITS, "load data is 3,600 s old; up to 1,800 s are trusted"),
+        "outdated": ({"age_ms": 3_600_000}, HITS, "load data is 3,600 s old; the limit is 1,800 s"),
         "too_few_hits": (
             {},
             {"loadBalancerSheddingConditionHitCountThreshold": "10"},
@@ -137,7 +141,11 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
     "SimpleLoadManagerImpl": {
         "not_overloaded": ({"busy_percent": 50.0}, {}, "busy:8080: busiest resource 50.0 % is not above"),
         "one_bundle": ({"bundles": 1}, {}, "busy:8080: is overloaded, but reports 1 bundle"),
-        "nobody_comfortable": ({"idle_percent": 80.0}, {}, "busy:8080: is overloaded; the idlest other one has 80.0 %"),
+        "nobody_comfortable": (
+            {"idle_percent": 80.0},
+            {},
+            "busy:8080: is overloaded; the idlest other broker has 80.0 %",
+        ),
         "recently_unloaded": ({"recently": True}, {}, "busy:8080: is overloaded, but its first bundle was unloaded"),
     },
     "MinimalMoveShedder": {
