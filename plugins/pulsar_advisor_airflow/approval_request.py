@@ -23,7 +23,7 @@ def subject(plan: Plan) -> str:
 
 
 def body(plan: Plan, proposer: str, report: str) -> str:
-    """The plan for a person: effect, unloads, splits apart, what needs a tick of its own; `report` is a link.
+    """The plan for a person: effect, unloads, splits separately, what needs a separate tick; `report` is a link.
 
     It is Markdown in which no name of the plan becomes markup, so that a plan can't show another one.
     """

@@ -31,7 +31,7 @@ HEADERS: Final = {
 app = FastAPI(title="Reports of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
 
 
-# A mounted application has no authentication of its own.
+# A mounted application has no authentication by itself.
 @app.get("/{snapshot}", dependencies=[Depends(requires_access_dag(method="GET", param_dag_id=RECOMMENDING_DAG))])
 def report(snapshot: str) -> HTMLResponse:
     """The report of one snapshot of the configured cluster; 404 if there is none."""

@@ -82,7 +82,7 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
     assert recommended.apply(path=changed).code == 4
 
     own = recommended.shell("approve", str(recommended.path), "--digest", digest, "--as", "olive", "--splits")
-    assert (own.code, "somebody else" in own.err) == (4, True)
+    assert (own.code, "another person" in own.err) == (4, True)
 
     assert len(cluster.write_requests()) == before
 

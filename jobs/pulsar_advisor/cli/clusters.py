@@ -44,7 +44,7 @@ def brokers(
     live
         Ask the cluster now; --admin-url, --watch, or --profile without --snapshot mean it too.
     watch
-        Show them again every so many seconds (60 without a number), until interrupted.
+        Repeat every N seconds (60 without a number), until interrupted.
     """
     from rich.console import Console
 

@@ -46,9 +46,9 @@ def prune_snapshots(
     Parameters
     ----------
     keep_days
-        Keep what is younger than so many days.
+        Keep snapshots younger than this many days.
     keep_count
-        Keep the newest so many.
+        Keep this many of the newest snapshots.
     dry_run
         Say what would be removed; remove nothing.
     """

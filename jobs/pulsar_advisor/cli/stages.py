@@ -40,7 +40,7 @@ def capture(
     Parameters
     ----------
     max_requests
-        Send at most so many requests; the manifest names what was not asked.
+        Maximum number of requests; the manifest lists what was not read.
     second_pass
         Read brokers between which bundles moved once more, after their next pass of statistics.
     explain

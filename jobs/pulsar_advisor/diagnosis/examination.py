@@ -43,7 +43,7 @@ _NAMES = msgspec.json.Decoder(list[str])
 
 @dataclass(frozen=True)
 class Lack:
-    """Something that was asked for and not to be had. `status` is the HTTP status, None where nobody answered."""
+    """Something that could not be read. `status` is the HTTP status, None without a response."""
 
     status: int | None
     reason: str
@@ -62,7 +62,7 @@ class BrokerAnswers:
 
     @property
     def silence(self) -> Lack | None:
-        """Why nobody answered at the broker's address; None if somebody did."""
+        """Why the broker's address gave no response; None if it responded."""
         return next((lack for lack in self.lacks.values() if lack.status is None), None)
 
 
@@ -128,7 +128,7 @@ class Examination:
 
 
 def examine(options: CaptureOptions) -> Examination:
-    """Ask. What isn't to be had is noted.
+    """Read it. What can't be read is noted.
 
     Raises `UsageError` if a secret or TLS file can't be read, `NoToken` if the OAuth2 issuer gives none.
     """
@@ -219,7 +219,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
         # Whoever doesn't answer once isn't asked again: it would only cost a time-out each.
         return None if answers.silence else _attempt(answers.lacks, surface, read)
 
-    # First, as behind https its answer tells the broker's address.
+    # First, because behind https its response reveals the broker's address.
     ask("owned_bundles", lambda: client.owned_bundles(cluster_name, broker))
     settings = ask("settings", lambda: client.runtime_configuration(broker)) or {}
     answers.settings = _allowed(settings)

@@ -35,7 +35,7 @@ def person_on_command_line(name: str) -> Person:
     Raises `UsageError` if the name is empty.
     """
     if not name.strip():
-        raise UsageError("--as needs a name: it stands in the ledger beside what you do")
+        raise UsageError("--as requires a name: the ledger records it with your action")
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # containers may run under a number that has no name
@@ -106,7 +106,7 @@ def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> 
     """
     withdrawn = ledger.withdraw_approvals(digest, person, comment)
     if not withdrawn:
-        raise Refused(f"no approval of {digest} stands: there is nothing to withdraw")
+        raise Refused(f"no approval of {digest} is in force: there is nothing to withdraw")
     return withdrawn
 
 
@@ -145,7 +145,7 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, policy: ApprovalPolic
     if not proposers:
         return f"{digest} has no recorded proposer, so the approver can't be shown to be another person"
     if approver.casefold() in (proposer.casefold() for proposer in proposers):
-        return f"{approver} proposed {digest}: somebody else has to approve it"
+        return f"{approver} proposed {digest}: another person has to approve it"
     return None
 
 

@@ -106,7 +106,7 @@ def _malformed(step: Step, load_manager: str, release: tuple[int, ...], earlier:
     if step.id in earlier:
         yield "a step of that id is already in the plan"
     if is_pulsars_own(step.namespace):
-        yield f"{step.namespace} is one of Pulsar's own namespaces and is never touched"
+        yield f"{step.namespace} is one of Pulsar's own namespaces and is never moved"
     if not step.source or step.source != step.expect.owner:
         yield f"the source '{step.source}' is not the owner the step expects, '{step.expect.owner}'"
     try:
@@ -159,7 +159,7 @@ def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
     try:
         taken = datetime.strptime(plan.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
-        return f"the plan's snapshot '{plan.snapshot}' is not an id of the form 20261121T083000Z: its age can't be told"
+        return f"the plan's snapshot '{plan.snapshot}' is not an id of the form 20261121T083000Z: its age is unknown"
     age_s = now_ms / 1000 - taken.timestamp()
     if age_s > max_age_s:
         return (
@@ -269,7 +269,7 @@ def isolated_from(
             if _matches(policy.primary, host):
                 return f"isolation policy '{policy.name}' reserves {broker} for other namespaces"
     except _Unreadable as error:
-        return f"isolation policies can't be judged, so it can't be told who may go where: {error}"
+        return f"isolation policies can't be evaluated, so the allowed brokers are unknown: {error}"
     return None
 
 

@@ -61,7 +61,7 @@ def _undo_step(
     if step.action == "split":
         obstacle = "a split can't be undone: Pulsar has no merge"
     elif step.destination is None:
-        obstacle = "the unload has no destination, so it is not known beforehand where the bundle lands"
+        obstacle = "the unload has no destination, so the bundle's new broker is not known in advance"
     elif (step.namespace, step.bundle) in split_later:
         obstacle = "the plan splits the bundle later: move its children"
     now_at = step.destination or ""

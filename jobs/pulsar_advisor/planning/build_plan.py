@@ -80,7 +80,7 @@ def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[s
 
 
 def _plain_figures(figures: Mapping[str, object]) -> dict[str, int | float | str | None]:
-    """The figures that are one number, word or flag; what a shedder knows of each broker stands in its outcomes."""
+    """The figures that are one number, word or flag; what a shedder knows about each broker is in its outcomes."""
     plain: dict[str, int | float | str | None] = {}
     for name, value in figures.items():
         if isinstance(value, bool):

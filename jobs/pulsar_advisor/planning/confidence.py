@@ -1,7 +1,7 @@
 """How sure a step is: the checks it rests on, and the one rule that makes a grade of them.
 
 **low**: the decision hangs on the last digits, or a failed warning that no row can be blamed for concerns what the
-step reads. **medium**: a failed information concerns its own rows, or something stands in for what was not measured.
+step reads. **medium**: a failed check of severity info concerns its own rows, or a substitute replaces a measurement.
 **high**: neither. A failed warning that can be confined leaves no step to grade.
 """
 

@@ -43,7 +43,7 @@ class Coverage:
     judged_msg_rate_ratio: float
     """Likewise of its message rate."""
     unmeasured_bundles: int
-    """Owned bundles that could not be judged and whose load is not known, and all bundles where nobody tells of any
+    """Owned bundles that could not be judged and whose load is not known, and all bundles if no broker reports any
     owner or load: the shares leave them out."""
     excluded_brokers: tuple[str, ...]
     excluded_namespaces: tuple[str, ...]

@@ -17,7 +17,7 @@ from pulsar_advisor.shedding.cycle import advance
 from pulsar_advisor.shedding.registry import Shedder
 
 RESTART_AFTER_INTERVALS: Final = 3
-"""A gap between snapshots of more than so many usual gaps restarts the memory: too much happened unseen."""
+"""A gap of more than this many usual intervals restarts the memory: too much happened unseen."""
 
 MOST_CYCLES_OF_A_GAP: Final = 1000
 """Smoothing has long settled by then: 0.9 to the power of 1000 is 1e-46."""

@@ -29,7 +29,7 @@ from pulsar_advisor.placement.filters import (
 from pulsar_advisor.placement.registry import Placement
 
 BUNDLES_EXPLAINED: Final = 50
-"""For so many bundles the answer about every broker is kept; more would say the same at a thousand times the size."""
+"""The number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ def cut_for_readers(page: ReportPage) -> ReportPage:
 
 
 def _first(rows: Sequence[Row], number: int, preferred: Callable[[Row], bool]) -> tuple[Row, ...]:
-    """At most so many rows, the preferred ones before the others, in the order they had."""
+    """At most this many rows, preferred ones first, in their original order."""
     chosen = sorted(range(len(rows)), key=lambda i: (not preferred(rows[i]), i))[:number]
     return tuple(rows[i] for i in sorted(chosen))
 

@@ -8,7 +8,7 @@ from typing import Final
 from pulsar_advisor.model.plain_text import NO_BREAK
 
 UNKNOWN: Final = "unknown"
-"""What stands where a figure is missing or not finite."""
+"""Shown if a figure is missing or not finite."""
 
 
 def percent(ratio: float | None, digits: int = 1) -> str:

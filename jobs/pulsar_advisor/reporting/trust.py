@@ -53,7 +53,7 @@ class Trust:
 
 
 def trust_of(validation: Mapping[str, Any], recommendation: Mapping[str, Any]) -> Trust:
-    """Checks by severity; a check that could not be evaluated stands apart from one that failed."""
+    """Checks by severity; a check that could not be evaluated is separate from one that failed."""
     checks = sorted(
         (_check(result) for result in validation["results"]),
         key=lambda check: (_SEVERITIES.index(check.severity), check.name),

@@ -189,7 +189,7 @@ def _split_what(splits: Sequence[Step]) -> str:
 
 
 def _warnings(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[str, ...]:
-    """The plan's effects that an approval has to accept in so many words, see `approve --accept-worse`."""
+    """The plan's effects that an approval must accept explicitly, see `approve --accept-worse`."""
     before, after = plan.predicted.before, plan.predicted.after
     found = []
     if before.maximum_ratio is None or after.maximum_ratio is None or after.maximum_ratio >= before.maximum_ratio:

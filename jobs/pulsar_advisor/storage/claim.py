@@ -1,6 +1,6 @@
-"""A folder of its own for a snapshot that is being written, and what is left of captures that were interrupted.
+"""The folder of a snapshot that is being written, and what interrupted captures left.
 
-A folder without a manifest is either being written or a remainder. The lease in it tells which. A capture that ends
+A folder without a manifest is either being written or a remainder. The lease in it shows which. A capture that ends
 orderly removes it after the manifest is written.
 """
 
@@ -85,7 +85,7 @@ def _is_being_written(folder: UPath, now: datetime) -> bool:
         lease = (folder / LEASE).read_bytes()
     except OSError:
         lease = b""
-    # No readable lease: claimed this moment, or being removed. The folder's name tells how old it is.
+    # No readable lease: claimed this moment, or being removed. The folder's name shows its age.
     is_young = folder.name.removeprefix("snapshot=") > snapshot_id(now - EXPIRES_AFTER)
     return is_held(lease, now, otherwise=is_young)
 

@@ -54,7 +54,7 @@ class PlanReference:
 def write_plan(root: Root, plan: Plan) -> str:
     """Write a plan beside the others of its snapshot; its file name, which holds its digest.
 
-    A plan that is already there is left as it is. Raises `StorageError` where another content stands under its name.
+    A plan that is already there is left as it is. Raises `StorageError` if a file of its name has other content.
     """
     path = root.folder(PLANS, plan.snapshot) / plan.file_name
     content = dump_plan(plan)

@@ -122,7 +122,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     @staticmethod
     def _approver_in(context: Context, ledger: Ledger, plan: Plan) -> str | None:
-        """Who answered this gate in this DAG run with an approval that stands."""
+        """Who answered this gate in this DAG run with an approval that is in force."""
         from pulsar_advisor.execution.approval import ApprovalPolicy, standing_approval
         from pulsar_advisor.model.errors import Refused
 

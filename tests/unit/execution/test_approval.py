@@ -46,7 +46,7 @@ def test_the_digest_must_be_typed_exactly(ledger: Ledger, digest: str) -> None:
 @pytest.mark.parametrize("name", ["alice", "Alice"])
 def test_a_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
     propose(ledger, PLAN, ALICE)
-    with pytest.raises(Refused, match="somebody else has to approve it"):
+    with pytest.raises(Refused, match="another person has to approve it"):
         approve(ledger, PLAN, digest=DIGEST, approver=Person(name, "airflow"), policy=FOUR_EYES)
 
 
@@ -186,5 +186,5 @@ def test_a_name_on_the_command_line_is_vouched_for_by_nobody(monkeypatch: pytest
 
 
 def test_a_name_on_the_command_line_can_not_be_empty() -> None:
-    with pytest.raises(UsageError, match="--as needs a name"):
+    with pytest.raises(UsageError, match="--as requires a name"):
         person_on_command_line("  ")

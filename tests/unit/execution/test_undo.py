@@ -18,7 +18,7 @@ def test_unloads_are_undone_last_one_first_back_to_where_the_bundles_were() -> N
 def test_what_can_not_be_undone_is_listed_with_the_reason() -> None:
     forward = make_plan([unload_step(1, LOWER, destination=None), unload_step(2, UPPER), split_step(3)])
     assert {step.id: step.not_executable_because for step in undo_plan(forward).steps} == {
-        "undo-step-001": "the unload has no destination, so it is not known beforehand where the bundle lands",
+        "undo-step-001": "the unload has no destination, so the bundle's new broker is not known in advance",
         "undo-step-002": "the plan splits the bundle later: move its children",
         "undo-step-003": "a split can't be undone: Pulsar has no merge",
     }
