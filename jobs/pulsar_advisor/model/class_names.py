@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.kinds import LoadManagerKind
 
 LOAD_MANAGERS: Final[Mapping[LoadManagerKind, str]] = {
     "modular": "ModularLoadManagerImpl",

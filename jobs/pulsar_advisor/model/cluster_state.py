@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.kinds import WANTED_VIEWS as WANTED_VIEWS
+from pulsar_advisor.model.kinds import LoadManagerKind as LoadManagerKind
+from pulsar_advisor.model.kinds import View as View
+from pulsar_advisor.model.kinds import WantedView as WantedView
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int32]
 Booleans = npt.NDArray[np.bool_]
-
-View = Literal["fresh", "published"]
-WantedView = Literal["judged", View]
-"""What can be asked for: `judged` is the one that was validated, `fresh` if any broker was asked."""
-WANTED_VIEWS: Final[tuple[WantedView, ...]] = get_args(WantedView)
-LoadManagerKind = Literal["modular", "simple", "extensible"]
 
 RESOURCES: Final = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
 """Column order of `Brokers.usage` and `Brokers.limit`; Pulsar's names. cpu: percent points of one core; memory and

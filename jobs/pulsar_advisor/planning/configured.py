@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pulsar_advisor.model.class_names import simple_name
-from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 CONFIGURED: Final = "configured"

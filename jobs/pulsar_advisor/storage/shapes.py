@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.kinds import LoadManagerKind
 
 RAW_SNAPSHOT_SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
 VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/1"

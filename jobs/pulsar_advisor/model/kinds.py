@@ -1,0 +1,12 @@
+"""The load managers and the views of a cluster by name, for modules that must not load numpy."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+View = Literal["fresh", "published"]
+"""Figures as the brokers have them now, or as the leader sees them in ZooKeeper."""
+WantedView = Literal["judged", View]
+"""What can be asked for: `judged` is the one that was validated, `fresh` if any broker was asked."""
+WANTED_VIEWS: Final[tuple[WantedView, ...]] = get_args(WantedView)
+LoadManagerKind = Literal["modular", "simple", "extensible"]
