@@ -57,11 +57,11 @@ def approve(
     comment
         Why.
     """
-    from pulsar_advisor.execution.approval import ApprovalPolicy, person_on_command_line
-    from pulsar_advisor.model.plan import digest_of
-    from pulsar_advisor.stages.approve import run as record
-
     with _opened(plan, place, ledger) as (document, _, book):
+        from pulsar_advisor.execution.approval import ApprovalPolicy, person_on_command_line
+        from pulsar_advisor.model.plan import digest_of
+        from pulsar_advisor.stages.approve import run as record
+
         _mind_the_guard(document, book)
         approval = record(
             book,
@@ -101,11 +101,11 @@ def withdraw(
     comment
         Why.
     """
-    from pulsar_advisor.execution.approval import person_on_command_line
-    from pulsar_advisor.execution.approval import withdraw as take_back
-    from pulsar_advisor.model.plan import digest_of
-
     with _opened(plan, place, ledger) as (document, _, book):
+        from pulsar_advisor.execution.approval import person_on_command_line
+        from pulsar_advisor.execution.approval import withdraw as take_back
+        from pulsar_advisor.model.plan import digest_of
+
         _mind_the_guard(document, book)
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
@@ -151,15 +151,6 @@ def apply(
     log_json
         Each event of the run as a line of JSON on stderr, instead of the progress.
     """
-    from pulsar_advisor.cli.signals import deferred_signals
-    from pulsar_advisor.execution.apply import abort as end_run
-    from pulsar_advisor.execution.apply import pause as pause_run
-    from pulsar_advisor.execution.approval import person_on_command_line
-    from pulsar_advisor.execution.executor import ApplyOptions
-    from pulsar_advisor.execution.telemetry import LOGGER
-    from pulsar_advisor.stages.apply import run as carry_out
-    from pulsar_advisor.storage.plans import PLANS
-
     for other, given in {"--resume": resume, "--dry-run": dry_run, "--pause": pause}.items():
         refuse_together({"--abort": abort, other: given})
     for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
@@ -169,6 +160,15 @@ def apply(
         return connection.options(place).required_admin
 
     with _opened(plan, place, ledger) as (document, root, book):
+        from pulsar_advisor.cli.signals import deferred_signals
+        from pulsar_advisor.execution.apply import abort as end_run
+        from pulsar_advisor.execution.apply import pause as pause_run
+        from pulsar_advisor.execution.approval import person_on_command_line
+        from pulsar_advisor.execution.executor import ApplyOptions
+        from pulsar_advisor.execution.telemetry import LOGGER
+        from pulsar_advisor.stages.apply import run as carry_out
+        from pulsar_advisor.storage.plans import PLANS
+
         if abort or pause:
             end, how = (end_run, "ended") if abort else (pause_run, "ends once its step in flight is done")
             runs = end(book, document, person_on_command_line(as_ or os_user()))
@@ -222,10 +222,6 @@ def verify(
         A snapshot taken since; the latest unless said otherwise. With --admin-url, or --profile and no --snapshot, one
         is taken now instead.
     """
-    from pulsar_advisor.stages.normalize import run as make_tables
-    from pulsar_advisor.stages.verify import check
-    from pulsar_advisor.stages.verify import run as compare
-
     refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
     captures = connection.is_given or (place.profile is not None and snapshot is None)
 
@@ -233,6 +229,10 @@ def verify(
         return connection.options(place).required_admin
 
     with _opened(plan, place, ledger) as (document, root, book):
+        from pulsar_advisor.stages.normalize import run as make_tables
+        from pulsar_advisor.stages.verify import check
+        from pulsar_advisor.stages.verify import run as compare
+
         check(document, book)
         snapshot = capture_into(root, connection.options(place)) if captures else root.resolve(snapshot or LATEST)
         make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)

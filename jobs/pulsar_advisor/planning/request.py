@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
 from pulsar_advisor.model.bounds import HISTORY, MAX_SPLITS, MAX_UNLOADS, SEED
-from pulsar_advisor.model.cluster_state import WantedView
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.kinds import WantedView
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED, Configured
