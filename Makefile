@@ -108,7 +108,7 @@ bench-checks: setup ## Time the checks on 100,000 bundles and a million topics
 	@$(BIN)/python bench/bench_checks.py
 
 up: setup ## Start Airflow on loopback with the connections of the local cluster
-	@$(BIN)/python -m pulsar_advisor_airflow.standalone
+	@PYTHONPATH=tests $(BIN)/python -m harness.standalone
 
 cluster-up: setup ## Start a real Pulsar on loopback (RELEASE=4.0.8 MANAGER=modular BROKERS=3 AUTH=token)
 	@$(HARNESS) up $(if $(RELEASE),--release $(RELEASE)) $(if $(MANAGER),--manager $(MANAGER)) \

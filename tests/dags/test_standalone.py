@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor_airflow import standalone
+from harness import standalone
 
 
 def write_state(folder: Path, pid: int, token_file: Path | None = None) -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import requests
 
+from harness import standalone
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.errors import LiveClusterUnavailable
@@ -21,7 +22,6 @@ from harness.load import running_load
 from harness.skew import wait_for_skew
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor_airflow import standalone
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
 

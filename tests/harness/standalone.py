@@ -1,4 +1,4 @@
-"""`python -m pulsar_advisor_airflow.standalone`: Airflow on loopback, with the local cluster connected."""
+"""`make up`: Airflow on loopback, with the local cluster connected."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _is_free(port: int) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run Airflow until interrupted; prints the address and the logins."""
-    parser = argparse.ArgumentParser(prog="pulsar_advisor_airflow.standalone", description=__doc__)
+    parser = argparse.ArgumentParser(prog="harness.standalone", description=__doc__)
     parser.add_argument("--port", type=int, help=f"port on loopback; default: {PREFERRED_PORT}, or a free one")
     options = parser.parse_args(arguments)
     port = options.port or (PREFERRED_PORT if _is_free(PREFERRED_PORT) else 0)
