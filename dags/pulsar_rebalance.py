@@ -22,7 +22,7 @@ from datetime import timedelta
 
 from airflow.sdk import Param, TaskGroup, chain, dag, get_current_context, task
 
-from pulsar_advisor.model.bounds import CANARY_HOLD, EXPIRES, MAX_AGE, PAUSE
+from pulsar_advisor.model.bounds import CANARY_HOLD, EXPIRES, MAX_AGE, PAUSE_BETWEEN
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.forms import (
@@ -65,7 +65,7 @@ def given_or_fresh() -> str:
         **strategy_params(CONFIGURED, CONFIGURED),
         **LIMITS,
         "max_age_h": number_param(6, MAX_AGE, "Maximum age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
-        "pause_s": number_param(10, PAUSE, "Pause between two calls (seconds)", "Limits"),
+        "pause_s": number_param(10, PAUSE_BETWEEN, "Pause between two calls (seconds)", "Limits"),
         "canary_hold_s": number_param(60, CANARY_HOLD, "Hold time of the first step (seconds)", "Limits"),
         "answer_within_h": Param(
             4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"

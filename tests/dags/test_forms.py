@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.bounds import EXPIRES, MAX_UNLOADS, PAUSE
+from pulsar_advisor.model.bounds import EXPIRES, MAX_UNLOADS, PAUSE_BETWEEN
 from pulsar_advisor_airflow.forms import HOUR_S, LIMITS, number_param
 
 pytestmark = pytest.mark.airflow
@@ -27,4 +27,4 @@ def test_a_duration_may_have_decimals_and_is_bounded_in_its_unit() -> None:
 @pytest.mark.parametrize("value", [-1, 3601])
 def test_what_the_command_line_refuses_the_form_refuses(value: int) -> None:
     with pytest.raises(ValueError, match=r"minimum|maximum"):
-        number_param(value, PAUSE, "Pause", "Limits").resolve()
+        number_param(value, PAUSE_BETWEEN, "Pause", "Limits").resolve()

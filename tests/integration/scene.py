@@ -32,7 +32,7 @@ class Scene:
     def command(self, *options: str, signal_at: tuple[int, int] = (0, 0)) -> list[str]:
         url = f"http://{min(self.plan.identity.broker_ids)}"
         place = ["--root", str(self.folder), "--cluster", self.plan.cluster, "--ledger", self.ledger_url]
-        care = ["--pause", "0s", "--canary-hold", "0s", "--max-age", "3650d", "--guard"]
+        care = ["--pause-between", "0s", "--canary-hold", "0s", "--max-age", "3650d", "--guard"]
         program = [sys.executable, str(Path(__file__).with_name("applying.py")), str(self.folder)]
         plan = str(self.folder / "plan.json")
         return [*program, *map(str, signal_at), "apply", plan, *place, "--admin-url", url, *care, *options]

@@ -30,7 +30,7 @@ class Recommended:
         return next(step for step in self.plan["steps"] if step["action"] == action and step["executable"])
 
     def apply(self, *words: str, path: Path | None = None, name: str = "live") -> Answer:
-        quick = ("--pause", "0s", "--canary-hold", "3s")
+        quick = ("--pause-between", "0s", "--canary-hold", "3s")
         return self.shell("apply", str(path or self.path), *self.shell.connection, *quick, *words, name=name)
 
 

@@ -93,7 +93,7 @@ def test_from_capture_to_verify_over_https_with_a_token(secured: Secured) -> Non
         (unload,) = json.loads(path.read_bytes())["steps"]
         approved = shell("approve", str(path), "--digest", advice["digest"], "--as", "bob")
         assert approved.code == 0, approved.err
-        applied = shell("apply", str(path), *shell.connection, "--pause", "0s", "--canary-hold", "3s", "--json")
+        applied = shell("apply", str(path), *shell.connection, "--pause-between", "0s", "--canary-hold", "3s", "--json")
         assert applied.code == 0, applied.err
         assert [step["state"] for step in applied.document["steps"]] == ["confirmed"]
         bundle = f"{unload['namespace']}/{unload['bundle']}"

@@ -206,7 +206,7 @@ class Care:
 
     max_age: str = "6h"
     """Maximum age of the plan's snapshot: 90s, 30m, 6h, 1d."""
-    pause: str = "10s"
+    pause_between: str = "10s"
     """Between two calls."""
     canary_hold: str = "60s"
     """How long the first step must hold before the second one is sent."""

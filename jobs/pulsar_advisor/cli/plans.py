@@ -182,7 +182,7 @@ def apply(
         options = ApplyOptions(
             max_age_s=seconds(care.max_age),
             on_drift=care.on_drift,
-            pause_s=seconds(care.pause),
+            pause_s=seconds(care.pause_between),
             canary_hold_s=seconds(care.canary_hold),
             error_budget=care.error_budget,
             guard=guard,

@@ -34,7 +34,7 @@ def explained(error: CycloptsError) -> str:
 
 
 def _without_a_value(option: str, words: Sequence[str]) -> str:
-    """`--pause -5s` and `--pause --resume`: what begins with a dash is taken for an option."""
+    """`--pause-between -5s` and `--pause-between --resume`: what begins with a dash is taken for an option."""
     after = words[words.index(option) + 1 :] if option in words else ()
     if after and after[0].startswith("-"):
         return f"{option} requires a value, and '{after[0]}' is not one: a value can't begin with a dash"

@@ -28,6 +28,7 @@ from pulsar_advisor.execution.preconditions import (
     expected_boundaries,
     overload,
 )
+from pulsar_advisor.model.bounds import CANARY_HOLD, ERROR_BUDGET, MAX_AGE, PAUSE_BETWEEN
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan, Step
 
@@ -79,6 +80,13 @@ class ApplyOptions:
     """Wait while another process holds the run, instead of refusing: for a caller that is not tried again."""
     undo_folder: UPath | None = None
     """Where the undo plan is written, besides the ledger."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers out of bounds."""
+        MAX_AGE.check(self.max_age_s)
+        PAUSE_BETWEEN.check(self.pause_s)
+        CANARY_HOLD.check(self.canary_hold_s)
+        ERROR_BUDGET.check(self.error_budget)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
             2,
             "'three' is not a whole number",
         ),
-        (["apply", "p", "--pause", "-5s"], 2, "--pause requires a value, and '-5s' is not one"),
+        (["apply", "p", "--pause-between", "-5s"], 2, "--pause-between requires a value, and '-5s' is not one"),
         (["capture", "--root", "r", "--cluster", "c", "--bogus"], 2, "--bogus"),
         (["validate", "--root", "r", "--cluster", "c", "--fail-on", "info"], 2, "--fail-on"),
     ],
@@ -277,3 +277,16 @@ def _unfit(cluster: str, snapshot: str) -> dict[str, Any]:
         unknown | {"check": "bundles.stayed"},
     ]
     return {"cluster": cluster, "snapshot": snapshot, "results": results}
+
+
+def test_a_run_is_paused_by_a_flag_beside_the_pause_between_two_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = ends(capsys, "apply", "/nowhere.json", "--pause", "--as", "n", "--root", "r", "--cluster", "c")
+    assert (code, "/nowhere.json does not exist" in err) == (2, True)
+
+
+def test_no_verb_has_two_options_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("capture", "recommend", "run", "approve", "apply", "verify", "brokers"):
+        assert exit_code([verb, "--help"]) == 0
+        names = re.findall(r"^│ [ *]  (--[a-z-]+)", capsys.readouterr().out, flags=re.MULTILINE)
+        assert names
+        assert len(names) == len(set(names)), verb
