@@ -12,7 +12,6 @@ from pulsar_advisor.model.kinds import WantedView
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED, Configured
-from pulsar_advisor.planning.what_if import check_what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL: Final = "all"
@@ -60,10 +59,13 @@ class Request:
         ):
             if wanted not in (ALL, CONFIGURED):
                 find(strategies, wanted, kind)
-        for key, text in self.what_if.items():
-            check_what_if(key, text)
         HISTORY.check(self.history)
         SEED.check(self.seed)
+        if self.what_if:
+            from pulsar_advisor.planning.what_if import check_what_if  # loads numpy: other refusals do without
+
+            for key, text in self.what_if.items():
+                check_what_if(key, text)
 
     @property
     def shedders(self) -> tuple[str, ...]:
