@@ -106,7 +106,7 @@ def test_steps_of_low_confidence_need_a_tick_of_their_own(stages: Stages, run_da
     stages.plan = make_plan([unload_step(confidence="low", doubts=(toss,))], snapshot=stages.plan.snapshot)
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, tasks["approve"], stages.cluster.writes) == ("failed", "failed", [])
-    assert "confidence. step-001: The last digits" in stages.ledger().events(digest_of(stages.plan))[-1].detail
+    assert "confidence. step-001: A near-tie" in stages.ledger().events(digest_of(stages.plan))[-1].detail
     form = {"allow_splits": False, "accept_worse": False, "accept_low_confidence": True, "comment": ""}
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
     assert (state, tasks["approve"], len(stages.cluster.writes)) == ("success", "success", 1)
