@@ -27,7 +27,7 @@ checks run on it.
   that it concerns.
 
 A bundle without an owner is normal and fails no check. Checks that compare with an earlier snapshot (`figures_moved`,
-`steady`) pass if there is none. [blind-spots.md](blind-spots.md) lists what no check can see. To print one entry:
+`steady`) pass without one. [blind-spots.md](blind-spots.md) lists what no check can see. To print one entry:
 `pulsar-advisor validate --explain bundles.one_owner`. For its recent results: `--trend bundles.one_owner`, or `--trend
 all` for every check that did not always pass. The whole history is in the table `checks` ([tables.md](tables.md)).
 `--data-docs DIR` also writes the result as self-contained Great Expectations Data Docs.

@@ -14,7 +14,7 @@ with `*` is never null. Times are epoch milliseconds (`_ms`), rates are per seco
 
 Two views stand side by side in `brokers` and `bundles`. `fresh` holds what each broker answered over REST: the last
 statistics pass. `published` holds what ZooKeeper had, up to 15 minutes old: what the leader acts on; of an Extensible
-cluster, what its brokers told the leader while they were listened to (`--service-url`). A snapshot of ZooKeeper alone
+cluster, what its brokers published to the leader during the capture (`--service-url`). A snapshot of ZooKeeper alone
 has no `fresh` view, one of the admin API alone no `published` view. Ownership and boundaries are
 the same in both, as read at the end of the capture. Heartbeat and SLA-monitor namespaces have no boundaries document;
 Pulsar gives them one bundle with the full range, so their bundle is `in_boundaries`: it counts among its broker's
