@@ -33,6 +33,7 @@ from pulsar_advisor.execution.ledger_tables import (
 )
 from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
 from pulsar_advisor.storage.lease import renewed
 from pulsar_advisor.storage.process import Process, has_ended, this_process
@@ -225,6 +226,7 @@ class Ledger:
     def _add_event(
         self, session: Session, digest: str, kind: str, detail: str, run: int | None = None, step: str | None = None
     ) -> None:
+        detail = plain(detail, keep="\n")  # topics, reasons and comments may hold anything
         event = Event(at_ms=self.now_ms(), digest=digest, run_id=run, step_id=step, kind=kind, detail=detail)
         session.add(event)
         session.info.setdefault(_ADDED, []).append(event)

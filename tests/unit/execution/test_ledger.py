@@ -236,3 +236,9 @@ def test_a_password_in_a_url_that_is_none_is_not_repeated() -> None:
 def test_a_database_without_a_driver_is_named() -> None:
     with pytest.raises(UsageError, match=r"no driver for ledger nosuchdatabase://advisor:\*\*\*@db"):
         open_ledger("nosuchdatabase://advisor:hunter2@db")
+
+
+def test_no_text_in_an_event_acts_on_a_terminal(ledger: Ledger) -> None:
+    ledger.record_refusal("sha256:0", "topic persistent://a/b/\x1b[2J\u202e")
+    (event,) = ledger.events("sha256:0")
+    assert event.detail == "topic persistent://a/b/\\x1b[2J\\u202e"
