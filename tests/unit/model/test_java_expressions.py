@@ -98,4 +98,4 @@ def test_an_expression_that_takes_too_long_is_unusable_for_all_names(monkeypatch
     monkeypatch.setattr(java_expressions, "TIME_LIMIT_S", 0.05)
     found = matched(["(a|aa)+[!?]"], ["a!", "a" * 61])
     assert found.matches.tolist() == [False, False]
-    assert found.unusable == {"(a|aa)+[!?]": f"it takes more than 0.05 s; at '{'a' * 61}' it was given up"}
+    assert found.unusable == {"(a|aa)+[!?]": f"matching took more than 0.05 s at '{'a' * 61}' and was stopped"}
