@@ -1,4 +1,4 @@
-"""Reads the body of an answer within limits of size and time, whatever its headers promise."""
+"""Reads a response body within limits on size and time, whatever its headers promise."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import requests
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 BODY_TIMEOUT_S: Final = 600.0
-"""For one whole document, however steadily it drips; a broker's topic document can have 100 MB."""
+"""For one whole document, even one that trickles in steadily; a broker's topic document can reach 100 MB."""
 
 _CHUNK_BYTES: Final = 1 << 16
 
 
 class TooLarge(ClusterUnreachable):
-    """An answer was not read to its end, as it is larger than any of its kind; what it says is not known."""
+    """A response larger than any legitimate one of its kind; it was not read to the end, so its content is unknown."""
 
 
 def read_body(
     response: requests.Response, address: str, limit_bytes: int, arrive: Callable[[int], None] | None = None
 ) -> bytearray:
-    """The whole body, decompressed; `arrive` gets the size of each piece. Raises `TooLarge`, and what requests does."""
+    """The whole body, decompressed; `arrive` gets the size of each piece. Raises `TooLarge` and requests' errors."""
     deadline = time.monotonic() + BODY_TIMEOUT_S
     body = bytearray()
     for chunk in response.iter_content(_CHUNK_BYTES):

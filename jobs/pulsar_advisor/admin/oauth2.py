@@ -1,4 +1,4 @@
-"""Access tokens by OAuth2 client credentials, as Pulsar's clients get them: asked of the issuer, renewed in time.
+"""Access tokens by OAuth2 client credentials, as Pulsar's clients get them: requested from the issuer, renewed in time.
 
 Source: Pulsar `AuthenticationOAuth2`, `ClientCredentialsFlow`, `DefaultMetadataResolver`, `TokenClient` (2.11 to 4.2):
 the issuer's `/.well-known/openid-configuration` names the token endpoint, which takes a form.
@@ -30,26 +30,26 @@ T = TypeVar("T")
 ATTEMPTS: Final = 3
 TIMEOUT_S: Final = 10.0
 RENEW_AFTER_RATIO: Final = 0.9
-"""Of its lifetime: then a token is replaced, so that none expires on the way."""
+"""Share of a token's lifetime after which it is replaced, so that none expires in transit."""
 LIFETIME_UNTOLD_S: Final = 60.0
-"""How long a token is used whose issuer doesn't say when it expires."""
+"""How long a token is used if the issuer doesn't say when it expires."""
 
 LARGEST_ANSWER_BYTES: Final = 1 << 20
-"""Decompressed: a token has a few kilobytes."""
+"""Decompressed; a token is a few kilobytes long."""
 
 _LOOPBACK: Final = re.compile(r"localhost|127\.[0-9.]+|\[::1\]")
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 
 
 class ClientCredentials(BaseModel):
-    """What Pulsar's `authParams` hold; the key is the JSON document that Pulsar calls `privateKey`, by reference."""
+    """The contents of Pulsar's `authParams`; the key refers to the JSON document that Pulsar calls `privateKey`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     issuer_url: str
-    """https, or on this machine."""
+    """Uses https, unless the issuer runs on this machine."""
     key: Secret | None = None
-    """The document itself, from a program."""
+    """The document itself, passed by a program."""
     key_file: Path | None = None
     """JSON with `client_id` and `client_secret`."""
     key_env: str | None = None
@@ -57,7 +57,7 @@ class ClientCredentials(BaseModel):
     audience: str | None = None
     scope: str | None = None
     tls_ca_file: Path | None = None
-    """Certificates to trust instead of the system's when the issuer is asked."""
+    """Certificates to trust, instead of the system's, for requests to the issuer."""
 
     @field_validator("issuer_url")
     @classmethod
@@ -92,16 +92,16 @@ class _Refusal(msgspec.Struct):
 
 
 class NoToken(ClusterUnreachable):
-    """The issuer gave no token, so no call can be made at all."""
+    """The issuer returned no token, so no call can be made at all."""
 
 
 class AccessToken:
-    """The current token of one client; safe to use from several threads, of which one renews and the others wait."""
+    """The current token of one client; thread-safe: one thread renews it while the others wait."""
 
     def __init__(
         self, credentials: ClientCredentials, user_agent: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`clock` gives seconds that only grow."""
+        """`clock` returns monotonic seconds."""
         self._credentials = credentials
         self._session = requests.Session()
         self._session.trust_env = False
@@ -152,7 +152,7 @@ class AccessToken:
         return key
 
     def _ask(self, kind: type[T], method: str, url: str, form: dict[str, str] | None = None) -> T:
-        """One answer of the issuer, asked again after a pause while it is overloaded or can't be reached."""
+        """One response from the issuer; retried after a pause while the issuer is overloaded or unreachable."""
         retrying = Retrying(
             stop=stop_after_attempt(ATTEMPTS),
             wait=wait_random_exponential(multiplier=0.2, max=5),
@@ -192,11 +192,11 @@ class AccessToken:
 
 
 class _TryAgain(NoToken):
-    """The issuer didn't answer, or said that it can't now."""
+    """The issuer didn't answer, or is temporarily unable to."""
 
 
 def _keeps_secrets(url: str) -> bool:
-    """Whether a secret can be sent there without anybody on the way reading it."""
+    """Whether a secret sent there is safe from eavesdroppers."""
     try:
         address = WebAddress.parse(url)
     except ValueError:
@@ -205,7 +205,7 @@ def _keeps_secrets(url: str) -> bool:
 
 
 def _decoded(kind: type[T], body: bytes | bytearray) -> T | None:
-    """None where the body is something else; what it is then is not shown, as it may hold a secret."""
+    """None if the body is something else; it is not shown then, as it may hold a secret."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

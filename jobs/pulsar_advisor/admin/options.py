@@ -24,17 +24,17 @@ class CaptureOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     admin: AdminConnection | None = None
-    """Without it there is no view `fresh`: no settings, and of load only what brokers published in ZooKeeper."""
+    """Without it there is no `fresh` view: no settings, and only the load that brokers published in ZooKeeper."""
     zookeeper: ZooKeeperConnection | None = None
-    """Without it there are no node versions, no averages of the leader, and no transaction-internal topics."""
+    """Without it there are no node versions, no averages from the leader, and no transaction-internal topics."""
     service_url: str | None = None
-    """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers tell their leader of ownership and load."""
+    """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers publish ownership and load."""
     concurrency: int = Field(default=16, ge=1, le=256)
-    """Reads at a time over all brokers; a single broker is never asked more than one thing at a time."""
+    """Concurrent reads across all brokers; a single broker never gets more than one request at a time."""
     max_requests: int | None = Field(default=None, ge=MAX_REQUESTS.least, le=MAX_REQUESTS.greatest)
-    """Requests in all, those to ZooKeeper, redirects and repetitions among them; then nothing more is asked."""
+    """Total number of requests, including ZooKeeper reads, redirects and retries; after that nothing more is sent."""
     second_pass: bool = False
-    """Whether brokers between which bundles moved are read once more, after their next pass of statistics."""
+    """Whether brokers between which bundles moved are read again, after their next statistics update."""
 
     @model_validator(mode="after")
     def _has_a_way_in(self) -> Self:
@@ -55,7 +55,7 @@ class CaptureOptions(BaseModel):
 
     @property
     def required_admin(self) -> AdminConnection:
-        """The admin API, for what can't do without. Raises `UsageError`."""
+        """The admin API, for operations that require it. Raises `UsageError` if none is configured."""
         if self.admin is None:
             raise UsageError(_NO_ADMIN_URL)
         return self.admin
@@ -77,10 +77,10 @@ def capture_options(
     max_requests: int | None = None,
     second_pass: bool | None = None,
 ) -> CaptureOptions:
-    """Options from a profile, overridden by what was given beside it.
+    """Options from a profile, overridden by those given explicitly.
 
-    `admin` holds fields of `AdminConnection`; None and empty values count as not given. A way to authenticate replaces
-    the profile's. Raises `UsageError` naming the field that can't be used.
+    `admin` holds fields of `AdminConnection`; None and empty values count as not given. An authentication
+    method replaces the profile's. Raises `UsageError` naming the field that can't be used.
     """
     MAX_REQUESTS.check(max_requests)
     fields = dict(profile.connection) if profile is not None else {}
@@ -120,7 +120,7 @@ _CREDENTIALS: Final = frozenset(
 
 
 def _first_problem(error: ValidationError) -> str:
-    """Field and reason; never the value, which may be a secret put in the wrong place."""
+    """Field and reason; never the value, which may be a misplaced secret."""
     problem = error.errors(include_input=False, include_url=False)[0]
     field = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""The configuration file: one profile a cluster, which names its place in a root and the way to reach it."""
+"""The configuration file: one profile per cluster, with its place in a root and how to reach it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLACE: Final = ("root", "cluster", "ledger")
 
 @dataclass(frozen=True)
 class Profile:
-    """`[profiles.<name>]`: where the files of a cluster are, as far as it says so, and how to reach the cluster."""
+    """`[profiles.<name>]`: where a cluster's files are, if given, and how to reach the cluster."""
 
     name: str
     root: str | None
@@ -31,9 +31,9 @@ class Profile:
 
 
 def read_profiles(config: Path | None) -> dict[str, Profile]:
-    """The profiles of a configuration file by name; without a name that of the user, empty if there is none.
+    """The profiles of a configuration file by name; without a path those of the user's own file, empty if it is absent.
 
-    Raises `UsageError` if the file isn't there, isn't TOML, or holds anything but profiles.
+    Raises `UsageError` if the file is missing, isn't TOML, or holds anything but profiles.
     """
     file = (config or DEFAULT_CONFIG).expanduser()
     try:
@@ -67,7 +67,7 @@ def _expanded(root: str) -> str:
 
 
 def choose_profile(profiles: Mapping[str, Profile], name: str | None, cluster: str | None) -> Profile | None:
-    """The profile of that name; without one that of the cluster; without either the only one there is, if any.
+    """The profile with that name; else the cluster's; without either, the only one there is, if any.
 
     Raises `UsageError` for an unknown name.
     """

@@ -1,7 +1,7 @@
-"""Reading the admin API: one typed method a surface, and no way to send anything but GET.
+"""Reading the admin API: one typed method per surface, and no way to send anything but GET.
 
 Left out on purpose: topic statistics and lookups (they assign unowned bundles) and `brokers/health` (it writes).
-Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` (2.10 to 4.2).
+Source of paths and responses: Pulsar `org.apache.pulsar.broker.admin.v2` (2.10 to 4.2).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Domain = Literal["persistent", "non-persistent"]
 """Whether a topic's messages are stored."""
 
 Observer = Callable[[int, int], None]
-"""Told the HTTP status (0: no answer) and the size in bytes of every single answer."""
+"""Receives the HTTP status (0: no response) and the size in bytes of every response."""
 
 LARGEST_REPORT_BYTES: Final = 256 << 20
-"""Of what grows with a broker's bundles, 100,000 at most: its load report, its metrics, the bundles it owns."""
+"""For documents that grow with a broker's bundles (at most 100,000): load report, metrics, owned bundles."""
 LARGEST_LISTING_BYTES: Final = 1 << 30
-"""Of what grows with topics, ten million at most: their names, and a broker's statistics of them."""
+"""For documents that grow with topics (at most ten million): their names, and a broker's topic statistics."""
 
 _RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}[0-9A-Za-z.+_-]{0,64}")
 _QUOTED = re.compile(r"'[^']*'")
 
 
 class UnreadableAnswer(ClusterUnreachable):
-    """A document came but can't be decoded. `error` says where and how, without any value from the document."""
+    """A document arrived but can't be decoded. `error` says where and why, without any value from the document."""
 
     def __init__(self, url: str, error: str, body: bytes | bytearray) -> None:
         super().__init__(f"{url}: can't decode the response of {len(body)} bytes: {error}")
@@ -50,7 +50,7 @@ class UnreadableAnswer(ClusterUnreachable):
 
 @dataclass(frozen=True)
 class Document:
-    """The undecoded body of an answer and the address it came from."""
+    """An undecoded response body and the address it came from."""
 
     url: str
     body: bytes | bytearray
@@ -68,7 +68,7 @@ def decode(document: Document, decoder: msgspec.json.Decoder[T], part: msgspec.R
 
 
 def unreadable(document: Document, error: Exception) -> UnreadableAnswer:
-    """The error for a document that can't be decoded; the decoder's text is stripped of values."""
+    """The error for a document that can't be decoded; values are stripped from the decoder's message."""
     return UnreadableAnswer(document.url, _QUOTED.sub("'…'", str(error)), document.body)
 
 
@@ -106,11 +106,11 @@ _DOMAINS = msgspec.json.Decoder(dict[str, _FailureDomain])
 
 
 class ReadClient:
-    """Reads of one cluster. It holds nothing of the transport but its GET.
+    """Reads from one cluster. The transport's GET is all it has access to.
 
-    Methods that take a `broker` (its id, `host:port`) ask that broker itself; the others ask any broker:
+    Methods that take a `broker` (its id, `host:port`) query that broker; the others query any broker:
     `any_broker_url` if given, else the admin URLs in turn. Every method raises `ErrorAnswer`, `UnreadableAnswer`,
-    and what `AdminTransport` raises.
+    and whatever `AdminTransport` raises.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class ReadClient:
         return self._settings("/admin/v2/brokers/configuration/runtime", broker)
 
     def dynamic_configuration(self) -> dict[str, str]:
-        """Overrides set through the admin API; may hold anything, as the above. Super-user."""
+        """Overrides set through the admin API; may hold anything, secrets included. Super-user."""
         return self._settings("/admin/v2/brokers/configuration/values")
 
     def version(self, broker: str) -> str:
@@ -137,7 +137,7 @@ class ReadClient:
         return self.version_and_clock(broker)[0]
 
     def version_and_clock(self, broker: str) -> tuple[str, ClockDifference | None]:
-        """Release of a broker, and how far its clock is from ours if its answer tells the time."""
+        """Release of a broker, and the offset of its clock from ours, if the response has a `Date`."""
         answer = self._get("/admin/v2/brokers/version", broker)
         release = answer.text.strip().strip('"')
         if not _RELEASE.fullmatch(release):
@@ -145,7 +145,7 @@ class ReadClient:
         return release, answer.clock
 
     def active_brokers(self, cluster_name: str) -> tuple[str, ...]:
-        """Ids of the registered brokers, sorted. Redirects to their hosts are followed from now on. Super-user."""
+        """Ids of the registered brokers, sorted. From now on, redirects to their hosts are followed. Super-user."""
         document = self._document(f"/admin/v2/brokers/{_escape(cluster_name)}", limit_bytes=LARGEST_ANSWER_BYTES)
         brokers: list[str] = decode(document, _NAMES)
         try:
@@ -155,7 +155,7 @@ class ReadClient:
         return tuple(sorted(brokers))
 
     def leader(self) -> str | None:
-        """Id of the leader, None if there is none at the moment. Super-user; 2.8 and later."""
+        """Id of the leader, None if there is currently none. Super-user; 2.8 and later."""
         answer = self._get("/admin/v2/brokers/leaderBroker", accepted=(200, 404))
         if answer.status == 404:
             return None
@@ -165,7 +165,7 @@ class ReadClient:
     def owned_bundles(self, cluster_name: str, broker: str) -> dict[str, bool]:
         """Bundles (`tenant/namespace/range`) owned by a broker, and whether each is active (not being unloaded).
 
-        Heartbeat and SLA bundles are among them. Teaches the transport the broker's web address. Super-user.
+        Includes heartbeat and SLA bundles. The transport learns the broker's web address from the call. Super-user.
         """
         path = f"/admin/v2/brokers/{_escape(cluster_name)}/{_escape(broker)}/ownedNamespaces"
         answer = self._get(path, broker if self._web_address(broker) else None, limit_bytes=LARGEST_REPORT_BYTES)
@@ -178,11 +178,11 @@ class ReadClient:
         return self._document("/admin/v2/broker-stats/load-report", broker, limit_bytes=LARGEST_REPORT_BYTES)
 
     def broker_metrics(self, broker: str) -> Document:
-        """Metrics of a broker; those of its load under Extensible are `brk_lb_*_usage`. Super-user."""
+        """Metrics of a broker; under Extensible its load is in `brk_lb_*_usage`. Super-user."""
         return self._document("/admin/v2/broker-stats/metrics", broker, limit_bytes=LARGEST_REPORT_BYTES)
 
     def broker_topics(self, broker: str) -> Document:
-        """Statistics of every topic loaded on a broker, as of its last statistics pass. Super-user."""
+        """Statistics of every topic loaded on a broker, as of its last statistics update. Super-user."""
         return self._document("/admin/v2/broker-stats/topics", broker, limit_bytes=LARGEST_LISTING_BYTES)
 
     def tenants(self) -> tuple[str, ...]:
@@ -194,11 +194,11 @@ class ReadClient:
         return self._names(f"/admin/v2/namespaces/{_escape(tenant)}")
 
     def policies(self, namespace: str) -> Document:
-        """Policies of a namespace; the `bundles` in them are the effective ones."""
+        """Policies of a namespace; their `bundles` are the effective ones."""
         return self._document(f"/admin/v2/namespaces/{_escape(namespace)}")
 
     def boundaries(self, namespace: str) -> list[str]:
-        """Effective bundle boundaries of a namespace, as `0x%08x`, first and last of the ring included."""
+        """Effective bundle boundaries of a namespace, as `0x%08x`, including both ends of the ring."""
         return decode(self._document(f"/admin/v2/namespaces/{_escape(namespace)}/bundles"), _BOUNDARIES).boundaries
 
     def anti_affinity_group(self, namespace: str) -> str | None:
@@ -207,9 +207,9 @@ class ReadClient:
         return answer.text.strip().strip('"') or None
 
     def isolation_policies(self, cluster_name: str) -> Document:
-        """Namespace isolation policies by name, in the order in which Pulsar matches them. Super-user."""
+        """Namespace isolation policies by name, in the order Pulsar matches them. Super-user."""
         path = f"/admin/v2/clusters/{_escape(cluster_name)}/namespaceIsolationPolicies"
-        answer = self._get(path, accepted=(200, 404))  # 404: none were ever configured
+        answer = self._get(path, accepted=(200, 404))  # 404: none was ever configured
         return Document(answer.url, b"{}" if answer.status == 404 else answer.body)
 
     def failure_domains(self, cluster_name: str) -> dict[str, list[str]]:
@@ -218,15 +218,15 @@ class ReadClient:
         return {name: domain.brokers for name, domain in domains.items()}
 
     def persistent_topics(self, namespace: str) -> tuple[str, ...]:
-        """Complete names of all persistent topics of a namespace, loaded or not: partitions, system topics too."""
+        """Full names of all persistent topics of a namespace, loaded or not, including partitions and system topics."""
         return self._names(f"/admin/v2/persistent/{_escape(namespace)}", {"includeSystemTopic": "true"})
 
     def partitioned_topics(self, namespace: str, domain: Domain) -> tuple[str, ...]:
-        """Complete names of the partitioned topics (parents) of a namespace."""
+        """Full names of the partitioned topics (parents) of a namespace."""
         return self._names(f"/admin/v2/{domain}/{_escape(namespace)}/partitioned", {"includeSystemTopic": "true"})
 
     def partitions(self, topic: str) -> int | None:
-        """Number of partitions of a topic, by its complete name; None if it no longer exists."""
+        """Number of partitions of a topic, by its full name; None if it no longer exists."""
         domain, _, rest = topic.partition("://")
         namespace, _, local_name = rest.rpartition("/")
         path = f"/admin/v2/{domain}/{_escape(namespace)}/{quote(local_name, safe='')}/partitions"

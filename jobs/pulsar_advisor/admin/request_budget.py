@@ -1,4 +1,4 @@
-"""Bounds how many requests a capture sends in all."""
+"""Limits the total number of requests that a capture sends."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pulsar_advisor.model.errors import ClusterUnreachable
 
 
 class NotAsked(ClusterUnreachable):
-    """A request was not sent, as all that were allowed have been."""
+    """A request was not sent because the budget is spent."""
 
 
 class RequestBudget:
-    """Shared by everything that asks the cluster; safe to use from several threads."""
+    """Shared by everything that queries the cluster; thread-safe."""
 
     def __init__(self, limit: int | None = None) -> None:
-        """`limit` None: no bound."""
+        """`limit` None: unlimited."""
         self._limit = limit
         self._sent = 0
         self._lock = threading.Lock()

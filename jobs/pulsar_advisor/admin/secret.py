@@ -1,4 +1,4 @@
-"""Secrets: a value that a program hands over, or where one lies (a file, an environment variable); never shown."""
+"""Secrets: a value passed by a program, or a reference to one (a file, an environment variable); never shown."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def _handed_over(value: object) -> object:
 
 
 Secret = Annotated[SecretStr, BeforeValidator(_handed_over)]
-"""A secret's value, as `SecretStr` from a program; text, as a config file would hold it, is refused."""
+"""A secret's value, passed by a program as `SecretStr`; plain text, as in a config file, is refused."""
 
 
 def secret_text(value: SecretStr | None, file: Path | None, variable: str | None) -> str:
-    """The whole secret, without white space around it. Raises `UsageError` if it can't be read or is empty."""
+    """The whole secret, without surrounding white space. Raises `UsageError` if it can't be read or is empty."""
     if value is not None:
         text = value.get_secret_value().strip()
     elif file is not None:
@@ -49,7 +49,7 @@ def secret_line(value: SecretStr | None, file: Path | None, variable: str | None
 
 
 def secret_source(value: SecretStr | None, file: Path | None, variable: str | None) -> str:
-    """Where the secret lies, in words."""
+    """Where the secret is kept, in words."""
     if value is not None:
         return "the connection"
     return str(file) if file is not None else f"environment variable {variable}"

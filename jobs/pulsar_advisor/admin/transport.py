@@ -1,4 +1,4 @@
-"""HTTP to the admin API of one cluster: credentials, fail-over, redirects by hand, and errors told in one line.
+"""HTTP to the admin API of one cluster: credentials, fail-over, redirects by hand, and one-line errors.
 
 Source for redirects and status codes: Pulsar `PulsarWebResource` and the Jetty authentication filter (2.10 to 4.2).
 """
@@ -42,9 +42,9 @@ MAXIMUM_HOPS: Final = 5
 """Redirects followed for one call; Pulsar needs two (leader, then owner)."""
 GET_ATTEMPTS: Final = 3
 LARGEST_ANSWER_BYTES: Final = 16 << 20
-"""Decompressed, where a call names no other limit."""
+"""Decompressed, unless a call sets another limit."""
 LARGEST_ERROR_BYTES: Final = 1 << 20
-"""Decompressed, of an answer that is no success: a reason, or a page of some web server."""
+"""Decompressed, for an error response: a reason, or the page of some web server."""
 
 _REDIRECTS: Final = frozenset({307, 308})
 _SUCCESS: Final = range(200, 300)
@@ -54,17 +54,17 @@ Parameters = Mapping[str, str]
 
 
 class AdminConnection(BaseModel):
-    """How to reach and prove ourselves to the admin API.
+    """How to reach the admin API and authenticate to it.
 
     A secret is a reference (a file or an environment variable), read again for every call so that a rotated one is
-    picked up, or, from a program, a `SecretStr`. One of `token`, `token_file`, `token_env`, `basic_user` and `oauth2`
-    at most; a client certificate may come with any of them.
+    picked up, or a `SecretStr` passed by a program. At most one of `token`, `token_file`, `token_env`, `basic_user`
+    and `oauth2`; a client certificate may accompany any of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     admin_urls: tuple[str, ...] = Field(min_length=1)
-    """`http(s)://host:port[/path]` of brokers or of a proxy before them; tried in turn."""
+    """`http(s)://host:port[/path]` of brokers or of a proxy in front of them; tried in turn."""
     token: Secret | None = None
     token_file: Path | None = None
     token_env: str | None = None
@@ -81,7 +81,7 @@ class AdminConnection(BaseModel):
     tls_verify_hostname: bool = True
     connect_timeout_s: float = Field(default=5.0, gt=0)
     read_timeout_s: float = Field(default=30.0, gt=0)
-    """Longest silence of a broker while it answers a GET."""
+    """Longest silence allowed while a broker answers a GET."""
     write_timeout_s: float = Field(default=75.0, gt=0)
     """The same for other methods: an unload may take `namespaceBundleUnloadingTimeoutMs`, 60 s by default."""
 
@@ -109,7 +109,7 @@ class AdminConnection(BaseModel):
         return self.token is not None or any(references)
 
     def authorization(self) -> str | None:
-        """The Authorization header's value, unless an OAuth2 issuer has to give it. Raises `UsageError`."""
+        """The Authorization header's value, unless it comes from an OAuth2 issuer. Raises `UsageError`."""
         if self.token is not None or self.token_file or self.token_env:
             return f"Bearer {secret_line(self.token, self.token_file, self.token_env)}"
         if self.basic_user is not None:
@@ -119,7 +119,7 @@ class AdminConnection(BaseModel):
 
 
 class NoAnswer(ClusterUnreachable):
-    """A broker did not answer. `unsent` is true when the call can't have reached it, so that repeating it is safe."""
+    """A broker did not answer. `unsent` is true if the call can't have reached it, so that a retry is safe."""
 
     def __init__(self, message: str, *, unsent: bool, timed_out: bool = False) -> None:
         super().__init__(message)
@@ -130,7 +130,7 @@ class NoAnswer(ClusterUnreachable):
 class ErrorAnswer(ClusterUnreachable):
     """A broker answered, but with an error status.
 
-    `own_words` is the message without the broker's, which may hold anything: it can be written to disk.
+    `own_words` leaves out the broker's message, which may hold anything, so it is safe to write to disk.
     """
 
     def __init__(self, message: str, *, status: int, own_words: str | None = None) -> None:
@@ -148,26 +148,26 @@ _ERROR: Final = msgspec.json.Decoder(_Error)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a broker answered, after redirects. `url` is the address that answered, without the query."""
+    """A broker's response, after redirects. `url` is the address that answered, without the query."""
 
     status: int
     url: str
     body: bytes | bytearray
     clock: ClockDifference | None = None
-    """Of who answered; None if the answer tells no time."""
+    """The clock of the server that answered; None without a usable `Date`."""
 
     @property
     def text(self) -> str:
-        """The body as text; several endpoints answer bare text although they announce JSON."""
+        """The body as text; several endpoints return bare text although they declare JSON."""
         return self.body.decode("utf-8", errors="replace")
 
     @property
     def reason(self) -> str:
-        """First line of what Pulsar says about an error, as plain text; empty where its web server answered instead."""
+        """First line of Pulsar's error message, as plain text; empty if its web server answered instead."""
         try:
             text = _ERROR.decode(self.body).reason or ""
         except (msgspec.ValidationError, RecursionError):
-            text = ""  # JSON, but none of Pulsar's
+            text = ""  # JSON, but not from Pulsar
         except (msgspec.DecodeError, UnicodeDecodeError):
             text = "" if self.body.lstrip()[:1] == b"<" else self.text
         lines = text.strip().splitlines()
@@ -175,12 +175,11 @@ class Answer:
 
 
 class AdminTransport:
-    """Sends single calls to one cluster; safe to use from several threads. Nothing but GET, unless made for `writes`.
+    """Sends single calls to one cluster; thread-safe. Allows nothing but GET, unless created with `writes`.
 
-    Whatever an answer is made of, it ends as an `Answer` (see `require`) or in one of our own errors: `NoAnswer` where
-    none came or it can't be made sense of, `TooLarge`, `NotAsked` where the budget was spent, and `ClusterUnreachable`
-    where a call would have left the cluster. Credentials go to the hosts of the admin URLs and of the brokers that
-    `trust_brokers` names, and to no other.
+    Any response ends as an `Answer` (see `require`) or in one of our own errors: `NoAnswer` if none came or it makes
+    no sense, `TooLarge`, `NotAsked` if the budget is spent, and `ClusterUnreachable` if a call would have left the
+    cluster. Credentials go only to the hosts of the admin URLs and of the brokers that `trust_brokers` names.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class AdminTransport:
         arrive: Callable[[int], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`arrive` is told the size of every piece of a body, in the thread that reads it, and may make it wait."""
+        """`arrive` gets the size of every piece of a body, in the thread that reads it, and may block that thread."""
         self.connection = connection
         self._budget = budget or RequestBudget()
         self._arrive = arrive
@@ -228,11 +227,11 @@ class AdminTransport:
         json: Any = None,
         limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Answer:
-        """Send one call to `broker_url`, or else to the first admin URL that answers.
+        """Send one call to `broker_url`, or without it to the first admin URL that answers.
 
-        `path` is complete (`/admin/v2/…`), already escaped, and without a query, which is in `params`. A call that may
-        have reached a broker is never sent again unless it is a GET: after `NoAnswer` with `unsent` false, look before
-        repeating. An answer of more than `limit_bytes` (decompressed) is not read to its end.
+        `path` is complete (`/admin/v2/…`), already escaped, and without a query, which goes in `params`. A call that
+        may have reached a broker is never sent again unless it is a GET: after `NoAnswer` with `unsent` false, check
+        the state before retrying. A response of more than `limit_bytes` (decompressed) is not read to the end.
         """
         if broker_url is not None:
             return self._exchange(method, broker_url.rstrip("/") + path, params, json, limit_bytes)
@@ -246,7 +245,7 @@ class AdminTransport:
                 if method != "GET" and not error.unsent:
                     break
             else:
-                # A closing broker answers 503: the next call had better ask another one.
+                # A broker that is shutting down answers 503: direct the next call to another one.
                 self._first = (index + 1) % len(urls) if answer.status == 503 else index
                 return answer
         raise NoAnswer(
@@ -263,9 +262,9 @@ class AdminTransport:
         params: Parameters | None = None,
         limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Answer:
-        """A GET, repeated with growing pauses while the broker is overloaded, closing, or can't be connected to.
+        """A GET, retried with growing pauses while the broker is overloaded, shutting down, or can't be reached.
 
-        A time-out is not repeated: whoever was silent for so long isn't helped by more calls.
+        A time-out is not retried: more calls don't help a broker that has stopped responding.
         """
         retrying = Retrying(
             stop=stop_after_attempt(GET_ATTEMPTS),
@@ -277,7 +276,7 @@ class AdminTransport:
         return retrying(self.request, "GET", path, broker_url=broker_url, params=params, limit_bytes=limit_bytes)
 
     def require(self, answer: Answer, *accepted: int) -> Answer:
-        """The answer itself if its status is one of `accepted`. Raises `ErrorAnswer` saying what to do otherwise."""
+        """The answer itself if its status is one of `accepted`. Otherwise raises `ErrorAnswer` with the remedy."""
         if answer.status in accepted:
             return answer
         said = f" ({answer.reason})" if answer.reason else ""
@@ -285,24 +284,24 @@ class AdminTransport:
         raise ErrorAnswer(self._explain(answer, said), status=answer.status, own_words=own_words)
 
     def trust_brokers(self, brokers: Iterable[str]) -> None:
-        """Let calls and redirects lead to the hosts of these brokers. Raises `ValueError` if one isn't `host:port`."""
+        """Allow calls and redirects to the hosts of these brokers. Raises `ValueError` if one isn't `host:port`."""
         hosts = {broker_host(broker) for broker in brokers}
         with self._lock:
             self._hosts |= hosts
 
     def learn_web_address(self, broker: str, url: str) -> None:
-        """Remember the web address at which this broker itself answered; ignored if the host is another one."""
+        """Remember the web address at which this broker answered; ignored if the host differs."""
         address = WebAddress.parse(url)
-        with suppress(ValueError):  # an id that isn't `host:port` has no host, so none that could be the same
+        with suppress(ValueError):  # an id that isn't `host:port` has no host to compare
             if address.host == broker_host(broker):
                 with self._lock:
                     self._web_addresses[broker] = address.origin
 
     def web_address(self, broker: str) -> str | None:
-        """The web address of a broker, None while it isn't known.
+        """The web address of a broker, None until it is known.
 
-        A broker's id (`host:port`) carries its plain web port if it has one, so behind an https admin URL the id says
-        nothing: the address is learnt from a redirect to that broker.
+        A broker's id (`host:port`) carries its plain-text web port if it has one, which doesn't help with an
+        https admin URL: the address is learnt from a redirect to that broker.
         """
         with self._lock:
             known = self._web_addresses.get(broker)
@@ -359,7 +358,7 @@ class AdminTransport:
                 return Answer(status, address.without_query, content, clock), location
         except AdvisorError:
             raise
-        except Exception as error:  # an answer is made by others: whatever it does to those who parse it, none came
+        except Exception as error:  # responses are untrusted: one that breaks a parser counts as no answer
             raise _no_answer(address.origin, error, connection, silence_s) from error
 
     def _redirect_target(self, address: WebAddress, location: str) -> WebAddress:
@@ -385,7 +384,7 @@ class AdminTransport:
             )
 
     def _explain(self, answer: Answer, said: str) -> str:
-        # Without valid credentials a web server answers (a page, a text, its own JSON); Pulsar itself gives a reason.
+        # Without valid credentials the web server answers (a page, text, its own JSON); Pulsar itself gives a reason.
         if answer.status == 401 and answer.reason and answer.body.lstrip()[:1] == b"{":
             return f"{answer.url}: 401, the role lacks permission{said}: use the credentials of a super-user"
         if answer.status == 401 and self.connection.has_credentials:
@@ -422,7 +421,7 @@ def _session(connection: AdminConnection) -> requests.Session:
     issuer_ca_file = connection.oauth2.tls_ca_file if connection.oauth2 else None
     require_tls_files(connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file, issuer_ca_file)
     session = requests.Session()
-    session.trust_env = False  # brokers are addressed directly, and only with the credentials we were given
+    session.trust_env = False  # brokers are addressed directly, and only with the given credentials
     session.headers["User-Agent"] = USER_AGENT
     session.headers["Accept"] = "application/json, text/plain;q=0.9, */*;q=0.1"
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -436,11 +435,11 @@ def _session(connection: AdminConnection) -> requests.Session:
 
 
 def _no_answer(address: str, error: Exception, connection: AdminConnection, silence_s: float) -> NoAnswer:
-    """The one line for a call that nobody answered, or not in HTTP."""
+    """The one-line error for a call that got no response, or none in HTTP."""
     cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
     if isinstance(error, requests.exceptions.SSLError):
         advice = "check the https port, the CA file and the host name"
-        # Any other TLS error may also break a call that has been sent already.
+        # Any other TLS error may also interrupt a call that has already been sent.
         untrusted = "CERTIFICATE_VERIFY_FAILED" in str(cause)
         return NoAnswer(f"{address}: TLS failed ({_tls_problem(cause)}): {advice}", unsent=untrusted)
     if isinstance(error, requests.ConnectTimeout):

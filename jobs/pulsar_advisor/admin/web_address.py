@@ -1,7 +1,7 @@
 """Web addresses of a cluster: parsed once, by a grammar so narrow that every parser reads the same host from them.
 
-What decides whether a host may get our credentials and what connects to it must not read an address differently. So an
-address is cut into its parts here, judged by them, and written again from them. Source of the grammar: RFC 3986,
+The check that decides whether a host may get our credentials and the client that connects must read an address alike.
+So an address is split into its parts here, judged by them, and rebuilt from them. Source of the grammar: RFC 3986,
 without user information, fragments, zone ids and percent-encoded hosts.
 """
 
@@ -33,18 +33,18 @@ class WebAddress:
     """Lower case; an IPv6 address in brackets."""
     port: int | None
     target: str
-    """Path and query, as they follow the host."""
+    """Path and query: everything after the host."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """An absolute address. Raises `ValueError`, whose text doesn't repeat the address."""
+        """An absolute address. Raises `ValueError` with a message that doesn't repeat the address."""
         found = _ADDRESS.fullmatch(text)
         if found is None:
             raise ValueError("not an address of the form http(s)://host:port/path")
         return cls(found["scheme"], *_host_and_port(found), _checked(found["target"]))
 
     def redirected(self, location: str) -> WebAddress:
-        """Where a `Location` in this address's answer leads: absolute, or a path. Raises `ValueError`."""
+        """The target of a `Location` in a response from this address: absolute, or a path. Raises `ValueError`."""
         if location.startswith("/") and _TARGET.fullmatch(location):
             return replace(self, target=_checked(location))
         return WebAddress.parse(location)
@@ -56,7 +56,7 @@ class WebAddress:
 
     @property
     def without_query(self) -> str:
-        """The address as it may be shown."""
+        """The address in a form that is safe to show."""
         return self.origin + self.target.partition("?")[0]
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class WebAddress:
 
 
 def broker_host(broker: str) -> str:
-    """The host in a broker's id (`host:port`). Raises `ValueError` if it is no such id."""
+    """The host in a broker's id (`host:port`). Raises `ValueError` if it isn't one."""
     found = _BROKER.fullmatch(broker)
     if found is None or found["port"] is None:
         raise ValueError("not a broker's id of the form host:port")
@@ -83,7 +83,7 @@ def broker_at(url: str) -> str | None:
 
 
 def _checked(target: str) -> str:
-    """The target itself, unless its path climbs: whoever sends it would shorten it to another path."""
+    """The target itself, unless its path has dot segments, which the HTTP client would collapse into another path."""
     if {".", ".."}.intersection(map(unquote, target.partition("?")[0].split("/"))):
         raise ValueError("not a path without . and ..")
     return target

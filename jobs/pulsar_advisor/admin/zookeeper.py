@@ -1,4 +1,4 @@
-"""What the cluster keeps in ZooKeeper: ownership, boundaries, the leader's averages, topic names. Only reads.
+"""What the cluster keeps in ZooKeeper: ownership, boundaries, the leader's averages, topic names. Read-only.
 
 Source of paths and contents: Pulsar `MetadataStoreCacheLoader`, `OwnershipCache`, `ModularLoadManagerImpl`,
 `BaseResources`, `ManagedLedgerFactoryImpl` (2.10 to 4.2).
@@ -32,30 +32,30 @@ _HOST = r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d+)?"
 _HOSTS = re.compile(rf"{_HOST}(,{_HOST})*(/\S*)?")
 _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
 
-# kazoo reports every failed connection attempt as a warning; the one error we raise says it.
+# kazoo logs every failed connection attempt as a warning; our own error covers it.
 _silent = logging.getLogger(f"{__name__}.kazoo")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
 
 class ZooKeeperConnection(BaseModel):
-    """Where the cluster's metadata store is, and how to prove ourselves to it; secrets as in `AdminConnection`."""
+    """Where the cluster's metadata store is, and how to authenticate to it; secrets as in `AdminConnection`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     hosts: str
     """`host:port[,host:port…][/chroot]`, the text of `metadataStoreUrl` without its `zk:`."""
     timeout_s: float = Field(default=15.0, gt=0)
-    """For the session and for every single read."""
+    """For the session and for each read."""
     digest_user: str | None = None
-    """Of ZooKeeper's scheme `digest`, where nodes are protected by it."""
+    """For ZooKeeper's `digest` scheme, if it protects the nodes."""
     digest_password: Secret | None = None
     digest_password_file: Path | None = None
     digest_password_env: str | None = None
     tls: bool = False
-    """Whether `hosts` are the servers' secure ports."""
+    """Whether `hosts` names the servers' TLS ports."""
     tls_ca_file: Path | None = None
-    """Certificates to trust beside the system's."""
+    """Certificates to trust in addition to the system's."""
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
     tls_verify_hostname: bool = True
@@ -80,7 +80,7 @@ class ZooKeeperConnection(BaseModel):
         return self
 
     def client(self) -> KazooClient:
-        """A client that isn't connected yet. Raises `UsageError` if the password or a file can't be read."""
+        """An unconnected client. Raises `UsageError` if the password or a file can't be read."""
         require_tls_files(self.tls_ca_file, self.tls_cert_file, self.tls_key_file)
         digest = []
         if self.digest_user is not None:
@@ -103,7 +103,7 @@ class ZooKeeperConnection(BaseModel):
 
 @dataclass(frozen=True)
 class Node:
-    """One node: its content, when it was last written, and its version (the compare-and-set token)."""
+    """One node: its content, the time of its last write, and its version (the compare-and-set token)."""
 
     path: str
     data: bytes
@@ -112,7 +112,7 @@ class Node:
 
     @property
     def document(self) -> Document:
-        """The content, to be decoded."""
+        """The content, ready to decode."""
         return Document(f"zookeeper:{self.path}", self.data)
 
 
@@ -120,7 +120,7 @@ class Node:
 def connected(connection: ZooKeeperConnection, budget: RequestBudget | None = None) -> Iterator[ZooKeeperReader]:
     """A session that ends with the block; its reads count as requests.
 
-    Raises `ClusterUnreachable` if there is no Pulsar metadata to be read, `UsageError` if a file can't.
+    Raises `ClusterUnreachable` if there is no Pulsar metadata to read, `UsageError` if a file can't be read.
     """
     client = connection.client()
     where = f"ZooKeeper {connection.hosts}"
@@ -144,7 +144,7 @@ def connected(connection: ZooKeeperConnection, budget: RequestBudget | None = No
 
 
 class ZooKeeperReader:
-    """Reads over one session; nodes that vanish between listing and reading are left out.
+    """Reads within one session; nodes that vanish between listing and reading are skipped.
 
     Every method raises `ClusterUnreachable` when the session is lost or a read takes too long, `NotAsked` when the
     budget is spent.
@@ -159,7 +159,7 @@ class ZooKeeperReader:
         self._connection = connection
 
     def children(self, path: str) -> list[str]:
-        """Names of a node's children, sorted; none if the node doesn't exist."""
+        """Names of a node's children, sorted; empty if the node doesn't exist."""
         return next((names for _, names in self._children([path])), [])
 
     def active_brokers(self) -> list[str]:
@@ -171,15 +171,15 @@ class ZooKeeperReader:
         return self._of_children("/loadbalance/brokers")
 
     def broker_time_averages(self) -> Iterator[tuple[str, Node]]:
-        """(broker id, the leader's averages of it)."""
+        """(broker id, the leader's averages for it)."""
         return self._of_children("/loadbalance/broker-time-average")
 
     def bundle_data(self) -> Iterator[tuple[str, Node]]:
-        """(bundle, the leader's averages of it); nodes of bundles that no longer exist may be among them."""
+        """(bundle, the leader's averages for it); may include nodes of bundles that no longer exist."""
         return self._below("/loadbalance/bundle-data")
 
     def resource_quotas(self) -> Iterator[tuple[str, Node]]:
-        """(bundle or `default`, what it is assumed to need)."""
+        """(bundle or `default`, its assumed resource needs)."""
         root = "/loadbalance/resource-quota"
         return ((name.removeprefix("namespace/"), node) for name, node in self._below(root, leaf=None))
 
@@ -188,11 +188,11 @@ class ZooKeeperReader:
         return self._below("/admin/local-policies", leaf=None)
 
     def ownerships(self) -> Iterator[tuple[str, Node]]:
-        """(bundle, who owns it), of Modular and Simple; heartbeat bundles included."""
+        """(bundle, its owner) under Modular and Simple, including heartbeat bundles."""
         return self._below("/namespace")
 
     def service_unit_states(self) -> Iterator[tuple[str, Node]]:
-        """(bundle, its record in the Extensible manager's ownership channel) of 4.0 and later, if that is kept here."""
+        """(bundle, its record in the Extensible manager's ownership channel) in 4.0 and later, if it is kept here."""
         return self._below("/service_unit_state")
 
     def leaders(self) -> Iterator[Node]:
@@ -200,19 +200,19 @@ class ZooKeeperReader:
         return self._nodes(["/loadbalance/extension/leader", "/loadbalance/leader"])
 
     def tenants(self) -> list[str]:
-        """Names of all tenants, where the configuration is kept in the same store."""
+        """Names of all tenants, if the configuration is kept in the same store."""
         return self.children("/admin/policies")
 
     def policies(self) -> Iterator[tuple[str, Node]]:
-        """(namespace, its policies), of the configuration; their boundaries may be older than the local ones."""
+        """(namespace, its policies) from the configuration; their boundaries may be older than the local ones."""
         return ((name, node) for name, node in self._below("/admin/policies", leaf=None) if "/" in name)
 
     def clusters(self) -> list[str]:
-        """Names of the clusters that the configuration knows; `global` is Pulsar's own marker."""
+        """Names of the clusters in the configuration; `global` is Pulsar's own marker."""
         return [name for name in self.children("/admin/clusters") if name != "global"]
 
     def isolation_policies(self, cluster_name: str) -> Iterator[Node]:
-        """Namespace isolation policies by name, if some were ever configured."""
+        """Namespace isolation policies by name, if any were ever configured."""
         return self._nodes([f"/admin/clusters/{cluster_name}/namespaceIsolationPolicies"])
 
     def failure_domains(self, cluster_name: str) -> Iterator[tuple[str, Node]]:
@@ -228,7 +228,7 @@ class ZooKeeperReader:
         return self._below("/admin/partitioned-topics", leaf=None)
 
     def persistent_topics(self) -> Iterator[tuple[str, list[str]]]:
-        """(namespace, complete names of its persistent topics), transaction-internal ones included."""
+        """(namespace, full names of its persistent topics), including transaction-internal ones."""
         root = "/managed-ledgers"
         tenants = [f"{root}/{tenant}" for tenant in self.children(root)]
         namespaces = [f"{tenant}/{name}" for tenant, names in self._children(tenants) for name in names]
@@ -241,7 +241,7 @@ class ZooKeeperReader:
             yield node.path.removeprefix(f"{path}/"), node
 
     def _below(self, root: str, leaf: re.Pattern[str] | None = _RANGE) -> Iterator[tuple[str, Node]]:
-        """Nodes without children below a path that hold something, by relative name; `leaf` matches their last part."""
+        """Non-empty leaf nodes below a path, by relative name; `leaf` matches the last part of the name."""
         level = [root]
         while level:
             leaves: list[str] = []
@@ -265,7 +265,7 @@ class ZooKeeperReader:
             yield Node(path, data, stat.mtime, stat.version)
 
     def _each(self, read: Any, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """The result of a read for every path that exists, in order; a bounded number of calls at a time."""
+        """The result of a read for every path that exists, in order; with bounded concurrency."""
         in_flight: list[tuple[str, Any]] = []
         for path in paths:
             self._budget.spend()

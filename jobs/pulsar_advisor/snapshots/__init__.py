@@ -1,1 +1,1 @@
-"""Raw snapshots as a whole: carry one to another machine, sum one up, remove old ones."""
+"""Whole raw snapshots: transfer one to another machine, summarize one, remove old ones."""

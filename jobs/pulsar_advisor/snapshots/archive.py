@@ -1,4 +1,4 @@
-"""Carries a snapshot to another machine as one tar file, and takes it in there only if every byte is as captured.
+"""Transfers a snapshot to another machine as one tar file; importing it requires every byte to be as captured.
 
 An archive holds regular files only: `manifest.json` first, then exactly the files the manifest lists, by their paths.
 """
@@ -25,13 +25,13 @@ LARGEST_MANIFEST_BYTES: Final = 256 << 20
 LARGEST_FILE_BYTES: Final = 2 << 30
 """Compressed. A capture holds each file in memory while it makes it."""
 LARGEST_CONTENT_BYTES: Final = 64 << 30
-"""Of one file, decompressed."""
+"""For one file, decompressed."""
 LONGEST_LINE_BYTES: Final = 256 << 20
-"""Readers hold a line in memory; that of a report on 100,000 bundles has some 30 MB."""
+"""Readers hold a line in memory; the report on 100,000 bundles takes some 30 MB."""
 LATER_THAN_ITS_BEGIN_S: Final = 60
-"""A snapshot's id is the second it began in, or a later one while that was taken."""
+"""A snapshot's id is the second in which it began, or a later one if that was taken."""
 AHEAD_OF_US_S: Final = 300
-"""How far the clock of the machine that captured may be ahead of ours: a later snapshot would be `latest` for long."""
+"""How far the capturing machine's clock may be ahead of ours: a later snapshot would stay `latest` for a long time."""
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -39,10 +39,10 @@ _PATH = re.compile(r"[a-z_]+(/[0-9]+)?\.jsonl\.zst")
 
 
 def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
-    """Write one snapshot (an id, or `latest`) to a tar file; the same snapshot gives the same bytes.
+    """Write one snapshot (an id, or `latest`) to a tar file; the same snapshot always produces the same bytes.
 
-    Raises `UsageError` if the snapshot doesn't exist or the file does, `StorageError` if a file of the snapshot isn't
-    as its manifest says.
+    Raises `UsageError` if the snapshot doesn't exist or the file does, `StorageError` if a file of the snapshot
+    doesn't match its manifest.
     """
     folder = root.folder("raw", root.resolve(snapshot))
     if file.exists():
@@ -65,11 +65,11 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
 
 
 def import_snapshot(file: Path, root: Root) -> str:
-    """Take in an archive's snapshot under the root's cluster name and give back its id; the manifest stays as it was.
+    """Import an archive's snapshot under the root's cluster name and return its id; the manifest is unchanged.
 
-    A snapshot that is there already, with the same manifest, is left as it is. Raises `StorageError` for an archive
-    that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. Nothing
-    of a refused archive stays.
+    An existing snapshot with the same manifest is left as it is. Raises `StorageError` for an archive
+    that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. A
+    refused archive leaves nothing behind.
     """
     try:
         with tarfile.open(file, "r:") as archive:
@@ -162,7 +162,7 @@ def _check(content: bytes, entry: File, source: str) -> None:
 
 
 def _check_lines(content: bytes, entry: File, source: str) -> None:
-    """Refuse a file that would swell beyond all measure, or that isn't the lines its manifest promises."""
+    """Refuse a file that would decompress beyond the limit, or that lacks the lines its manifest promises."""
     lines, line_bytes, total_bytes = 0, 0, 0
     try:
         with zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True) as reader:

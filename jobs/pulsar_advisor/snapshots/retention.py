@@ -1,4 +1,4 @@
-"""`snapshots prune`: removes old snapshots and all that later stages made of them, but none that a plan refers to."""
+"""`snapshots prune`: removes old snapshots and all results derived from them, except those that a plan refers to."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _PREFIX: Final = "snapshot="
 
 @dataclass(frozen=True)
 class Retention:
-    """What stays: whatever either rule keeps, and always the newest snapshot."""
+    """What is kept: whatever either rule keeps, and always the newest snapshot."""
 
     keep_days: int | None = None
     keep_count: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a rule that keeps nothing, and no rule at all."""
+        """Refuse a rule that keeps nothing, and the absence of rules."""
         if self.keep_days is None and self.keep_count is None:
             raise UsageError("give --keep-days N, --keep-count N, or both")
         KEEP_DAYS.check(self.keep_days)
@@ -56,15 +56,15 @@ class Retention:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was removed (or would be), and what stays although it is outdated."""
+    """What was removed (or would be), and what is kept although outdated."""
 
     removed: tuple[str, ...]
     referred_to: tuple[str, ...]
     """Outdated, but a plan refers to them."""
     at_work: tuple[str, ...]
-    """Outdated, but some stage is at work on them."""
+    """Outdated, but a stage is working on them."""
     remainders: tuple[str, ...]
-    """Ids of which an interrupted prune had left some folders."""
+    """Ids for which an interrupted prune had left folders behind."""
     dry_run: bool
 
     def document(self) -> dict[str, Any]:
@@ -83,17 +83,17 @@ class Pruned:
 
 
 def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetime, *, dry_run: bool) -> Pruned:
-    """Remove outdated snapshots: the raw manifest first, so that one is never there in part, then every stage's folder.
+    """Remove outdated snapshots: the raw manifest first, so that none ever exists in part, then every stage's folder.
 
-    Others may capture, make and carry out plans meanwhile: whether there is a manifest, what plans refer to and whether
-    a stage is at work is looked at again before each snapshot is removed.
-    Raises `UsageError` where it can't be known which snapshots plans refer to (see `PlanReferences`), and
+    Others may capture, or make and apply plans, at the same time: the manifest, the plans' references and any active
+    stage are checked again before each snapshot is removed.
+    Raises `UsageError` if the snapshots that plans refer to can't be determined (see `PlanReferences`), and
     `StorageError` if the ledger can't be read or a folder can't be removed.
     """
     stages = _stages(root)
     made = _made_of(
         root, stages
-    )  # before the manifests are listed, so that a new snapshot is not taken for a remainder
+    )  # before the manifests are listed, so that a new snapshot is not mistaken for a remainder
     existing = root.snapshots()
     references = PlanReferences(root, ledger_url, has_plans=PLANS in stages)
     removed: list[str] = []
@@ -125,17 +125,17 @@ def _remove(root: Root, stages: Collection[str], snapshot: str, *, has_manifest:
 
 
 def _is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
-    """Whether a process holds the folder of a stage. A lease that doesn't say was begun this moment, or is damaged."""
+    """Whether a process holds a stage's folder. A lease that can't be read has just been created, or is damaged."""
     leases = (root.folder(stage, snapshot) / LEASE for stage in stages)
     contents = (read_file(lease, "prune") for lease in leases if lease.exists())
     return any(is_held(content, datetime.now(UTC), otherwise=True) for content in contents)
 
 
 class PlanReferences:
-    """The snapshots that the plans of a cluster refer to; plans that are made meanwhile are found when it is asked.
+    """The snapshots that a cluster's plans refer to; each query also finds plans made since the last one.
 
-    Those of every plan that the ledger knows (proposed, approved or carried out). Also those of plan files that have
-    something to carry out, since they may be recorded in another ledger, and those a plan's strategies learnt from.
+    Includes every plan in the ledger (proposed, approved or applied), plan files with steps to apply, since those may
+    be recorded in another ledger, and the snapshots that a plan's strategies learnt from.
     Without a ledger there are none, unless the root `has_plans`: then their ledger is elsewhere, and `UsageError` is
     raised.
     """
@@ -144,7 +144,7 @@ class PlanReferences:
         self._root = root
         self._url = ledger_url or default_ledger_url(root)
         self._read: dict[str, tuple[str, ...]] = {}
-        """What each plan refers to, by its digest or file: a plan never changes."""
+        """The references of each plan, by its digest or file; a plan never changes, so they are read once."""
         if not ledger_exists(self._url):
             if ledger_url is not None:
                 raise UsageError(f"there is no ledger at {ledger_url}: nothing was removed")
@@ -157,7 +157,7 @@ class PlanReferences:
                 pass
 
     def snapshots(self) -> frozenset[str]:
-        """Every snapshot that a plan refers to at this moment."""
+        """Every snapshot that a plan currently refers to."""
         if ledger_exists(self._url):
             self._read_ledger()
             self._read_files()
@@ -197,7 +197,7 @@ def _remove_manifest(path: UPath) -> None:
 
 
 def _stages(root: Root) -> list[str]:
-    """Every stage's folder that has this cluster's snapshots, but raw: `validation`, `tables/bundles`, …"""
+    """Every folder with this cluster's snapshots, except raw: `validation`, `tables/bundles`, …"""
     found: list[str] = []
     for child in _folders(root.path):
         if child.name != "raw":
@@ -207,7 +207,7 @@ def _stages(root: Root) -> list[str]:
 
 
 def _made_of(root: Root, stages: Collection[str]) -> set[str]:
-    """Ids of the snapshots of which some stage has made something."""
+    """Ids of the snapshots for which some stage has results."""
     parents = (root.path / stage / f"cluster={root.cluster}" for stage in stages)
     names = (folder.name for parent in parents for folder in _folders(parent))
     return {name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)}

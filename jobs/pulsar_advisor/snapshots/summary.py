@@ -22,7 +22,7 @@ _LINES_SHOWN: Final = 10
 
 @dataclass(frozen=True)
 class SnapshotSummary:
-    """One snapshot. Counts are lines; `surfaces` holds every surface that was read, also one without a line."""
+    """One snapshot. Counts are lines; `surfaces` holds every surface that was read, including empty ones."""
 
     snapshot: str
     cluster_name: str
@@ -37,13 +37,13 @@ class SnapshotSummary:
     bytes: int
     surfaces: Mapping[str, int]
     missing: tuple[str, ...]
-    """What was not to be had: surface, where, and why."""
+    """What is missing: surface, where, and why."""
     failures: tuple[str, ...]
     """Documents that could not be decoded."""
     incomplete_brokers: tuple[str, ...]
     moved_bundles: int
     stages: Mapping[str, str]
-    """Stages that are done -> what came of them, in words."""
+    """Completed stages -> their outcome, in words."""
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -72,7 +72,7 @@ class SnapshotSummary:
 
 
 def summary(root: Root, snapshot: str) -> SnapshotSummary:
-    """Read it from the manifest and the stages' result files. Raises `UsageError` if there is no such snapshot."""
+    """The summary, from the manifest and the stages' result files. Raises `UsageError` if there is no such snapshot."""
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     surfaces: defaultdict[str, int] = defaultdict(int)
     for file in manifest["files"]:

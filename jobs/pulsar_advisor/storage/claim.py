@@ -1,7 +1,7 @@
-"""The folder of a snapshot that is being written, and what interrupted captures left.
+"""The folder of a snapshot that is being written, and the remainders of interrupted captures.
 
-A folder without a manifest is either being written or a remainder. The lease in it shows which. A capture that ends
-orderly removes it after the manifest is written.
+A folder without a manifest is either being written or a remainder; its lease shows which. A capture that ends normally
+removes the lease after the manifest is written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
 
 @contextmanager
 def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
-    """A folder of our own for the capture that starts now: of the next second while one is taken."""
+    """A new folder for the capture that starts now, named after the next free second."""
     while (lease := _claim(root, snapshot_id(moment))) is None:
         moment += timedelta(seconds=1)
     with _held(lease):
@@ -29,7 +29,7 @@ def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
 
 @contextmanager
 def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
-    """The folder of a snapshot that comes from elsewhere. Raises `UsageError` if it is taken."""
+    """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken."""
     lease = _claim(root, snapshot)
     if lease is None:
         folder = root.folder("raw", snapshot)
@@ -40,7 +40,7 @@ def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
 
 @contextmanager
 def _held(lease: Lease) -> Iterator[None]:
-    """Whatever ends the block before there is a manifest takes the folder with it, unless it is another's by now."""
+    """If the block ends before there is a manifest, the folder is removed, unless another process has taken it over."""
     try:
         yield
         lease.give_up()
@@ -51,7 +51,7 @@ def _held(lease: Lease) -> Iterator[None]:
 
 
 def remove_remainders(root: Root, now: datetime) -> list[str]:
-    """Remove what interrupted captures left of this cluster, and say which snapshots they would have become."""
+    """Remove the remainders of interrupted captures of this cluster; returns the ids of the unfinished snapshots."""
     parent = root.path / "raw" / f"cluster={root.cluster}"
     removed = []
     try:
@@ -85,13 +85,13 @@ def _is_being_written(folder: UPath, now: datetime) -> bool:
         lease = (folder / LEASE).read_bytes()
     except OSError:
         lease = b""
-    # No readable lease: claimed this moment, or being removed. The folder's name shows its age.
+    # No readable lease: just being claimed, or being removed. The folder's name shows its age.
     is_young = folder.name.removeprefix("snapshot=") > snapshot_id(now - EXPIRES_AFTER)
     return is_held(lease, now, otherwise=is_young)
 
 
 def _claim(root: Root, snapshot: str) -> Lease | None:
-    """Make the folder ours; None if it is taken. On an object store two claims at the same moment may both succeed."""
+    """Make the folder ours; None if it is taken. On an object store two simultaneous claims may both succeed."""
     folder = root.folder("raw", snapshot)
     try:
         if folder.protocol in ("", "file"):

@@ -18,13 +18,13 @@ from pulsar_advisor.storage.shapes import SHAPES
 
 
 def sha256_hex(content: bytes) -> str:
-    """SHA-256 of some bytes, lower-case hexadecimal."""
+    """SHA-256 of the content, in lower-case hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 @contextmanager
 def without_empty_folders(folder: UPath) -> Iterator[None]:
-    """Whichever of this folder and those above it is made meanwhile goes again if nothing is in it in the end."""
+    """This folder and its parents, where created within the block, are removed again if they end up empty."""
     local = folder.protocol in ("", "file")
     new = [one for one in (folder, *folder.parents) if not one.exists()] if local else []
     try:
@@ -41,11 +41,11 @@ def write_file(path: UPath, content: bytes) -> None:
 
 
 def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
-    """The same for content that comes piece by piece."""
+    """The same for content that arrives in pieces."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.protocol in ("", "file"):
-            # Another process may be writing the same file: whoever ends last has written it whole. In two containers
+            # Another process may be writing the same file: the last to finish replaces it whole. In two containers
             # both may have the same process id.
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
             with temporary.open("wb") as file:
@@ -55,13 +55,13 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             temporary.replace(path)
             _sync_folder(path.parent)
         else:
-            path.write_bytes(b"".join(chunks))  # in one call: an object store shows an object only when it is whole
+            path.write_bytes(b"".join(chunks))  # in one call: an object store shows only complete objects
     except OSError as error:
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
 
 
 def _sync_folder(folder: UPath) -> None:
-    """A name that was written survives a power failure only once its folder is on disk too."""
+    """A new name survives a power failure only after its folder is synced to disk too."""
     number = os.open(folder.path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -70,14 +70,14 @@ def _sync_folder(folder: UPath) -> None:
 
 
 def write_json(path: UPath, document: Any) -> bytes:
-    """Write a JSON document, sorted and indented for people, and give back the bytes written."""
+    """Write a JSON document, sorted and indented for people; returns the bytes written."""
     content = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
     write_file(path, content)
     return content
 
 
 def read_file(path: UPath, made_by: str) -> bytes:
-    """A whole file. Raises `UsageError` naming the stage that makes it when it isn't there."""
+    """A whole file. Raises `UsageError` naming the stage that produces it if it doesn't exist."""
     try:
         return bytes(path.read_bytes())
     except FileNotFoundError as error:
@@ -92,7 +92,7 @@ def read_json(path: UPath, made_by: str, schemas: Iterable[str]) -> dict[str, An
 
 
 def parsed(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
-    """A document out of its bytes. Raises `StorageError` if it has another schema or lacks what its schema promises."""
+    """A document parsed from its bytes. Raises `StorageError` for another schema, or content that violates it."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""Who is writing a folder: a lease file in it names the process, and its writer renews it until the end.
+"""Who is writing a folder: a lease file in it names the process, and the writer renews it until it is done.
 
-A writer that was silent for too long, as one that was suspended, may find that another has taken its place. So each
-claim has a nonce, which is compared before the file is renewed or removed, and before a result is written.
+A writer that was silent for too long, for instance suspended, may find that another has taken its place. So each claim
+has a nonce, which is compared before the file is renewed or removed, and before a result is written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXPIRES_AFTER: Final = timedelta(minutes=15)
 
 
 class Lease:
-    """The claim of this process on one folder."""
+    """This process's claim on one folder."""
 
     def __init__(self, snapshot: str, folder: UPath) -> None:
         self.snapshot = snapshot
@@ -39,7 +39,7 @@ class Lease:
         self._renewed_at = time.monotonic()
 
     def content(self) -> bytes:
-        """What the lease file says when it is renewed now."""
+        """The content of the lease file if renewed now."""
         writer = this_process()
         return json.dumps(
             {
@@ -53,7 +53,7 @@ class Lease:
         ).encode()
 
     def renew(self) -> None:
-        """Say that we are still writing; cheap, to be called often. Raises `Refused` as `require` does."""
+        """Signal that we are still writing; cheap, so call it often. Raises `Refused` as `require` does."""
         with self._lock:
             if time.monotonic() - self._renewed_at < RENEW_EVERY.total_seconds():
                 return
@@ -62,7 +62,7 @@ class Lease:
             write_file(self._path, self.content())
 
     def require(self) -> None:
-        """Raises `Refused` if the folder is another process's by now."""
+        """Raises `Refused` if another process has taken the folder over."""
         if not self.is_ours():
             raise Refused(
                 f"{self.folder} was taken over by another process, because this one gave no sign of life for "
@@ -70,7 +70,7 @@ class Lease:
             )
 
     def is_ours(self) -> bool:
-        """Whether the lease file is still the one that this claim wrote."""
+        """Whether the lease file is still the one this claim wrote."""
         try:
             return bool(_lease(self._path.read_bytes()).get("nonce") == self._nonce)
         except FileNotFoundError:
@@ -79,7 +79,7 @@ class Lease:
             raise StorageError(f"can't read {self._path}: {error.strerror or error}") from error
 
     def give_up(self) -> None:
-        """Remove the lease file, unless it is another's by now."""
+        """Remove the lease file, unless another process has replaced it."""
         with suppress(FileNotFoundError):
             content = self._path.read_bytes()
             if _lease(content).get("nonce") == self._nonce:
@@ -88,10 +88,10 @@ class Lease:
 
 @contextmanager
 def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
-    """Hold the folder of a stage's result while all that the result rests on is written.
+    """Hold the folder of a stage's result while everything that the result depends on is written.
 
     Raises `Refused`, naming the `work`, while another writer holds it. A writer that is gone, or has not renewed its
-    lease for `EXPIRES_AFTER`, holds nothing: what it wrote is for the next one to replace.
+    lease for `EXPIRES_AFTER`, holds nothing: the next one replaces what it wrote.
     """
     path, lease = folder / LEASE, Lease(snapshot, folder)
     while not _create(path, lease.content()):
@@ -105,7 +105,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
                 )
             _take_away(path, content)
         except FileNotFoundError:
-            continue  # its writer has ended this moment, or somebody else has taken its place
+            continue  # its writer has just ended, or another has taken its place
         except OSError as error:
             raise StorageError(f"can't take over {path}: {error.strerror or error}") from error
     try:
@@ -116,7 +116,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
 
 
 def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Any]) -> None:
-    """Make a stage's result and write its file, unless it is there. Raises `Refused` as `held` and `require` do."""
+    """Produce a stage's result and write its file, unless it exists. Raises `Refused` as `held` and `require` do."""
     if path.exists():
         return
     with held(path.parent, snapshot, work) as lease:
@@ -128,9 +128,9 @@ def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Any]) -
 
 @contextmanager
 def renewed(renew: Callable[[], None], every_s: float) -> Iterator[None]:
-    """Call `renew` every so often from another thread until the block ends, however long one of its waits takes.
+    """Call `renew` at intervals from another thread until the block ends, however long the block waits.
 
-    What `renew` raises ends nothing: whoever has lost a lease finds that out before the next write.
+    An error from `renew` does not end the block: a lost lease is detected before the next write.
     """
     ended = threading.Event()
 
@@ -149,11 +149,11 @@ def renewed(renew: Callable[[], None], every_s: float) -> Iterator[None]:
 
 
 def is_held(content: bytes, now: datetime, *, otherwise: bool) -> bool:
-    """Whether the writer of a lease may still be at work; `otherwise` if its content doesn't say."""
+    """Whether the writer of a lease may still be active; `otherwise` if its content doesn't say."""
     lease = _lease(content)
     try:
         renewed_at = datetime.fromtimestamp(lease["renewed_at_ms"] / 1000, UTC)
-        # Releases before 0.2 wrote no namespace: such a writer is at work until its lease runs out.
+        # Releases before 0.2 wrote no namespace: such a writer counts as active until its lease expires.
         namespace, began = str(lease.get("namespace", "")), str(lease.get("began", ""))
         writer = Process(str(lease["host"]), int(lease["process"]), namespace, began)
     except (ValueError, KeyError, TypeError, OverflowError, OSError):
@@ -170,7 +170,7 @@ def _lease(content: bytes) -> dict[str, Any]:
 
 
 def _create(path: UPath, content: bytes) -> bool:
-    """Write our lease where there is none. On an object store two claims at the same moment may both succeed."""
+    """Write our lease if there is none. On an object store two simultaneous claims may both succeed."""
     if path.protocol not in ("", "file"):
         if path.exists():
             return False
@@ -188,7 +188,7 @@ def _create(path: UPath, content: bytes) -> bool:
 
 
 def _take_away(path: UPath, content: bytes) -> None:
-    """Remove the lease with this content; one that somebody else put there since goes back."""
+    """Remove the lease with this content; one that another process has written since is put back."""
     aside = path.with_name(f".{path.name}.{uuid4().hex}")
     path.rename(aside)
     if aside.read_bytes() == content:

@@ -44,7 +44,7 @@ class PlanReference:
     digest: str
 
     def load(self, root: Root) -> Plan:
-        """The plan itself. Raises `Refused` if the file holds another one."""
+        """The plan itself. Raises `Refused` if the file holds a different one."""
         plan = read_plan(str(root.folder(PLANS, self.snapshot) / self.file))
         if digest_of(plan) != self.digest:
             raise Refused(f"{self.file} of snapshot {self.snapshot} is plan {digest_of(plan)}, not {self.digest}")
@@ -52,9 +52,9 @@ class PlanReference:
 
 
 def write_plan(root: Root, plan: Plan) -> str:
-    """Write a plan beside the others of its snapshot; its file name, which holds its digest.
+    """Write a plan next to the others of its snapshot; returns its file name, which holds its digest.
 
-    A plan that is already there is left as it is. Raises `StorageError` if a file of its name has other content.
+    An existing plan is left as it is. Raises `StorageError` if a file with its name has other content.
     """
     path = root.folder(PLANS, plan.snapshot) / plan.file_name
     content = dump_plan(plan)
@@ -72,17 +72,17 @@ def read_plan(path: str) -> Plan:
 
 
 def plan_files(root: Root) -> Iterator[UPath]:
-    """The plan files of a cluster, the newest snapshot first, by name within one."""
+    """The plan files of a cluster, newest snapshot first, sorted by name within each."""
     folder = root.folder(PLANS, "*")
     files = [path for path in folder.parent.glob(f"{folder.name}/*.json") if _PLAN_FILE.fullmatch(path.name)]
     yield from sorted(sorted(files, key=lambda path: path.name), key=lambda path: path.parent.name, reverse=True)
 
 
 def open_plan(root: Root, name: str) -> Plan:
-    """The plan with this path, URL, or first digits of its digest.
+    """The plan with this path, URL, or digest prefix.
 
     Hexadecimal digits, with or without `sha256:`, are a digest; anything else is a path. Raises `UsageError`, with the
-    candidates, unless the digits are those of exactly one plan of the cluster; otherwise as `read_plan`.
+    candidates, unless the digits identify exactly one plan of the cluster; otherwise as `read_plan`.
     """
     if _DIGEST.fullmatch(name) is None:
         return read_plan(name)
@@ -90,7 +90,7 @@ def open_plan(root: Root, name: str) -> Plan:
 
 
 def find_plan(root: Root, digits: str) -> PlanReference:
-    """Where the plan lies whose digest begins with these digits. Raises `UsageError` for none, or for more than one."""
+    """The plan whose digest begins with these digits. Raises `UsageError` for none, or for more than one."""
     wanted = digits.removeprefix("sha256:")
     alike = [path for path in plan_files(root) if _begin_alike(path, wanted)]
     if len(wanted) > _DIGITS_IN_FILE_NAME:
@@ -110,7 +110,7 @@ def find_plan(root: Root, digits: str) -> PlanReference:
 
 
 def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
-    """The plan that `recommend` advises, or the only one it made; None and the reason where there is nothing to do."""
+    """The plan that `recommend` advises, or its only one; None and the reason if there is nothing to do."""
     document = read_json(root.folder(PLANS, snapshot) / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
     advice, combinations = document["advice"], document["combinations"]
     if advice["plan"]:
@@ -126,5 +126,5 @@ def _digits(path: UPath) -> str:
 
 
 def _begin_alike(path: UPath, wanted: str) -> bool:
-    """Whether the digits in a file's name, of which there are twelve, agree with those wanted as far as both go."""
+    """Whether the twelve digits in a file's name match the wanted ones over their common length."""
     return _digits(path).startswith(wanted[:_DIGITS_IN_FILE_NAME])

@@ -1,7 +1,7 @@
-"""Which process holds something, so that another one can prove that it has ended.
+"""Which process holds something, so that another process can prove that it has ended.
 
-A process id means something within one PID namespace of one boot only, and is given away again when its process ends.
-So a proof needs the boot id, the inode of the PID namespace, and the time at which the process began.
+A process id is valid only within one PID namespace of one boot, and is reused after its process ends.
+So a proof needs the boot id, the inode of the PID namespace, and the start time of the process.
 Source: proc(5), pid_namespaces(7).
 """
 
@@ -16,12 +16,12 @@ from typing import Final
 
 _PROC: Final = Path("/proc")
 _ENDED: Final = frozenset("ZX")
-"""States of a process that has ended but was not waited for, and of one that is going."""
+"""States of a process that has ended but not been waited for, and of one that is exiting."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process as others can find it again. Without `namespace` (not Linux, foreign `/proc`) nothing can be proved."""
+    """A process as others can identify it. Without `namespace` (not Linux, foreign `/proc`) nothing can be proved."""
 
     host: str
     """For people: host names are not unique."""
@@ -33,12 +33,12 @@ class Process:
 
 
 def this_process() -> Process:
-    """The process that asks."""
+    """The calling process."""
     return Process(platform.node(), os.getpid(), _namespace(os.getpid()), _began(os.getpid()))
 
 
 def has_ended(process: Process) -> bool:
-    """Whether a process is certainly gone; false also where that can't be seen from here."""
+    """Whether a process is certainly gone; also false if that can't be determined from here."""
     if not process.namespace or process.namespace != _namespace(os.getpid()):
         return False
     return _began(process.id) != process.began
@@ -47,7 +47,7 @@ def has_ended(process: Process) -> bool:
 @cache  # a forked child has another id, but the same namespace
 def _namespace(process: int) -> str:
     try:
-        # /proc may be that of an outer namespace, where this process has another id.
+        # /proc may belong to an outer namespace, where this process has a different id.
         if (_PROC / "self").readlink().name != str(process):
             return ""
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -57,9 +57,9 @@ def _namespace(process: int) -> str:
 
 
 def _began(process: int) -> str:
-    """Field 22 of its `stat`; empty if there is no such process."""
+    """Field 22 of its `stat`; empty if the process doesn't exist."""
     try:
-        # The second field, the name in parentheses, may hold blanks.
+        # The second field, the name in parentheses, may contain spaces.
         state, *fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError):
         return ""

@@ -1,4 +1,4 @@
-"""The root on disk or in an object store: where each stage's files lie, and the rule that a result file comes last.
+"""The root on disk or in an object store: where each stage's files are, and the rule that a result file comes last.
 
 A snapshot exists if and only if its manifest does; a stage's result exists if and only if its result file does.
 """
@@ -22,7 +22,7 @@ MANIFEST: Final = "manifest.json"
 RESULT: Final = "result.json"
 
 _ASKED_AT_ONCE: Final = 16
-"""Looks at files side by side: in an object store each is a round trip."""
+"""Checks files in parallel: on an object store each check is a round trip."""
 
 _SNAPSHOT_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -34,7 +34,7 @@ def snapshot_id(moment: datetime) -> str:
 
 
 def snapshot_moment(snapshot: str) -> datetime:
-    """When a snapshot began, by its id; aware. Raises `ValueError` if it is no id, or of no date."""
+    """When a snapshot began, by its id; aware. Raises `ValueError` if it is not an id, or not a valid date."""
     if not _SNAPSHOT_ID.fullmatch(snapshot):
         raise ValueError("not a snapshot id of the form 20261121T083000Z")
     return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
@@ -48,7 +48,7 @@ class Root:
     cluster: str
 
     def __post_init__(self) -> None:
-        """Refuse a cluster name that can't be part of a path, and a URL that nothing installed can open."""
+        """Refuse a cluster name that can't be part of a path, and a URL that no installed package can open."""
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(
                 f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"
@@ -63,7 +63,7 @@ class Root:
 
     @property
     def path(self) -> UPath:
-        """The root itself; a local path is made absolute, so that Spark and Python mean the same folder."""
+        """The root itself; a local path is made absolute, so that Spark and Python use the same folder."""
         path = UPath(self.url)
         return UPath(Path(self.url).absolute()) if path.protocol == "" else path
 
@@ -78,12 +78,12 @@ class Root:
             return [snapshot for snapshot, exists in zip(ids, pool.map(self._exists, ids), strict=True) if exists]
 
     def newest_first(self, before: str | None = None) -> Iterator[str]:
-        """Ids of the snapshots that exist, of those before one; each is looked at only when it is asked for."""
+        """Ids of existing snapshots, optionally only those before one; each is checked lazily."""
         ids = (snapshot for snapshot in reversed(self._folders()) if before is None or snapshot < before)
         return filter(self._exists, ids)
 
     def _folders(self) -> list[str]:
-        """Ids of which there is a folder, sorted; a single listing, whatever their number. Refuses a file as root."""
+        """Ids that have a folder, sorted; a single listing, whatever their number. Refuses a root that is a file."""
         parent = self.path / "raw" / f"cluster={self.cluster}"
         try:
             names = [child.name for child in parent.iterdir()] if parent.is_dir() else []

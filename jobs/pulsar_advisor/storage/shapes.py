@@ -1,6 +1,6 @@
-"""What the documents that many stages read must hold, so that one changed by hand or cut short is refused when read.
+"""The required content of documents that many stages read; one edited by hand or truncated is refused when read.
 
-Only what readers use is named; documents hold more.
+Only fields that readers use are listed; documents hold more.
 """
 
 from __future__ import annotations
@@ -105,4 +105,4 @@ SHAPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     RAW_SNAPSHOT_SCHEMA: Manifest,
     VALIDATION_RESULT_SCHEMA: _Validation,
 }
-"""Schema -> what a document of it holds at least."""
+"""Schema -> the minimum content of its documents."""
