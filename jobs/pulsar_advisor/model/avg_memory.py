@@ -1,7 +1,7 @@
-"""What `AvgShedder` remembers: one memory, since shedder and placement strategy are one object in Pulsar.
+"""What `AvgShedder` remembers. Shedder and placement strategy share one memory, since they are one object in Pulsar.
 
-Up to 5.0.0 a destination is kept under the value of the bundle's averages, so bundles with identical figures share one
-and the next sample loses it; from 5.0.1 on under its name, with the source, for one cycle.
+Up to 5.0.0 a destination is keyed by the value of the bundle's averages: bundles with identical figures share one, and
+the next sample loses it. From 5.0.1 on it is keyed by the bundle's name, with the source, and kept for one cycle.
 Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
@@ -23,18 +23,18 @@ KEPT_BY_NAME: Final = (5, 0, 1)
 
 @dataclass(frozen=True)
 class AvgMemory(ShedderMemory):
-    """Hits by broker id, and the destinations that the shedder had in mind. Brokers that leave are never forgotten."""
+    """Hits by broker id, and the destinations that the shedder chose. Brokers that leave are never forgotten."""
 
     hits_high: Mapping[str, int] = field(default_factory=dict)
     hits_low: Mapping[str, int] = field(default_factory=dict)
     destinations: Mapping[bytes, tuple[str, str]] = field(default_factory=dict)
     """Key (see `key_of`) -> (source id, destination id)."""
     score_buckets: int = INITIAL_BUCKETS
-    """Size of the map of scores, which is emptied but never shrinks; it decides the order of equal scores."""
+    """Size of the map of scores, which is cleared but never shrinks; it decides the order of equal scores."""
 
 
 def key_of(load: LoadData, bundle: int, settings: LoadBalancerSettings) -> bytes:
-    """What a bundle's destination is kept under: its name, or all fields of its averages."""
+    """The key of a bundle's destination: the bundle's name, or all fields of its averages."""
     bundles = load.bundles
     if settings.behaviour >= KEPT_BY_NAME:
         return bundles.name(bundle).encode()

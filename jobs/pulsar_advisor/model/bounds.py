@@ -1,4 +1,4 @@
-"""The numbers a user may choose, each with its least and greatest value, and durations as people write them.
+"""The numbers a user may choose, each with its minimum and maximum, and durations as people write them.
 
 The command line, the Spark job and the forms of the DAGs take the same bounds from here.
 """
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the greatest value of an option, both allowed; seconds where `is_duration`."""
+    """The minimum and maximum of an option, both inclusive; seconds where `is_duration`."""
 
     option: str
     least: int
@@ -37,7 +37,7 @@ class Bounds:
     is_duration: bool = False
 
     def check(self, value: float | None) -> None:
-        """Raise `UsageError`, naming option, value and bounds, unless the value lies within; None is no choice."""
+        """Raise `UsageError` with option, value and bounds if the value is out of bounds; None means not chosen."""
         if value is None or self.least <= value <= self.greatest:
             return
         kind, text = ("duration", duration) if self.is_duration else ("whole number", "{:,}".format)

@@ -19,24 +19,24 @@ class BrokerLoadData:
     """Records of n brokers."""
 
     max_resource_usage: Floats
-    """Unweighted maximum of the last sample (ratio), heap left out; for publishing and reporting only."""
+    """Unweighted maximum of the last sample (ratio), without the heap; for publishing and reporting only."""
     weighted_max_ema: Floats
-    """Smoothed weighted maximum (ratio), the load that decisions are made on."""
+    """Smoothed weighted maximum (ratio): the load that decisions are based on."""
     msg_throughput_ema: Floats
     """Smoothed throughput, in and out together, bytes/s."""
     updated_at_ms: Integers
-    """Epoch milliseconds of the last sample; 0 before the first, and after a bundle came or went."""
+    """Epoch milliseconds of the last sample; 0 before the first, and after a bundle was gained or lost."""
 
 
 def fresh_records(brokers: int) -> BrokerLoadData:
-    """Records before any sample: loads of 1, as if every broker were full."""
+    """Records before any sample: loads of 1, as if every broker were fully loaded."""
     return BrokerLoadData(np.ones(brokers), np.ones(brokers), np.zeros(brokers), np.zeros(brokers, dtype=np.int64))
 
 
 def updated(
     records: BrokerLoadData, usage: Floats, limit: Floats, traffic: Floats, settings: LoadBalancerSettings, now_ms: int
 ) -> BrokerLoadData:
-    """Every record with one more sample; the arguments are a row per broker (orders of RESOURCES and FIGURES)."""
+    """Every record with one more sample; the arguments have one row per broker (orders of RESOURCES and FIGURES)."""
     first = records.updated_at_ms == 0
     load = weighted_maximum_with_heap(usage, limit, settings)
     throughput = throughput_bytes_per_s(traffic)
@@ -55,6 +55,6 @@ def updated(
 
 
 def _maximum(usage: Floats, limit: Floats) -> Floats:
-    """Unlike `LocalBrokerData` the record divides its binary32 percentage in binary64."""
+    """Unlike `LocalBrokerData`, the record divides its binary32 percentage in binary64."""
     shares = np.delete(percent(usage, limit), MEMORY, axis=1).astype(np.float64)
     return np.asarray(np.fmax.reduce(shares, axis=1, initial=-np.inf) / 100)

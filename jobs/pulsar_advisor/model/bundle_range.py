@@ -26,15 +26,15 @@ def topic_hash(topic: str) -> int:
 
 
 def format_range(lower: int, upper: int) -> str:
-    """The text Pulsar uses for the range [lower, upper): lower-case, eight digits a side."""
+    """Pulsar's text for the range [lower, upper): lower-case, eight digits per bound."""
     return f"0x{lower:08x}_0x{upper:08x}"
 
 
 def parse_range(text: str) -> tuple[int, int]:
     """Bounds of a range in the normal form `0x%08x_0x%08x`.
 
-    Raises `UsageError` for any other text: Pulsar's REST path accepts more (octal, decimal, trailing rubbish), but the
-    key of a transfer up to 4.2 is the raw text, so only the normal form is safe to work with.
+    Raises `UsageError` for any other text. Pulsar's REST path accepts more (octal, decimal, garbage at the end).
+    Up to 4.2 the key of a transfer is the raw text, so only the normal form is safe.
     """
     match = _RANGE.fullmatch(text)
     if match is None:
@@ -46,5 +46,5 @@ def parse_range(text: str) -> tuple[int, int]:
 
 
 def contains(lower: int, upper: int, position: int) -> bool:
-    """Whether a hash lies in the bundle: lower bound inclusive, upper exclusive but for the last bundle of the ring."""
+    """Whether a hash falls in the bundle: lower bound inclusive, upper bound exclusive except for the last bundle."""
     return lower <= position and (position < upper or position == upper == FULL_UPPER_BOUND)

@@ -1,7 +1,7 @@
-"""One moment of one cluster, immutable and columnar: what every strategy looks at.
+"""One moment of one cluster, immutable and columnar: the input of every strategy.
 
 All columns are numpy arrays (or tuples of names) of equal length within a record type; rows are sorted by name, and
-bundles refer to brokers and namespaces by row index. Nothing here knows where the figures came from (see `tables`).
+bundles refer to brokers and namespaces by row index. Nothing here knows the origin of the figures (see `tables`).
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
 
 
 def rate_per_s(traffic: Floats) -> Floats:
-    """Messages in and out together, of one row of traffic or of each."""
+    """Messages in and out together, of one traffic row or of each row."""
     total: Floats = traffic[..., RATE_IN] + traffic[..., RATE_OUT]
     return total
 
 
 def throughput_bytes_per_s(traffic: Floats) -> Floats:
-    """Bytes in and out together, of one row of traffic or of each."""
+    """Bytes in and out together, of one traffic row or of each row."""
     total: Floats = traffic[..., THROUGHPUT_IN] + traffic[..., THROUGHPUT_OUT]
     return total
 
 
 NOBODY: Final = -1
-"""Index of no broker: an unowned bundle, a bundle nobody reported."""
+"""Index for no broker: an unowned bundle, or a bundle that no broker reported."""
 
 AVERAGES_ORIGINS: Final = ("bundle_data", "folded", "one_sample", "default")
-"""Where a bundle's short and long averages come from: the leader's stored node, earlier snapshots, this snapshot as the
-one sample, or Pulsar's figures for a bundle that no broker reported (50 msg/s, 50 kB/s each way)."""
+"""Origin of a bundle's short-term and long-term averages: the leader's stored node, earlier snapshots, this snapshot as
+the only sample, or Pulsar's defaults for a bundle that no broker reported (50 msg/s, 50 kB/s each way)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Brokers:
     usage: Floats
     """(n, 5), order of RESOURCES, in the unit of that resource."""
     limit: Floats
-    """(n, 5); zero, negative or unknown means the resource counts as idle, as in Pulsar."""
+    """(n, 5); where zero, negative or unknown, the resource counts as idle, as in Pulsar."""
     traffic: Floats
     """(n, 4), order of FIGURES: the broker's own totals."""
     topics: Integers
@@ -73,9 +73,9 @@ class Brokers:
     producers: Integers
     consumers: Integers
     report_updated_at_ms: Integers
-    """When the broker last wrote its report, epoch milliseconds; 0 where it reported nothing."""
+    """When the broker last wrote its report, epoch milliseconds; 0 if it reported nothing."""
     complete: Booleans
-    """False where a document of this broker is missing or failed validation: no step may touch it."""
+    """False if a document of this broker is missing or failed validation: no step may touch it."""
     available: Booleans
     """Registered as an active broker."""
     persistent_topics_enabled: Booleans
@@ -108,13 +108,13 @@ class Bundles:
     owner: Indices
     """Index into Brokers, NOBODY if unowned (which is normal)."""
     in_boundaries: Booleans
-    """False for a bundle that is in somebody's figures but no longer (or not yet) among the namespace's boundaries."""
+    """False for a bundle that brokers report but that is no longer (or not yet) among the namespace's boundaries."""
     reported: Booleans
-    """Whether a broker's report carries figures of this bundle (its owner loaded at least one topic)."""
+    """Whether a broker's report has figures for this bundle (its owner loaded at least one topic)."""
     listed: Booleans
     """Whether the owner's report lists the bundle among its `bundles`."""
     usable: Booleans
-    """False where validation excluded the bundle or its namespace: no step may touch it."""
+    """False if validation excluded the bundle or its namespace: no step may touch it."""
     traffic: Floats
     """(m, 4), order of FIGURES: figures of the last statistics pass."""
     topics: Integers
@@ -131,7 +131,7 @@ class Bundles:
     averages_origin: npt.NDArray[np.uint8]
     """Index into AVERAGES_ORIGINS."""
     last_unloaded_at_ms: Integers
-    """Epoch milliseconds of the last known unload; 0 where none is known."""
+    """Epoch milliseconds of the last known unload; 0 if none is known."""
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -139,12 +139,15 @@ class Bundles:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """All topics of all namespaces, loaded or not, system ones and every partition; sorted by namespace, then name."""
+    """All topics of all namespaces, loaded or not, system topics and every partition included.
+
+    Sorted by namespace, then name.
+    """
 
     names: npt.NDArray[np.str_] | npt.NDArray[np.object_]
     namespace: Indices
     bundle: Indices
-    """Index into Bundles by hash; NOBODY where no boundary range holds the hash."""
+    """Index into Bundles by hash; NOBODY where no range contains the hash."""
     hash: Integers
     loaded: Booleans
     traffic: Floats
@@ -156,14 +159,14 @@ class Topics:
 
 @dataclass(frozen=True, eq=False)
 class PublishedLoad:
-    """What Extensible brokers told their leader beside their usage: the leader decides on it, as it was told."""
+    """What Extensible brokers published for their leader besides their usage: the leader decides on these figures."""
 
     weighted_max_ema: Floats
-    """Per broker, ratio; NaN where none was told."""
+    """Per broker, ratio; NaN where none was published."""
     msg_throughput_ema: Floats
-    """Per broker, bytes/s in and out; NaN where none was told."""
+    """Per broker, bytes/s in and out; NaN where none was published."""
     top_position: Integers
-    """Per bundle, its place among the top bundles of its owner, 0 the lightest; -1 where it isn't among them."""
+    """Per bundle, its position among the top bundles of its owner, 0 the lightest; -1 if it isn't one of them."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ class IsolationPolicy:
 
 @dataclass(frozen=True, eq=False)
 class ClusterState:
-    """Everything a strategy may look at; `view` says through whose eyes: REST (`fresh`) or the leader (`published`)."""
+    """All that a strategy may read; `view` is its point of view: REST (`fresh`) or the leader (`published`)."""
 
     cluster: str
     """The advisor's name of the cluster (the one in paths)."""
@@ -198,17 +201,17 @@ class ClusterState:
     bundles: Bundles
     topics: Topics
     missing: Mapping[Input, str]
-    """Inputs that the snapshot lacks as a whole, or in part where a part is of no use, each with the reason."""
+    """Inputs that the snapshot lacks, entirely or in part if a part is useless, each with the reason."""
     isolation_policies: tuple[IsolationPolicy, ...]
     failure_domains: tuple[str | None, ...]
-    """Domain of each broker, None where it is in none."""
+    """Failure domain of each broker, None where it has none."""
     published_load: PublishedLoad | None = None
-    """In the published view of an Extensible cluster; without it that manager's figures are derived by its rules."""
+    """In the published view of an Extensible cluster; otherwise that manager's figures are derived by its rules."""
     unlisted_namespaces: frozenset[str] = frozenset()
-    """Those whose topic names are not completely known, though `topic_names` are not missing."""
+    """Namespaces with incomplete lists of topic names, even though the input `topic_names` is not missing."""
 
     def lists_topics(self, namespace: int) -> bool:
-        """Whether the names of all topics of a namespace row are known."""
+        """Whether all topic names of a namespace (row) are known."""
         return "topic_names" not in self.missing and self.namespaces.names[namespace] not in self.unlisted_namespaces
 
     def bundle_name(self, bundle: int) -> str:

@@ -1,4 +1,4 @@
-"""What a shedder, a placement strategy and a split decider answer."""
+"""The answers of a shedder, a placement strategy and a split decider."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pulsar_advisor.model.outcomes import Outcomes
 
 @dataclass(frozen=True, eq=False)
 class SheddingDecision:
-    """Bundles to unload, in the order Pulsar would unload them, and the answer about everything that was looked at."""
+    """Bundles to unload, in Pulsar's order, and an answer for everything that was examined."""
 
     source: Indices
     bundle: Indices
     destination: Indices
-    """NOBODY where the placement strategy is to decide."""
+    """NOBODY where the placement strategy decides."""
     brokers: Outcomes
     bundles: Outcomes
     figures: Mapping[str, object] = field(default_factory=dict)
-    """What the strategy computed on the way and a reader wants to see: averages, thresholds, counters, by name."""
+    """Intermediate results worth showing, by name: averages, thresholds, counters."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlacementDecision:
-    """The brokers a bundle may go to after the strategy had its say, and the answer about every candidate."""
+    """The brokers a bundle may go to after the strategy's choice, and the answer about every candidate."""
 
     eligible: Indices
-    """Brokers among which Pulsar draws; one where the choice is not random; empty where there is none."""
+    """Brokers that Pulsar draws from; a single one if the choice is not random; empty if there is none."""
     brokers: Outcomes
 
 
@@ -39,15 +39,15 @@ class Split:
     bundle: int
     algorithm: str
     boundaries: tuple[int, ...]
-    """Distinct, ascending, strictly inside the bundle; empty where the algorithm finds nothing to do."""
+    """Distinct, ascending, strictly inside the bundle; empty if the algorithm finds nothing to do."""
     reason: str
     near_tie: bool
-    """Whether the deciding inequality was decided by a near-ties."""
+    """Whether the deciding inequality was a near tie."""
 
 
 @dataclass(frozen=True, eq=False)
 class SplittingDecision:
-    """Bundles to split, in the order in which they would be, and the answer about every bundle looked at."""
+    """Bundles to split, in Pulsar's order, and the answer about every bundle that was examined."""
 
     splits: tuple[Split, ...]
     bundles: Outcomes

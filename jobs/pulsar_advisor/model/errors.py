@@ -10,25 +10,25 @@ from typing import ClassVar
 
 
 class AdvisorError(Exception):
-    """A failure that is explained to the user in one line. Children differ in what the user can do about it."""
+    """A failure explained to the user in one line. Subclasses differ in what the user can do about it."""
 
     exit_code: ClassVar[int] = 1
 
 
 class UsageError(AdvisorError):
-    """A call that can't be right as it stands: unknown name, unknown setting, unusable option or path."""
+    """An invalid call: unknown name, unknown setting, unusable option or path."""
 
     exit_code = 2
 
 
 class ClusterUnreachable(AdvisorError):
-    """The cluster (or a broker that is needed) can't be reached, or does not let us in."""
+    """The cluster (or a required broker) can't be reached, or refuses access."""
 
     exit_code = 1
 
 
 class StorageError(AdvisorError):
-    """The root can't be read or written, or what lies there isn't what it claims to be."""
+    """The root can't be read or written, or its content isn't what it claims to be."""
 
     exit_code = 1
 

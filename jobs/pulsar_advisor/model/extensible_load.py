@@ -1,7 +1,7 @@
 """What the Extensible manager's leader decides on: its load store and its store of top bundles, as columns.
 
-The maps walked here are concurrent ones in every release: the statistics of bundles (`PulsarStats.bundleStats`) and the
-stores (`TableViewImpl.data`). With 12 entries, 24, 48, ... they have doubled where a `HashMap` has not.
+The maps iterated here are concurrent in every release: the statistics of bundles (`PulsarStats.bundleStats`) and the
+stores (`TableViewImpl.data`). At 12, 24, 48, ... entries they have doubled and a `HashMap` has not.
 
 Source: `ExtensibleLoadManagerImpl`, `TopBundlesLoadData`, `LoadDataStore`, `PulsarStats` (3.0.7 to 5.0.1).
 """
@@ -61,7 +61,7 @@ class ExtensibleLoad:
     throughput_ema_bytes_per_s: Floats
     updated_at_ms: Integers
     top: Callable[[int], tuple[TopBundle, ...]]
-    """Top bundles of a broker (row) as reported, lightest first; none without a report."""
+    """Top bundles of a broker (row) as reported, lightest first; empty without a report."""
     bundle_name: Callable[[int], str]
     transferable: Callable[[int, int, int], bool]
     """(bundle, source, destination): whether policies and filters let the bundle move there."""
@@ -69,13 +69,13 @@ class ExtensibleLoad:
 
 @np.errstate(all="ignore")
 def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> ExtensibleLoad:
-    """The view of a cluster state: as brokers told it, else with each broker's figures taken as its first sample.
+    """The view of a cluster state: the published figures, else each broker's figures taken as its first sample.
 
-    Top bundles that weren't told are derived by Pulsar's rule, bundles in the order of the map of their names.
+    Top bundles that weren't published are derived by Pulsar's rule, bundles in the order of the map of their names.
     Namespaces under an isolation policy or in an anti-affinity group are left out unless
     `loadBalancerSheddingBundlesWithPoliciesEnabled`; filters on the destination are not applied here (`transferable`
-    asks for a registered broker only). Raises `DataNotFit` for a name that is no namespace, as looking its policies up
-    fails in Pulsar.
+    asks for a registered broker only). Raises `DataNotFit` for an invalid namespace name: Pulsar fails to look up its
+    policies.
     """
     brokers = state.brokers
     records = updated(
@@ -104,7 +104,7 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
 def _top_of_brokers(
     state: ClusterState, settings: LoadBalancerSettings, now_ms: int
 ) -> Callable[[int], tuple[TopBundle, ...]]:
-    """Worked out when asked for: a cycle looks at a few brokers only."""
+    """Computed on demand: a cycle looks at a few brokers only."""
     bundles, names = state.bundles, state.namespaces.names
     excluded = np.array([name in settings.load_balancer_shedding_excluded_namespaces for name in names], dtype=bool)
     shown = ~excluded & ~np.array([is_system_service_namespace(name, settings) for name in names], dtype=bool)

@@ -1,7 +1,7 @@
-"""What strategies read of a snapshot, by name: the one vocabulary of what they need and of what checks are about.
+"""What strategies read of a snapshot, by name: strategies declare their inputs, and checks their subjects, in these.
 
-A strategy that reads an input which nobody gave is refused, unless something stands in for it. A step rests on the
-checks about the inputs that its strategies read.
+A strategy that reads a missing input is refused unless a substitute replaces it. A step rests on the checks about the
+inputs that its strategies read.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Input = Literal[
 
 @dataclass(frozen=True)
 class InputDescription:
-    """Which columns an input is, how fresh it has to be, and what happens without it."""
+    """Which columns an input consists of, how fresh it must be, and what happens without it."""
 
     columns: tuple[str, ...]
     """`table.column`, as in `docs/tables.md`."""
     freshness: str
     """How old it may be."""
     substitute: str | None = None
-    """What stands in where it is missing; None: whoever reads it is refused."""
+    """The substitute when it is missing; None: strategies that read it are refused."""
 
 
 def _traffic(table: str, prefix: str = "") -> tuple[str, ...]:
@@ -95,4 +95,4 @@ INPUTS: Final[Mapping[Input, InputDescription]] = {
 }
 
 EVERY_STEP_READS: Final[frozenset[Input]] = frozenset({"ownership", "boundaries", "settings"})
-"""Without these no step can be named."""
+"""Without these, no step can be specified."""

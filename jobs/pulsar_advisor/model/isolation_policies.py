@@ -1,14 +1,14 @@
-"""Namespace isolation policies: which brokers a namespace may use, and which brokers are anybody's.
+"""Namespace isolation policies: which brokers a namespace may use, and which brokers are shared.
 
-The first policy with a namespace expression that matches the whole name applies. A broker is its host, the id without
-the port; one whose id has no ":" takes part in nothing. Primary is a host that a primary expression matches as a whole,
-secondary one that only a secondary expression matches; secondaries come in while the available primaries are fewer than
-`min_limit` (the usage threshold is never looked at). A namespace without a policy gets the shared brokers, those that
-are primary in no policy and take its kind of topics.
+The first policy whose namespace expression matches the whole name applies. A broker is matched by its host: its id
+without the port. A broker whose id has no ":" is ignored. A host is primary if a primary expression matches all of it,
+and secondary if only a secondary expression does. Secondaries are added while fewer primaries are available than
+`min_limit` (the usage threshold is never read). A namespace without a policy gets the shared brokers: those that are
+primary in no policy and accept its kind of topics.
 
-Expressions are Java's (`java_expressions`); one that can't be applied here matches nothing and is reported. Same from
-2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`, `NamespaceIsolationPolicyImpl`, `MinAvailablePolicy`,
-`LoadManagerShared.applyNamespacePolicies`.
+Expressions are Java's (`java_expressions`). One that can't be applied here matches nothing and is reported. Unchanged
+from 2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`, `NamespaceIsolationPolicyImpl`,
+`MinAvailablePolicy`, `LoadManagerShared.applyNamespacePolicies`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_POLICY = -1
 
 @dataclass(frozen=True)
 class UnusableExpression:
-    """A regular expression of a policy that can't be applied here, and so matches nothing."""
+    """A regular expression of a policy that can't be applied here and therefore matches nothing."""
 
     policy: str
     expression: str
@@ -35,7 +35,7 @@ class UnusableExpression:
 
 @dataclass(frozen=True, eq=False)
 class Isolation:
-    """The policies of a cluster, matched once with every namespace and broker."""
+    """The policies of a cluster, matched once against every namespace and broker."""
 
     policy_of_namespace: Indices
     """Index of the policy that applies to each namespace, NO_POLICY where none does."""
@@ -48,12 +48,12 @@ class Isolation:
     shared: Booleans
     """Per broker, whether it is primary in no policy."""
     has_host: Booleans
-    """Per broker, whether its id has a port to take off."""
+    """Per broker, whether its id has a port to remove."""
     unusable: tuple[UnusableExpression, ...]
 
 
 def isolation_of(state: ClusterState) -> Isolation:
-    """The policies of a cluster state, in its order of policies."""
+    """The policies of a cluster state, in the order of its policies."""
     unusable: dict[UnusableExpression, None] = {}
     hosts = [broker_host(broker) for broker in state.brokers.ids]
     has_host = np.array([host is not None for host in hosts], dtype=np.bool_)
@@ -92,5 +92,5 @@ def broker_host(broker: str) -> str | None:
 
 
 def needs_secondaries(primaries: int, min_limit: int) -> bool:
-    """Whether a policy falls back on its secondaries, with this many primaries available (`MinAvailablePolicy`)."""
+    """Whether a policy falls back to its secondaries with this many available primaries (`MinAvailablePolicy`)."""
     return primaries < min_limit

@@ -1,9 +1,9 @@
-"""Java's regular expressions, as policies hold them, matched with whole names in bounded time.
+"""Java's regular expressions, as policies contain them, matched against whole names in bounded time.
 
-What `regex` reads as Java does is matched, and `\\Q…\\E` is translated. Not supported, since it is read in another way
-or not at all: classes within classes and `&&`; `\\p \\P \\h \\H \\R \\X \\G \\z \\v \\k \\c \\e \\N`; the flags `d`,
-`u`, `U`; and flags that begin in the middle, other than `(?i:…)`. Such an expression is unusable: it matches nothing,
-and the reason is given. So is one that takes too long: a policy must not stop a run.
+Syntax that `regex` reads as Java does is supported, and `\\Q…\\E` is translated. Not supported, because `regex` reads
+it differently or not at all: classes within classes and `&&`; `\\p \\P \\h \\H \\R \\X \\G \\z \\v \\k \\c \\e \\N`;
+the flags `d`, `u`, `U`; and flags that start in the middle, except `(?i:…)`. Such an expression is unusable: it matches
+nothing, and the reason is reported. So is one that takes too long: a policy must not stall a run.
 
 Source: `java.util.regex.Pattern` (Java 17 and 21).
 """
@@ -21,7 +21,7 @@ import regex
 from pulsar_advisor.model.cluster_state import Booleans
 
 TIME_LIMIT_S: Final = 1.0
-"""For one expression and all the names it is matched with. A sound one takes about a microsecond a name."""
+"""For one expression and all names it is matched against. A sound one takes about a microsecond per name."""
 
 _QUOTED: Final = regex.compile(r"(?<!\\)((?:\\\\)*)\\Q(.*?)(?:\\E|\Z)", regex.DOTALL)
 _UNESCAPED: Final = r"(?<!\\)(?:\\\\)*"
@@ -36,9 +36,9 @@ class Matched:
     """What expressions match."""
 
     matches: Booleans
-    """Per name, whether an expression matches the whole of it."""
+    """Per name, whether an expression matches all of it."""
     unusable: Mapping[str, str]
-    """Expression -> why it can't be applied here, and so matches nothing."""
+    """Expression -> why it can't be applied here and therefore matches nothing."""
 
 
 def matched(expressions: Iterable[str], names: Sequence[str]) -> Matched:

@@ -1,7 +1,7 @@
 """The iteration order of Java's hash maps, which decides every tie in Pulsar's strategies.
 
 Source: `java.util.HashMap` and `java.util.concurrent.ConcurrentHashMap` (JDK 17 to 21), insert only. Not modelled:
-chains of eight or more entries, which Java turns into trees; at its load factor of 0.75 they don't occur unless names
+chains of eight or more entries, which Java converts to trees; at its load factor of 0.75 they don't occur unless names
 were chosen to collide.
 """
 
@@ -18,7 +18,7 @@ Permutation = npt.NDArray[np.intp]
 
 INITIAL_BUCKETS: Final = 16
 _LAST_OF_FIRST_PLANE: Final = 0xFFFF
-"""Characters beyond it are two UTF-16 units in Java."""
+"""Characters above it take two UTF-16 units in Java."""
 
 
 def string_hash(text: str) -> int:
@@ -31,7 +31,7 @@ def string_hash(text: str) -> int:
 
 
 def string_hashes(texts: Sequence[str]) -> Hashes:
-    """`string_hash` of every text; texts of one length are worked through together, a character at a time."""
+    """`string_hash` of every text; texts of equal length are processed together, one character position at a time."""
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     hashes = np.zeros(len(texts), dtype=np.uint32)
     for length in np.unique(lengths[lengths > 0]).tolist():
@@ -63,22 +63,22 @@ def bundle_name_hashes(namespace_hashes: Hashes, lower: npt.NDArray[np.int64], u
 
 
 def hash_map_buckets(size: int, buckets: int = INITIAL_BUCKETS) -> int:
-    """How many buckets a `HashMap` of `buckets` has once it held `size` entries; it never shrinks, not even emptied."""
+    """How many buckets a `HashMap` that started with `buckets` has after holding `size` entries; it never shrinks."""
     while size > buckets - buckets // 4:
         buckets *= 2
     return buckets
 
 
 def hash_map_order(hashes: Hashes, initial_buckets: int = INITIAL_BUCKETS) -> Permutation:
-    """Positions of the keys in iteration order of a `HashMap` that they were put into one after the other."""
+    """Positions of the keys in the iteration order of a `HashMap` into which they were put one after the other."""
     buckets = hash_map_buckets(len(hashes), initial_buckets)
     return np.argsort(_spread(hashes) & np.uint32(buckets - 1), kind="stable")
 
 
 def concurrent_map_order(hashes: Hashes) -> Permutation:
-    """Positions of the keys in iteration order of a `ConcurrentHashMap` that they were put into one after the other.
+    """Positions of the keys in the iteration order of a `ConcurrentHashMap` into which they were put in sequence.
 
-    Unlike `HashMap` it reverses part of a chain whenever it doubles, so the order depends on every doubling on the way.
+    Unlike `HashMap`, it reverses part of a chain whenever it doubles, so the order depends on every earlier doubling.
     """
     spread = _spread(hashes) & np.uint32(0x7FFFFFFF)
     order: Permutation = np.empty(0, dtype=np.intp)
@@ -96,14 +96,14 @@ def concurrent_map_order(hashes: Hashes) -> Permutation:
 
 
 def _spread(hashes: Hashes) -> Hashes:
-    """Java's mixing of the upper half into the lower one, which alone selects the bucket of a small table."""
+    """Java mixes the upper half into the lower one, which alone selects the bucket of a small table."""
     return hashes ^ (hashes >> np.uint32(16))
 
 
 def _split_chains(order: Permutation, spread: Hashes, buckets: int) -> Permutation:
     """The iteration order after the table has doubled from `buckets`.
 
-    Of each chain the last run of entries that go the same way is moved as it is; every entry before it is prepended.
+    The last run of entries in each chain that go the same way moves unchanged; every entry before it is prepended.
     """
     bucket = spread[order] & np.uint32(buckets - 1)
     goes_up = (spread[order] & np.uint32(buckets)) != 0

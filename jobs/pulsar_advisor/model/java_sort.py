@@ -1,7 +1,7 @@
-"""Java's `List.sort`, step by step, for comparisons that are no order.
+"""Java's `List.sort`, step by step, for comparisons that don't define an order.
 
-Where "equal" means "about equal", a can equal b and b equal c while a is less than c. What such a list is sorted to
-hangs on which pairs the sort happens to compare, so nothing but the same steps gives the same answer. Source:
+Where "equal" means "about equal", a can equal b and b equal c while a is less than c. The result then depends on which
+pairs the sort compares, so only the same steps give the same answer. Source:
 `java.util.TimSort` (JDK 17): runs of at least 16 to 32 entries by binary insertion, merged two by two, galloping.
 """
 
@@ -17,15 +17,15 @@ Comparison = Callable[[Item, Item], int]
 """Negative, zero or positive, as `Comparator.compare`."""
 
 _LEAST_TO_MERGE: Final = 32
-"""Shorter lists are one run."""
+"""Shorter lists are a single run."""
 _LEAST_TO_GALLOP: Final = 7
-"""How often in a row one run has to win before the merge skips ahead in it."""
+"""How often in a row one run must win before the merge gallops."""
 
 
 def java_sort(items: Iterable[Item], compare: Comparison[Item]) -> list[Item]:
     """The items as Java sorts them by `compare`.
 
-    Raises `DataNotFit` where Java notices that the comparison contradicts itself and refuses.
+    Raises `DataNotFit` where Java detects that the comparison contradicts itself and throws.
     """
     rest = list(items)
     least_run = _least_run(len(rest))
@@ -42,7 +42,7 @@ def java_sort(items: Iterable[Item], compare: Comparison[Item]) -> list[Item]:
 
 
 def _least_run(length: int) -> int:
-    """The first five binary digits of a length, plus one if any other digit is set; short lengths as they are."""
+    """The five most significant binary digits, plus one if any other digit is set; short lengths are unchanged."""
     any_other = 0
     while length >= _LEAST_TO_MERGE:
         any_other |= length & 1
@@ -51,7 +51,7 @@ def _least_run(length: int) -> int:
 
 
 def _leading_run(items: list[Item], compare: Comparison[Item]) -> int:
-    """Length of the ascending or strictly descending run that the list starts with; a descending one is reversed."""
+    """Length of the ascending or strictly descending run at the start of the list; a descending one is reversed."""
     if len(items) == 1:
         return 1
     descends = compare(items[1], items[0]) < 0
@@ -64,7 +64,7 @@ def _leading_run(items: list[Item], compare: Comparison[Item]) -> int:
 
 
 def _insert(run: list[Item], item: Item, compare: Comparison[Item]) -> None:
-    """Put an item behind those it is not less than, found by halving."""
+    """Insert an item after those it is not less than, by binary search."""
     low, high = 0, len(run)
     while low < high:
         middle = (low + high) // 2
@@ -76,9 +76,9 @@ def _insert(run: list[Item], item: Item, compare: Comparison[Item]) -> None:
 
 
 def _gallop(goes: Callable[[Item], bool], run: list[Item], start: int, backward: bool) -> int:
-    """How many items from `start` on go, looked for at distances 0, 1, 3, 7 and so on, then by halving.
+    """How many items from `start` on satisfy `goes`: probed at distances 0, 1, 3, 7 and so on, then by binary search.
 
-    `backward`: the run stands in reverse, so the middle of an even stretch is the later one of two.
+    `backward`: the run is reversed, so the middle of an even stretch is the later one of two.
     """
     number = len(run) - start
     if not number or not goes(run[start]):
@@ -98,7 +98,7 @@ def _gallop(goes: Callable[[Item], bool], run: list[Item], start: int, backward:
 
 
 class _Merging(Generic[Item]):
-    """Runs that wait to be merged, each longer than what follows it, and how soon the next merge gallops."""
+    """Runs waiting to be merged, each longer than the next, and how soon the next merge gallops."""
 
     def __init__(self, compare: Comparison[Item]) -> None:
         self.compare = compare
@@ -106,7 +106,7 @@ class _Merging(Generic[Item]):
         self.gallop_after = _LEAST_TO_GALLOP
 
     def add(self, run: list[Item]) -> None:
-        """Push a run, and merge until lengths fall off fast enough again."""
+        """Push a run, and merge until the lengths decrease fast enough again."""
         self.runs.append(run)
         while len(self.runs) > 1:
             place = len(self.runs) - 2
@@ -143,16 +143,16 @@ class _Merging(Generic[Item]):
         self.runs[place : place + 2] = [before + one + two + behind]
 
     def _merged(self, one: list[Item], two: list[Item], backward: bool) -> list[Item]:
-        """Two runs as one; `backward` where both stand in reverse, so that the shorter one can be merged from its end.
+        """Two runs as one; `backward` if both are reversed, so that the shorter one can be merged from its end.
 
-        What is left when the longer run is used up, or but one item of the shorter, needs no comparison.
+        Once the longer run is used up, or the shorter except for one item, the rest needs no comparison.
         """
         runs, taken = (one, two), [0, 0]
         short, long = (1, 0) if backward else (0, 1)
         merged: list[Item] = []
 
         def take(side: int, number: int = 1) -> bool:
-            """Move items of a run over; whether the merge is over then."""
+            """Move items of a run to the result; returns whether the merge is finished."""
             merged.extend(runs[side][taken[side] : taken[side] + number])
             taken[side] += number
             return taken[long] == len(runs[long]) or taken[short] >= len(runs[short]) - 1
@@ -175,7 +175,7 @@ class _Merging(Generic[Item]):
         long: int,
         backward: bool,
     ) -> None:
-        """Take from both runs in turn until the merge is over: one by one, or in leaps while a run keeps winning."""
+        """Take from both runs in turn until the merge is finished: one by one, or galloping while one run wins."""
         one, two = runs
         compare = self.compare
 

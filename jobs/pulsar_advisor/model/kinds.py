@@ -7,6 +7,6 @@ from typing import Final, Literal, get_args
 View = Literal["fresh", "published"]
 """Figures as the brokers have them now, or as the leader sees them in ZooKeeper."""
 WantedView = Literal["judged", View]
-"""What can be asked for: `judged` is the one that was validated, `fresh` if any broker was asked."""
+"""The views to choose from: `judged` is the one that was validated, `fresh` if any broker was asked."""
 WANTED_VIEWS: Final[tuple[WantedView, ...]] = get_args(WantedView)
 LoadManagerKind = Literal["modular", "simple", "extensible"]

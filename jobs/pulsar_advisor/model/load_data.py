@@ -1,7 +1,7 @@
-"""The leader's view of the load (Pulsar's `LoadData`) as columns: what every Modular shedder and placement decides on.
+"""The leader's view of the load (Pulsar's `LoadData`) as columns: the input of Modular shedders and placement.
 
-Rows stay those of the cluster state; the order in which Java would walk its maps is kept beside them. Building it costs
-hashing and sorting of all names, so it is apart from the strategies and done once per snapshot.
+Rows are those of the cluster state; the order in which Java would iterate its maps is kept separately. Building it
+hashes and sorts all names, so it happens once per snapshot, outside the strategies.
 
 Source: `LoadData`, `LocalBrokerData` (2.11.0 to 5.0.1).
 """
@@ -63,7 +63,7 @@ class BrokerLoad:
     weighted_usage: Floats
     """Greatest weighted share (ratio) of a resource, see `model.resource_usage`."""
     overload_usage: Floats
-    """The usage (ratio) that is held against the overload threshold."""
+    """The usage (ratio) that is compared with the overload threshold."""
     traffic: Floats
     """(n, 4), order of FIGURES: the broker's own totals."""
     published_bundles: Integers
@@ -89,7 +89,7 @@ class BundleLoad:
     name: Callable[[int], str]
     """Full name of a row."""
     short_term: Floats
-    """(m, 4), order of FIGURES: averages over at most 10 samples, the ones shedders look at."""
+    """(m, 4), order of FIGURES: averages over at most 10 samples, the ones shedders read."""
     short_term_samples: Integers
     long_term: Floats
     """(m, 4), order of FIGURES: averages over at most 1000 samples."""
@@ -112,19 +112,19 @@ class LoadData:
     brokers: BrokerLoad
     bundles: BundleLoad
     candidates: Memberships
-    """Listed bundles a shedder may choose from, in the order Java walks `bundlesForShedding`."""
+    """Listed bundles a shedder may choose from, in the iteration order of `bundlesForShedding`."""
     excluded: Memberships
     """Listed bundles it may not choose."""
     exclusion: Codes
-    """Why not, beside `excluded.bundle`: an `Exclusion`."""
+    """Why not, parallel to `excluded.bundle`: an `Exclusion`."""
 
 
 @np.errstate(all="ignore")
 def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> LoadData:
     """The leader's view of a cluster state at `now_ms` (epoch milliseconds), rows taken as insertion order.
 
-    A bundle counts as known to the leader when a broker reports it, as recently unloaded when its last unload is no
-    longer ago than the grace period.
+    A bundle counts as known to the leader if a broker reports it, and as recently unloaded if its last unload is within
+    the grace period.
     """
     brokers, bundles = state.brokers, state.bundles
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
@@ -172,7 +172,7 @@ def assemble(
     recently_unloaded: Booleans,
     listing: tuple[Indices, Indices],
 ) -> LoadData:
-    """Put a leader's view together: rank the bundles as Java would walk them and sort them to their brokers.
+    """Assemble a leader's view: order the bundles as Java would iterate them and group them by broker.
 
     `bundle_hashes`, `known` (the leader has averages), `service` and `recently_unloaded` are per bundle row; `listing`
     holds broker row and bundle row of each entry of the brokers' published bundle sets.
@@ -201,7 +201,7 @@ def assemble(
 
 
 def _concurrent_rows(hashes: Hashes, present: Booleans) -> Indices:
-    """Rows of a concurrent map that holds the rows marked `present`, in iteration order."""
+    """Rows of a concurrent map that contains the rows marked `present`, in iteration order."""
     rows = np.flatnonzero(present)
     return rows[concurrent_map_order(hashes[rows])].astype(np.int32)
 

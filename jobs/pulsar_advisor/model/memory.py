@@ -12,7 +12,7 @@ class ShedderMemory:
     """What a shedder carries from one cycle to the next."""
 
     def forget_departed(self, _active: Collection[str], /) -> Self:
-        """What is left of it once only the brokers with these ids are active.
+        """What remains of it when only the brokers with these ids are active.
 
         Source: Pulsar `LoadSheddingStrategy.onActiveBrokersChange`, which forgets nothing by default.
         """
@@ -21,7 +21,7 @@ class ShedderMemory:
 
 @dataclass(frozen=True)
 class NoMemory(ShedderMemory):
-    """Of a shedder that remembers nothing between cycles, or a placement strategy that remembers nothing."""
+    """For a shedder or placement strategy that remembers nothing."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What kind a namespace is, by its name: a user's, or one of Pulsar's own.
+"""The kind of a namespace, by its name: a user's, or one of Pulsar's own.
 
 Pulsar's own are `pulsar/system`, and for each broker a heartbeat namespace, `pulsar/<broker>`, and one for the SLA
 monitor, `sla-monitor/<broker>`; up to 4.0 also with the cluster between the two parts. Any other namespace of those
@@ -19,7 +19,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 
 
 class NamespaceKind(StrEnum):
-    """Which of them a namespace is; the values are those of the tables."""
+    """The kinds; the values are those used in the tables."""
 
     USER = "user"
     SYSTEM = "system"
@@ -32,7 +32,7 @@ BROKERS_NAMESPACES: Final = {
     NamespaceKind.HEARTBEAT: r"pulsar/([^/]+/)?[^/:]+:[0-9]+",
     NamespaceKind.SLA_MONITOR: r"sla-monitor/([^/]+/)?[^/:]+:[0-9]+",
 }
-"""Expressions for whole names, in both forms; Python and Java read them alike."""
+"""Expressions for whole names, in both forms; Python and Java read them identically."""
 
 _TWO_PARTS_ONLY_SINCE: Final = (4, 2, 0)
 _SYSTEM_NAMESPACE_SHED_SINCE: Final = (3, 0, 1)
@@ -55,7 +55,7 @@ def is_pulsars_own(namespace: str) -> bool:
 
 
 def is_never_shed(namespace: str, settings: LoadBalancerSettings) -> bool:
-    """Whether the Modular leader keeps its bundles from every shedder: a broker's heartbeat or SLA monitor.
+    """Whether the Modular leader keeps all shedders from its bundles: a broker's heartbeat or SLA monitor.
 
     Up to 4.0 the SLA monitor is recognised in its three-part form only; up to 3.0.0 `pulsar/system` counts too.
     """
@@ -68,12 +68,12 @@ def is_never_shed(namespace: str, settings: LoadBalancerSettings) -> bool:
 
 
 def is_system_service_namespace(namespace: str, settings: LoadBalancerSettings) -> bool:
-    """Whether brokers leave it out of their top bundles (Extensible): as above, and `pulsar/system` in any release."""
+    """Whether brokers omit it from their top bundles (Extensible): as above, and `pulsar/system` in any release."""
     return namespace == SYSTEM_NAMESPACE or is_never_shed(namespace, settings)
 
 
 def bundle_namespace(bundle: str, settings: LoadBalancerSettings) -> str:
-    """Namespace in a bundle's full name; the whole name where there is no valid namespace in it, as in Pulsar.
+    """The namespace in a bundle's full name; the whole name if it contains no valid namespace, as in Pulsar.
 
     Namespaces of three parts (`tenant/cluster/namespace`) are valid up to 4.0.
     """
@@ -82,7 +82,7 @@ def bundle_namespace(bundle: str, settings: LoadBalancerSettings) -> str:
 
 
 def require_namespace(namespace: str, settings: LoadBalancerSettings) -> str:
-    """The same text; raises `DataNotFit` where the release would not take it for a namespace."""
+    """The same text; raises `DataNotFit` where the release would reject it as a namespace."""
     if not _is_namespace(namespace, settings):
         raise DataNotFit(
             f"'{namespace}' is not a namespace of this release; expected <tenant>/<namespace>. Capture again"

@@ -1,4 +1,4 @@
-"""Suggests the name that may have been meant, where one is close."""
+"""Suggests the name that was probably meant, if one is close."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; the nearest is '…'` to end what is said of an unknown name; nothing where none is like it."""
+    """`; the nearest is '…'`, to end a message about an unknown name; empty if no name is similar."""
     return "".join(f"; the nearest is '{close}'" for close in difflib.get_close_matches(name, list(known), n=1))

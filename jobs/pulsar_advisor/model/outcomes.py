@@ -16,9 +16,9 @@ Codes = npt.NDArray[np.uint8]
 
 
 class Outcome(IntEnum):
-    """What a strategy can answer about one broker or bundle: a subclass lists them in the order of the questions.
+    """The answers of a strategy about one broker or bundle; a subclass lists them in the order of the questions.
 
-    A member says `yes` where the strategy acts, `no` where it leaves things alone; its value is its position:
+    A member is `yes` if the strategy acts and `no` if it doesn't; its value is its position:
 
         class BrokerOutcome(Outcome):
             BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
@@ -28,7 +28,7 @@ class Outcome(IntEnum):
     sentence: str
     """A format text with `{left}` and `{right}`, the two sides of the deciding inequality."""
     relation: str
-    """The relation that held between left and right: one of < <= > >= == and, where nothing was compared, empty."""
+    """The relation that held between left and right: one of < <= > >= ==, or empty where nothing was compared."""
     chosen: bool
 
     def __new__(cls, sentence: str, relation: str, chosen: bool) -> Self:
@@ -46,18 +46,18 @@ class Outcome(IntEnum):
 
 
 def yes(sentence: str, relation: str = "") -> tuple[str, str, bool]:
-    """An `Outcome` of what is chosen."""
+    """An `Outcome` of something chosen."""
     return sentence, relation, True
 
 
 def no(sentence: str, relation: str = "") -> tuple[str, str, bool]:
-    """An `Outcome` of what is left alone."""
+    """An `Outcome` of something left alone."""
     return sentence, relation, False
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """A strategy's answers about brokers or bundles, columnar: row i speaks of `index[i]`."""
+    """A strategy's answers about brokers or bundles, columnar: row i is about `index[i]`."""
 
     subject: Subject
     vocabulary: tuple[Outcome, ...]
@@ -72,7 +72,7 @@ class Outcomes:
         return len(self.index)
 
     def explain(self, row: int) -> str:
-        """The sentence of one row with both numbers in it."""
+        """The sentence of one row with both numbers filled in."""
         outcome: Outcome = self.vocabulary[self.code[row]]
         return outcome.sentence.format(left=self.left[row], right=self.right[row])
 
@@ -81,10 +81,9 @@ class Outcomes:
         return np.array([outcome.chosen for outcome in self.vocabulary], dtype=np.bool_)[self.code]
 
     def decisive(self) -> int:
-        """The row that decided, where nothing was chosen: it got furthest through the questions.
+        """The row that decided when nothing was chosen: the one that got furthest through the questions.
 
-        Of several that got as far, the one whose left side is greatest in proportion to its right side. There has to be
-        a row.
+        Among equals, the one with the greatest ratio of left side to right side. There must be at least one row.
         """
         rows = np.flatnonzero(self.code == self.code.max())
         left, right = self.left[rows], self.right[rows]
@@ -93,7 +92,7 @@ class Outcomes:
         return int(rows[np.argmax(np.where(np.isnan(ratio), -np.inf, ratio))])
 
     def near_tie(self, relative: float = 1e-9) -> Booleans:
-        """Rows whose inequality was decided by a near-ties: a recomputation elsewhere may fall the other way."""
+        """Rows whose inequality was a near tie: a recomputation elsewhere may decide differently."""
         scale = np.maximum(np.abs(self.left), np.abs(self.right))
         compared = np.array([bool(outcome.relation) for outcome in self.vocabulary], dtype=np.bool_)[self.code]
         with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Text from elsewhere, made harmless before it is shown: it can't act on a terminal, hide, or turn around."""
+"""Text from elsewhere, made harmless before it is shown: it can't control a terminal, hide, or reverse direction."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ NO_BREAK: Final = "\u00a0"
 
 
 def plain(text: str, keep: str = "") -> str:
-    """The text with every control, format and surrogate character written out as `\\u202e`; `keep` stays.
+    """The text with every control, format and surrogate character escaped, such as `\\u202e`; `keep` is left unchanged.
 
-    Names and errors come from the cluster and may hold anything: terminal escapes, line breaks, marks that reverse the
-    reading direction.
+    Names and errors come from the cluster and may contain anything: terminal escapes, line breaks, marks that reverse
+    the reading direction.
     """
     if text.isprintable():
         return text

@@ -1,7 +1,7 @@
-"""A plan: ordered steps with what each expects to find and what it should bring about, under a digest that never lies.
+"""A plan: ordered steps, each with preconditions and predicted effects, protected by a digest.
 
 Canonical JSON is RFC 8785; the digest is SHA-256 of it without the digest field, so the same snapshot and inputs give
-the same bytes on any machine. Names and times of people are not part of a plan.
+the same bytes on any machine. Personal names and timestamps are not part of a plan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Part(BaseModel):
 
 
 class Identity(_Part):
-    """What tells one cluster from another: Pulsar's cluster name and the ids of its brokers, sorted."""
+    """What distinguishes clusters: Pulsar's cluster name and the ids of its brokers, sorted."""
 
     cluster_name: str
     broker_ids: tuple[str, ...]
@@ -43,7 +43,7 @@ class PlanInputs(_Part):
 
 
 class PlannedSetting(_Part):
-    """A setting as the strategies saw it, and where its value came from."""
+    """A setting as the strategies saw it, and the origin of its value."""
 
     value: str
     origin: str
@@ -54,20 +54,20 @@ class Expectation(_Part):
 
     owner: str
     boundaries: tuple[str, ...]
-    """Boundaries of the whole namespace, text `0x%08x`, as a broker answers them."""
+    """Boundaries of the whole namespace, text `0x%08x`, as a broker returns them."""
     topics: int
     msg_rate_per_s: float | None
     throughput_bytes_per_s: float | None
 
 
 class StepPrediction(_Part):
-    """Weighted maximum usage (0..1) of the brokers a step touches, after the step; null where it isn't finite."""
+    """Weighted maximum usage (0..1) of the brokers a step touches, after the step; null where not finite."""
 
     brokers: Mapping[str, float | None]
 
 
 class Doubt(_Part):
-    """Why a step is not surer, and how sure that leaves it at most."""
+    """Why a step is not surer, and the highest grade that this leaves."""
 
     confidence: Literal["medium", "low"]
     sentence: str
@@ -94,13 +94,13 @@ class Step(_Part):
     expect: Expectation
     predicted: StepPrediction
     failed_checks: tuple[str, ...] = ()
-    """Those of the plan's `rests_on` for its action that failed for a row the step touches; the others passed."""
+    """Checks in the plan's `rests_on` for its action that failed for a row the step touches; the others passed."""
     doubts: tuple[Doubt, ...] = ()
-    """Why the confidence is not higher, the gravest first; none where it is high."""
+    """Why the confidence is not higher, most serious first; empty where it is high."""
 
 
 class BrokerForecast(_Part):
-    """One broker before or after the plan. Usage: weighted maximum, 0..1; null where it isn't finite."""
+    """One broker before or after the plan. Usage: weighted maximum, 0..1; null where not finite."""
 
     usage_ratio: float | None
     msg_rate_per_s: float | None
@@ -126,13 +126,13 @@ class Prediction(_Part):
 
 
 class PlanDecision(_Part):
-    """When the shedder acts on unchanging figures, why it does not, and what Pulsar would do, switches included."""
+    """When the shedder acts on constant figures, why it does not, and what Pulsar would do, switches included."""
 
     acts_in_cycle: int | None
     why_nothing: str | None
     would_pulsar_act: str
     figures: Mapping[str, int | float | str | None] = {}
-    """What the shedder computed on the way, by name: thresholds, means, bounds; null where it isn't finite."""
+    """Intermediate results of the shedder, by name: thresholds, means, bounds; null where not finite."""
 
 
 class Plan(_Part):
@@ -156,7 +156,7 @@ class Plan(_Part):
     predicted: Prediction
     decision: PlanDecision
     rests_on: Mapping[Action, tuple[str, ...]] = {}
-    """The checks that every step of an action rests on, by name, sorted: those about what decides such a step."""
+    """The checks that every step of an action rests on, by name, sorted: those about the inputs of its decision."""
 
     @property
     def file_name(self) -> str:
@@ -165,7 +165,7 @@ class Plan(_Part):
 
 
 def _document(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON. What an earlier release did not write stays unwritten, so that its digest holds."""
+    """The plan as JSON. Fields that an earlier release did not write are omitted, so that its digest stays valid."""
     document = plan.model_dump(mode="json", exclude_unset=True)
     return {"schema": document.pop("schema_name"), **document}
 
@@ -185,10 +185,10 @@ def dump_plan(plan: Plan) -> bytes:
 
 
 def load_plan(content: bytes) -> Plan:
-    """The plan in a file's bytes, of this release or an earlier one.
+    """Parse a plan file of this release or an earlier one.
 
-    Raises `StorageError` if it isn't a plan of a known version, `Refused` if its digest isn't that of its content or
-    its bytes aren't the canonical ones: a key that comes twice could show people another plan than the one applied.
+    Raises `StorageError` if it isn't a plan of a known version, `Refused` if its digest doesn't match its content or
+    its bytes aren't canonical: a duplicate key could show people another plan than the one applied.
     """
     try:
         document = json.loads(content)

@@ -1,8 +1,8 @@
-"""The `proportional` model: what part of a broker's usage goes with a bundle.
+"""The `proportional` model: how much of a broker's usage moves with a bundle.
 
-CPU goes by the bundle's share of its broker's message rate (in and out together), bandwidth by its share of the
-broker's throughput in that direction; heap and direct memory stay. It is an assumption, named wherever its figures
-appear.
+CPU moves by the bundle's share of its broker's message rate (in and out together), bandwidth by its share of the
+broker's throughput in that direction; heap and direct memory stay. This is an assumption, and its name accompanies
+every figure derived from it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pulsar_advisor.model.cluster_state import (
 
 
 def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
-    """(m, 5): what goes with m bundles, columns and units as in `usage`.
+    """(m, 5): the usage that moves with m bundles, columns and units as in `usage`.
 
     `bundles` is their traffic and `brokers` that of the broker each is on, (m, 4), order of FIGURES; `usage` is that
-    broker's, (m, 5), order of RESOURCES. A share is at most one. Nothing goes where a broker reports no such figure.
+    broker's, (m, 5), order of RESOURCES. A share is at most one. Nothing moves where a broker reports no such figure.
     """
     shares = np.zeros((len(bundles), len(RESOURCES)))
     with np.errstate(invalid="ignore", over="ignore"):

@@ -31,7 +31,7 @@ _WEIGHTED_OVERLOAD: Final = (4, 0, 0)
 
 
 def percent(usage: Floats, limit: Floats) -> npt.NDArray[np.float32]:
-    """Percentages, 0 to 100 and above, not clamped; 0 where the limit is not positive. Both steps in binary32, as Java.
+    """Percentages, 0 to 100 and above, not clamped; 0 if the limit is not positive. Both steps in binary32, as in Java.
 
     So 30 of 100 is 30.000001907348633 and 53 of 100 is 52.999996185302734.
     """
@@ -41,16 +41,16 @@ def percent(usage: Floats, limit: Floats) -> npt.NDArray[np.float32]:
 
 
 def maximum(usage: Floats, limit: Floats) -> Floats:
-    """Greatest share (ratio, binary32 value) of a broker's resources, heap left out; rows of RESOURCES columns."""
+    """Maximum share (ratio, binary32 value) of a broker's resources, without the heap; rows of RESOURCES columns."""
     shares = percent(usage[:, _WITHOUTMEMORY], limit[:, _WITHOUTMEMORY])
     greatest = np.fmax.reduce(shares, axis=1, initial=np.float32(-np.inf))
     return np.asarray(greatest / np.float32(100), dtype=np.float64)
 
 
 def weighted_maximum(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
-    """Greatest weighted share (ratio) of each broker, the usage that every Modular strategy works with.
+    """Maximum weighted share (ratio) of each broker, the usage that every Modular strategy works with.
 
-    The heap counts up to 2.11 only. A share that is no number is ignored.
+    The heap counts up to 2.11 only. A NaN share is ignored.
     """
     with_heap = settings.behaviour < MEMORY_RETIRED
     return _weighted(usage, limit, settings, tuple(range(len(RESOURCES))) if with_heap else _WITHOUTMEMORY)
@@ -62,16 +62,16 @@ def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalan
 
 
 def overload_usage(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
-    """The usage (ratio) that is held against the overload threshold: weighted from 4.0 on, unweighted before."""
+    """The usage (ratio) that is compared with the overload threshold: weighted from 4.0 on, unweighted before."""
     if settings.behaviour < _WEIGHTED_OVERLOAD:
         return maximum(usage, limit)
     return weighted_maximum(usage, limit, settings)
 
 
 def overridden_bandwidth_limit_kbit_per_s(settings: LoadBalancerSettings, detected_nics: int) -> float | None:
-    """Limit of each bandwidth direction that `loadBalancerOverrideBrokerNicSpeedGbps` gives; None where it is not set.
+    """Limit per bandwidth direction set by `loadBalancerOverrideBrokerNicSpeedGbps`; None where it is not set.
 
-    It replaces the speed of every network interface: those of `loadBalancerOverrideBrokerNics`, else all detected ones.
+    It replaces the speed of every network interface in `loadBalancerOverrideBrokerNics`, or of all detected ones.
     """
     speed_gbps = settings.load_balancer_override_broker_nic_speed_gbps
     if speed_gbps is None:

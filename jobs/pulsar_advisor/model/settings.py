@@ -1,8 +1,8 @@
 """The load balancer's settings as one cluster has them: typed, by Pulsar's key names, each with its origin.
 
-Defaults per release were read from the released `ServiceConfiguration` classes (2.11.0 to 5.0.0-M1). Above them lie,
-each overriding the one before, the broker's runtime configuration, the dynamic values of the metadata store, and a
-user's what-if.
+Defaults per release were read from the released `ServiceConfiguration` classes (2.11.0 to 5.0.0-M1). These override
+them, each overriding the one before: the broker's runtime configuration, the dynamic values of the metadata store, and
+a user's what-if.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Scalar = bool | int | float | str | list[str] | None
 
 @dataclass(frozen=True)
 class Range:
-    """What a person may ask for in a what-if, both ends included. A cluster's own values are taken as they are."""
+    """The values allowed in a what-if, both ends included. A cluster's own values are not checked."""
 
     low: float
     high: float
@@ -45,9 +45,9 @@ Names = tuple[str, ...]
 
 
 class LoadBalancerSettings(BaseModel):
-    """The settings that decide something here, and those a report shows beside them. Aliases are Pulsar's keys.
+    """The settings that affect decisions here, and those shown beside them in a report. Aliases are Pulsar's keys.
 
-    The misspelt keys (`...Bandwith...`, `loadBalanceShedding...`) are Pulsar's own. What Pulsar names a percentage but
+    The misspelt keys (`...Bandwith...`, `loadBalanceShedding...`) are Pulsar's own. What Pulsar calls a percentage but
     reads as a ratio (`loadBalancerHistoryResourcePercentage`, `maxUnloadPercentage`) is a ratio here too.
     """
 
@@ -142,15 +142,15 @@ class LoadBalancerSettings(BaseModel):
 
 @dataclass(frozen=True)
 class ResolvedSettings:
-    """The settings of one cluster and where each came from."""
+    """The settings of one cluster and the origin of each."""
 
     values: LoadBalancerSettings
     origins: Mapping[str, str]
     """Pulsar's key -> `default <release>`, `runtime`, `dynamic` or `what-if`."""
     release: str
-    """The listed release whose defaults were taken."""
+    """The listed release whose defaults were used."""
     notes: tuple[str, ...]
-    """What a reader should know: a release that isn't listed, values that Pulsar itself would not understand."""
+    """What a reader should know: a release that isn't listed, values that Pulsar itself could not parse."""
 
 
 def resolve_settings(
@@ -159,10 +159,10 @@ def resolve_settings(
     dynamic: Mapping[str, str] | None = None,
     what_if: Mapping[str, str] | None = None,
 ) -> ResolvedSettings:
-    """The settings a cluster of this version works with; the mappings are Pulsar's keys with their text values.
+    """The settings of a cluster of this version; the mappings are Pulsar's keys with their text values.
 
     Runtime and dynamic values of keys that the release doesn't have are ignored, as Pulsar ignores them; a what-if may
-    set them. Raises `UsageError` for a what-if that is unknown, not parsable or out of range, and `DataNotFit` for a
+    set them. Raises `UsageError` for a what-if that is unknown, unreadable or out of range, and `DataNotFit` for a
     release below 2.11 and for a runtime value that no broker can have.
     """
     release, behaviour, notes = _nearest_release(pulsar_version)
@@ -201,10 +201,10 @@ def setting_value(
     runtime: Mapping[str, str] | None = None,
     dynamic: Mapping[str, str] | None = None,
 ) -> Any:
-    """One setting of a cluster, for what is judged before all of them can be resolved; without texts, the default.
+    """One setting of a cluster, for use before all settings can be resolved; without texts, the default.
 
-    Never raises: a version below all listed releases, or one that can't be read, counts as the oldest, no version as
-    the newest, and a text that Pulsar would not understand changes nothing.
+    Never raises. A version that is unreadable or below all listed releases counts as the oldest, a missing version as
+    the newest, and a text that Pulsar could not parse changes nothing.
     """
     releases = sorted(_defaults(), key=_release_number)
     release = releases[-1]
@@ -237,7 +237,7 @@ def _release_number(text: str) -> tuple[int, int, int]:
 
 
 def _nearest_release(pulsar_version: str) -> tuple[str, tuple[int, int, int], list[str]]:
-    """Listed release of the nearest line at or below, the behaviour's number, a note where the match isn't exact."""
+    """Listed release of the nearest line at or below, the release whose behaviour is modelled, a note if not exact."""
     number = _release_number(pulsar_version)
     at_or_below = [release for release in _defaults() if _release_number(release)[:2] <= number[:2]]
     if not at_or_below:
@@ -286,17 +286,17 @@ _FIELD_OF_KEY: Final[dict[str, str]] = {
 }
 
 SETTING_KEYS: Final[frozenset[str]] = frozenset(_FIELD_OF_KEY)
-"""Pulsar's keys that are resolved; which of them a what-if may set, `planning.what_if` says."""
+"""Pulsar's keys that are resolved; `planning.what_if` decides which of them a what-if may set."""
 
 ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().values() for key in keys)
-"""Pulsar's keys that may be kept from a broker's configuration: none of them can hold a secret."""
+"""Pulsar's keys that may be stored from a broker's configuration: none of them can contain a secret."""
 
 
 _WHOLE_NUMBER = re.compile(r"[+-]?0{0,99}\d{1,19}", re.ASCII)
 
 
 class _Unparsable(ValueError):
-    """A text that isn't of the key's type; the message says what was expected."""
+    """A text that doesn't fit the key's type; the message says what was expected."""
 
 
 def _parse(key: str, text: str) -> Scalar:
@@ -336,7 +336,7 @@ def _runtime_value(key: str, text: str) -> Scalar:
 
 
 def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[str]]:
-    """What a broker makes of a stored dynamic value: rubbish for a flag is false, for a number it changes nothing."""
+    """How a broker reads a stored dynamic value: garbage is false for a flag and changes nothing for a number."""
     if isinstance(previous, bool) and text.strip().lower() not in ("true", "false"):
         return False, [f"dynamic {key}='{text}' is not a flag: Pulsar reads it as false"]
     try:
@@ -346,7 +346,7 @@ def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[
 
 
 def what_if_value(key: str, text: str) -> Scalar:
-    """What a what-if sets, in any release. Raises `UsageError` if the key is unknown, the text unusable."""
+    """The value that a what-if sets, in any release. Raises `UsageError` if the key is unknown or the text unusable."""
     if key not in _FIELD_OF_KEY:
         raise UsageError(f"'{key}' is not a setting that affects recommendations{nearest(key, _FIELD_OF_KEY)}")
     field = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]]

@@ -1,7 +1,7 @@
-"""What the Simple manager decides on: load reports, and the quotas it reckons each bundle to need.
+"""What the Simple manager decides on: load reports, and the quota it estimates for each bundle.
 
-Quotas are smoothed over half an hour and more in Pulsar; here each is taken as settled, that is at the bundle's own
-figures within the limits. Likewise the two factors that turn messages into CPU and connections into memory.
+Pulsar smooths quotas over half an hour and more. Here each is taken as settled: equal to the bundle's own figures,
+within the limits. The same applies to the two factors that convert messages to CPU and connections to memory.
 Source: `SimpleLoadManagerImpl`, `LoadReport`, `ResourceQuota`, `SimpleResourceUnit` (2.11.0 to 5.0.1).
 """
 
@@ -65,11 +65,11 @@ class SimpleLoad:
     recently_unloaded: Booleans
     """Per bundle row, whether it was unloaded within the grace period."""
     quota: Floats
-    """(m, 4), order of QUOTAS: per bundle row, zero where nobody reports the bundle."""
+    """(m, 4), order of QUOTAS: per bundle row, zero where no broker reports the bundle."""
     broker_quota: Floats
     """(n, 4), order of QUOTAS: sums over the bundles each broker reports."""
     cpu_factor: float
-    """CPU percent points that a message per second is reckoned to need."""
+    """Estimated CPU percent points per message per second."""
     allowed: Callable[[int], Booleans]
     """Per broker row, whether policies let a bundle (row) go there."""
 
@@ -80,7 +80,7 @@ class SimpleLoad:
 
 @np.errstate(all="ignore")
 def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> SimpleLoad:
-    """The view of a cluster state. Policies are not applied here: `allowed` asks for a registered broker only."""
+    """The view of a cluster state. Policies are not applied here: `allowed` requires a registered broker only."""
     brokers, bundles = state.brokers, state.bundles
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     reported = np.flatnonzero(bundles.reported & (bundles.owner != NOBODY)).astype(np.int32)

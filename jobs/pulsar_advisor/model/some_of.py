@@ -1,4 +1,4 @@
-"""Names in a sentence: the first few are named, the others counted."""
+"""Names in a sentence: the first few are listed, the rest counted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a registry says about a strategy: enough to offer it, without importing it.
+"""A strategy's registry entry: enough to offer it without importing it.
 
-Standard library only, so that DAG files and command lines can list strategies at no cost.
+Standard library only, so that DAG files and command lines can list strategies cheaply.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Strategy:
     name: str
     """Pulsar's class name, or our own for a strategy of ours."""
     module: str
-    """Module that holds it; imported when it is needed."""
+    """Its module, imported on demand."""
     summary: str
     """One line for forms and help texts."""
     load_managers: tuple[str, ...]
-    """Load managers it ships with (`modular`, `simple`, `extensible`); it can be asked about any cluster."""
+    """Load managers it ships with (`modular`, `simple`, `extensible`); it can be evaluated on any cluster."""
     first_release: str
     """First Pulsar release that has it; empty for a strategy of ours."""
 
@@ -54,7 +54,7 @@ class Strategy:
 
 
 def find(strategies: Sequence[Strategy], name: str, kind: str) -> Strategy:
-    """The entry of this name. Raises `UsageError` with all names; `kind` says what was looked for."""
+    """The entry with this name. Raises `UsageError` that lists all names; `kind` is the kind of strategy."""
     by_name = {strategy.name: strategy for strategy in strategies}
     if name in by_name:
         return by_name[name]

@@ -93,7 +93,7 @@ def _by_count(figure: Callable[[NamespaceBundleStats], int], step: int, rounded:
 
 
 def comparisons(settings: LoadBalancerSettings) -> dict[str, Comparison]:
-    """Every criterion by Pulsar's name of it, in the order the natural comparison goes through them."""
+    """Every criterion by Pulsar's name for it, in the order of the natural comparison."""
     rounded = settings.behaviour >= _ROUNDED_SINCE
     return {
         "byBandwidthIn": _by(lambda stats: stats.msg_throughput_in, BANDWIDTH_STEP, rounded),
@@ -107,7 +107,7 @@ def comparisons(settings: LoadBalancerSettings) -> dict[str, Comparison]:
 
 
 def greatest(criterion: str, figures: Floats | Integers, settings: LoadBalancerSettings) -> int:
-    """Place of the bundle that is greatest by a criterion, the first of equals; `figures` are what it looks at."""
+    """Position of the greatest bundle by a criterion, the first of equals; `figures` are the values it compares."""
     step, values = _STEPS[criterion], figures.tolist()
     margin = step
     if settings.behaviour >= _ROUNDED_SINCE:
@@ -137,10 +137,10 @@ def top_bundles(
     count: int,
     settings: LoadBalancerSettings,
 ) -> list[int]:
-    """Positions of the `count` busiest bundles, the lightest of them first, as a broker reports them.
+    """Positions of the `count` busiest bundles, lightest first, as a broker reports them.
 
-    `shown` says beside `stats` whether namespace and policies let the bundle be reported. A `count` of zero or less
-    gives nothing (in Pulsar it can also fail, depending on the data).
+    `shown`, parallel to `stats`, is whether namespace and policies let the bundle be reported. A `count` of zero or
+    less gives nothing (in Pulsar it can also fail, depending on the data).
     """
     positions = [
         position
@@ -156,7 +156,7 @@ def top_bundles(
 
 
 def partially_sort(items: list[int], count: int, compare: Callable[[int, int], int]) -> None:
-    """Bring the `count` largest to the front, descending, with exactly Pulsar's swaps: ties depend on them."""
+    """Move the `count` largest to the front, descending, with exactly Pulsar's swaps: ties depend on them."""
     start, end, target = 0, len(items) - 1, count - 1
     while start < end:
         low, middle, high = start, start, end

@@ -1,4 +1,4 @@
-"""A proposal made into a plan: ordered steps, expectations, predicted effects, within limits."""
+"""Turns a proposal into a plan: ordered steps, expectations, predicted effects, within limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
 def would_pulsar_act(
     settings: ResolvedSettings, load_manager: LoadManagerKind, shedder: str, has_moves: bool, has_splits: bool
 ) -> str:
-    """Whether the cluster's own switches would let it do the same; they never silence a recommendation."""
+    """Whether the cluster's own switches would let it do the same; they never suppress a recommendation."""
     values = settings.values
     off = [] if values.load_balancer_enabled else ["loadBalancerEnabled=false"]
     if has_moves and not values.load_balancer_shedding_enabled:
@@ -80,7 +80,7 @@ def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[s
 
 
 def _plain_figures(figures: Mapping[str, object]) -> dict[str, int | float | str | None]:
-    """The figures that are one number, word or flag; what a shedder knows about each broker is in its outcomes."""
+    """The figures that are a single number, word or flag; a shedder's figures per broker are in its outcomes."""
     plain: dict[str, int | float | str | None] = {}
     for name, value in figures.items():
         if isinstance(value, bool):
@@ -95,7 +95,7 @@ def _plain_figures(figures: Mapping[str, object]) -> dict[str, int | float | str
 
 
 class _Steps:
-    """Steps in the making, and the world as it is expected to be when the next one is sent."""
+    """Steps under construction, and the state expected when the next one is sent."""
 
     def __init__(self, state: ClusterState, settings: ResolvedSettings, unloads: Grading, splits: Grading) -> None:
         self.state = state
@@ -220,11 +220,11 @@ def build_plan(
     checks: Sequence[CheckResult] = (),
     learnt_from: Sequence[str] = (),
 ) -> Plan:
-    """The plan of one proposal. Unloads come first: they are the reversible part, and a split ends a bundle.
+    """The plan of one proposal. Unloads come first: they are reversible, and a split removes its bundle.
 
-    `setting_keys` are the keys the strategies read; they and the switches stand in the plan with their origin.
-    `checks` are the results of the validation that the steps rest on, `learnt_from` the earlier snapshots that the
-    shedder remembers.
+    `setting_keys` are the keys that the strategies read; the plan records them and the switches with their origin.
+    `checks` are the validation results that the steps rest on, `learnt_from` the earlier snapshots that the shedder
+    remembers.
     """
     shedder = find(SHEDDERS, proposal.shedder, "shedder")
     placement = find(PLACEMENTS, proposal.placement, "placement strategy")

@@ -1,4 +1,4 @@
-"""All combinations side by side, and which of their plans to advise."""
+"""Compares all combinations and advises one of their plans."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def no_score(shedder: str, placement: str, error: str) -> Score:
 
 
 def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None:
-    """The combination to advise; None where nothing is worth doing.
+    """The combination to advise; None if nothing is worth doing.
 
-    First the plans that lower the busiest broker: lowest predicted maximum (to a tenth of a percent), then lowest
-    spread, then fewest unloads, then the cluster's own choice (`configured`: shedder, placement), then by name.
-    Where no plan lowers it, one that only splits.
+    Plans that lower the busiest broker come first: lowest predicted maximum (to a tenth of a percent), then lowest
+    spread, then fewest unloads, then the cluster's own choice (`configured`: shedder, placement), then by name. If no
+    plan lowers it, one that only splits.
     """
     done = [row for row in scores if row.plan is not None and row.steps > 0]
     better = [
@@ -96,7 +96,7 @@ def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None
 
 
 def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
-    """Whether no combination could be judged: each would do nothing for a reason among the refusals' sentences."""
+    """Whether no combination could be judged: each does nothing, for a reason among the refusals' sentences."""
     reasons = list(why_nothing)
     return bool(reasons) and all(reason in refused for reason in reasons)
 

@@ -1,8 +1,8 @@
-"""How sure a step is: the checks it rests on, and the one rule that makes a grade of them.
+"""How sure a step is: the checks it rests on, and the rule that turns them into a grade.
 
-**low**: the decision hangs on the last digits, or a failed warning that no row can be blamed for concerns what the
+**low**: the decision depends on the last digits, or a failed warning that can't be attributed to rows concerns what the
 step reads. **medium**: a failed check of severity info concerns its own rows, or a substitute replaces a measurement.
-**high**: neither. A failed warning that can be confined leaves no step to grade.
+**high**: neither. A failed warning that can be attributed to rows leaves no step to grade.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _MEASURED_AVERAGES: Final = ("bundle_data", "folded")
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check of a validation, as far as steps are concerned."""
+    """One check of a validation, reduced to what concerns steps."""
 
     name: str
     title: str
     severity: Literal["critical", "warning", "info"]
     scope: Literal["cluster", "broker", "namespace", "bundle"]
     about: frozenset[Input] | None
-    """Inputs it speaks of; None: the snapshot as a whole."""
+    """Inputs it is about; None: the snapshot as a whole."""
     success: bool
     failing: frozenset[str] | None
-    """Brokers, namespaces or bundles of its failing rows; None: not known which, so it may be any."""
+    """Brokers, namespaces or bundles of its failing rows; None: unknown, so it may be any of them."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Grading:
     def __init__(
         self, state: ClusterState, checks: Iterable[CheckResult], reads: frozenset[Input], derived: str = ""
     ) -> None:
-        """`derived` names the strategy whose figures another load manager doesn't report; empty where it does."""
+        """`derived` names the strategy whose figures another load manager doesn't report; empty if it does."""
         self._state = state
         about = sorted((check for check in checks if check.about is None or check.about & reads), key=lambda c: c.name)
         self.rests_on = tuple(check.name for check in about)
@@ -67,7 +67,7 @@ class Grading:
     def grade(self, bundle: int, brokers: Sequence[int], *, near_tie: bool) -> Grade:
         """The grade of a step on a bundle (row) that touches these brokers (rows, NOBODY among them).
 
-        `near_tie`: the last digits settled its decision.
+        `near_tie`: the last digits decided.
         """
         state = self._state
         touched = {

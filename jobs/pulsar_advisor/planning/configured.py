@@ -1,8 +1,8 @@
-"""Which strategies a cluster itself works with.
+"""Which strategies a cluster itself uses.
 
-The Modular manager takes both classes from its settings. The Simple manager reads neither. The Extensible manager takes
-TransferShedder in place of a shedder that is none of its own (such as ThresholdShedder, the default), and has a single
-placement strategy. Source: `ModularLoadManagerImpl.createLoadSheddingStrategy`,
+The Modular manager takes both classes from its settings. The Simple manager reads neither. The Extensible manager
+replaces a shedder that isn't one of its own (such as ThresholdShedder, the default) with TransferShedder, and has a
+single placement strategy. Source: `ModularLoadManagerImpl.createLoadSheddingStrategy`,
 `UnloadScheduler.createNamespaceUnloadStrategy`, `ExtensibleLoadManagerImpl` (3.0.7 to 5.0.1).
 """
 
@@ -15,13 +15,13 @@ from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 CONFIGURED: Final = "configured"
-"""What a request gives in place of a strategy's name to ask for the cluster's own."""
+"""Requests the cluster's own strategy, in place of a strategy's name."""
 
 _EXTENSIBLE_DEFAULT: Final = "TransferShedder"
 
 
 class Configured(NamedTuple):
-    """A cluster's own strategies: names of the registries, or the simple name of a class that isn't modelled."""
+    """A cluster's own strategies: registry names, or the simple name of a class that isn't modelled."""
 
     shedder: str
     placement: str

@@ -18,10 +18,10 @@ def drift(
     settings_before: Mapping[str, str] | None,
     settings_now: Mapping[str, str] | None,
 ) -> tuple[str, ...]:
-    """One sentence a change, brokers first; none where nothing changed.
+    """One sentence per change, brokers first; empty if nothing changed.
 
-    The settings are Pulsar's keys with their texts, dynamic values over the leader's runtime ones; None where no
-    broker's were read.
+    The settings are Pulsar's keys with their texts, dynamic values over the leader's runtime ones; None if no broker's
+    settings were read.
     """
     return (
         *_came_and_went("Broker", _active(before), _active(now), "was added", "was lost"),
@@ -40,7 +40,7 @@ def _active(state: ClusterState) -> set[str]:
 
 
 def _namespaces(state: ClusterState) -> dict[str, int]:
-    """Name -> row; without those of brokers, which come and go with them."""
+    """Name -> row, without the brokers' own namespaces, which come and go with them."""
     return {name: row for row, name in enumerate(state.namespaces.names) if not is_pulsars_own(name)}
 
 

@@ -1,6 +1,6 @@
 """Which wishes may become calls: the rules of `apply` that are known when the plan is made.
 
-What they rule out stays in the plan, marked, because Pulsar itself would do it.
+Wishes that they exclude stay in the plan, marked, because Pulsar itself would carry them out.
 """
 
 from __future__ import annotations

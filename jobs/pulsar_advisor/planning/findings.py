@@ -1,4 +1,4 @@
-"""The few sentences about a cluster that matter most, and what share of its load could be judged."""
+"""The few sentences about a cluster that matter most, and the share of its load that could be judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pulsar_advisor.planning.fitness import fit_part, judged_bundles, split_refu
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 
 _HIGHEST_FIGURE: Final = 1e15
-"""Above it a figure is no rate of messages or bytes any machine has; the checks of the figures say the same."""
+"""No machine reaches such a rate of messages or bytes; the checks of the figures use the same limit."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Finding:
     """One sentence for an operator."""
 
     severity: Literal["warning", "info"]
-    """`warning` where something should be done or is wrong."""
+    """`warning` if something is wrong or should be done."""
     sentence: str
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What validation took out of the running. Shares are 0..1, and 1 where there is no traffic."""
+    """What validation excluded. Shares are 0..1, and 1 where there is no traffic."""
 
     judged_ratio: float
     """Share of the cluster's throughput in usable bundles of complete brokers."""
     judged_msg_rate_ratio: float
-    """Likewise of its message rate."""
+    """Likewise for its message rate."""
     unmeasured_bundles: int
-    """Owned bundles that could not be judged and whose load is not known, and all bundles if no broker reports any
-    owner or load: the shares leave them out."""
+    """Owned bundles that could not be judged and whose load is unknown, or all bundles if no broker reports an owner or
+    load; the shares leave them out."""
     excluded_brokers: tuple[str, ...]
     excluded_namespaces: tuple[str, ...]
     excluded_bundles: int
@@ -66,7 +66,7 @@ class Coverage:
 
 
 def coverage(state: ClusterState) -> Coverage:
-    """How much of the load of a whole state, with what is unfit, could be judged."""
+    """How much of the load of a whole state, unfit parts included, could be judged."""
     bundles = state.bundles
     judged = judged_bundles(state)
     possible = np.asarray(((bundles.traffic >= 0) & (bundles.traffic <= _HIGHEST_FIGURE)).all(axis=1))
@@ -99,7 +99,7 @@ def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
 def findings(
     state: ClusterState, settings: LoadBalancerSettings, advised: Plan | None, plans: Sequence[Plan]
 ) -> tuple[Finding, ...]:
-    """What matters besides the advice, most important first; two or more where the cluster has a broker that is fit."""
+    """What matters besides the advice, most important first; at least two if the cluster has a fit broker."""
     found = []
     fit = fit_part(state)
     if "topic_traffic" in state.missing:

@@ -1,4 +1,4 @@
-"""The part of a cluster that strategies are asked about, and what can't be asked because an input is missing."""
+"""The part of a cluster that strategies judge, and what can't be judged because an input is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY_UNLOAD_READS: Final[frozenset[Input]] = EVERY_STEP_READS | {
     "broker_traffic",
     "bundle_traffic",
 }
-"""Beside what shedder and placement strategy read: for the filters of the load manager, and for the prediction."""
+"""Inputs besides those of shedder and placement strategy: for the filters of the load manager, and the prediction."""
 
 
 def judged_bundles(state: ClusterState) -> Booleans:
@@ -35,10 +35,10 @@ def judged_bundles(state: ClusterState) -> Booleans:
 
 
 def fit_part(state: ClusterState) -> ClusterState:
-    """The state without what validation found unfit: what strategies are asked about, and forecasts are made of.
+    """The state without what validation found unfit: the input of strategies and forecasts.
 
-    A broker whose figures are incomplete or unfit counts as not registered and not reporting: it neither gives nor
-    takes, and no mean counts it. Its bundles, and others that are unfit, count as not reported; they keep their owner.
+    A broker whose figures are incomplete or unfit counts as not registered and not reporting: it gives and takes
+    nothing, and no mean includes it. Its bundles, and other unfit ones, count as not reported; they keep their owner.
     Inputs of which nothing is left are missing.
     """
     brokers, bundles = state.brokers, state.bundles
@@ -82,7 +82,7 @@ class Refusal:
 
 
 def refusals(strategy: str, role: Role, reads: frozenset[Input], state: ClusterState) -> tuple[Refusal, ...]:
-    """Everything a strategy reads that is missing and has no substitute, in the order of `INPUTS`."""
+    """Every missing input that a strategy reads and that has no substitute, in the order of `INPUTS`."""
     return tuple(
         Refusal(strategy, role, name, state.missing[name])
         for name in INPUTS
@@ -91,7 +91,7 @@ def refusals(strategy: str, role: Role, reads: frozenset[Input], state: ClusterS
 
 
 def unload_refusals(strategy: Strategy, role: Role, state: ClusterState) -> tuple[Refusal, ...]:
-    """What a shedder or placement strategy lacks."""
+    """Missing inputs of a shedder or placement strategy."""
     return refusals(strategy.name, role, EVERY_UNLOAD_READS | strategy.reads, state)
 
 
@@ -101,7 +101,7 @@ def splitting(state: ClusterState, settings: LoadBalancerSettings) -> tuple[Stra
 
 
 def split_refusals(state: ClusterState, settings: LoadBalancerSettings) -> tuple[Refusal, ...]:
-    """What the split decider or the algorithm lacks."""
+    """Missing inputs of the split decider or the algorithm."""
     wanted: Sequence[Strategy] = splitting(state, settings)
     return tuple(
         refusal

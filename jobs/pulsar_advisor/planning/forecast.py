@@ -1,9 +1,9 @@
-"""What brokers would look like after bundles move, by the `proportional` model.
+"""Predicts brokers after bundles have moved, by the `proportional` model.
 
 The shares are those of the snapshot, so the order of moves does not matter.
 
-Figures that are infinite or no number make sums that are none either: computed on without a warning, and left out of
-the plan (`finite`).
+Infinite and NaN figures make infinite or NaN sums. They are computed without a warning and left out of the plan
+(`finite`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BrokerLoads:
 
 
 def loads_of(state: ClusterState) -> BrokerLoads:
-    """The loads of a snapshot as it was taken; bundle counts are of owned bundles."""
+    """The loads of a snapshot as taken; bundle counts are of owned bundles."""
     owned = state.bundles.owner[state.bundles.owner != NOBODY]
     counts = np.bincount(owned, minlength=len(state.brokers)).astype(np.int32)
     return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts)
@@ -48,7 +48,7 @@ def loads_of(state: ClusterState) -> BrokerLoads:
 def after_move(
     loads: BrokerLoads, origin: BrokerLoads, bundles: Bundles, bundle: int, source: int, to: int
 ) -> BrokerLoads:
-    """Loads after one bundle went from `source` to `to`; `origin` are the snapshot's loads, which give the shares."""
+    """Loads after one bundle moved from `source` to `to`; the snapshot's loads, `origin`, determine the shares."""
     figures = bundles.traffic[bundle]
     (moved,) = usage_of(bundles.traffic[[bundle]], origin.traffic[[source]], origin.usage[[source]])
     usage, traffic, counts = loads.usage.copy(), loads.traffic.copy(), loads.bundles.copy()
@@ -67,7 +67,7 @@ def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings) -> Floats:
 
 
 def finite(value: float) -> float | None:
-    """A figure for a plan: canonical JSON knows no NaN and no infinity."""
+    """A figure for a plan: canonical JSON has no NaN and no infinity."""
     return float(value) if np.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""What one shedder, one placement strategy and the split deciders want done, before it becomes a plan."""
+"""What one shedder, one placement strategy and the split deciders propose, before it becomes a plan."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pulsar_advisor.model.outcomes import Outcomes
 
 @dataclass(frozen=True)
 class Move:
-    """A bundle to unload; rows of the cluster state. `destination` is NOBODY where none can be given or held."""
+    """A bundle to unload; rows of the cluster state. `destination` is NOBODY if none can be set or kept."""
 
     bundle: int
     source: int
     destination: int
     reason: str
     near_tie: bool
-    """Whether the deciding inequality was decided by a near-ties."""
+    """Whether the deciding inequality was a near tie."""
 
 
 Role = Literal["shedder", "load manager", "placement", "splitting"]
-"""As what a class answers: `load manager` is what wraps the shedder; AvgShedder and others have more than one role."""
+"""The role in which a class answers. `load manager` wraps the shedder; AvgShedder and others have several roles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,12 @@ class Answers:
     role: Role
     outcomes: Outcomes
     about: str = ""
-    """For placement: name of the bundle the brokers were candidates for."""
+    """For placement: name of the bundle for which the brokers were candidates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """What one shedder and one placement strategy want done, in Pulsar's order, and every answer behind it."""
+    """What one shedder and one placement strategy propose, in Pulsar's order, and every answer behind it."""
 
     shedder: str
     placement: str
@@ -49,4 +49,4 @@ class Proposal:
     acts_in_cycle: int | None
     why_nothing: str | None
     figures: Mapping[str, object] = field(default_factory=dict)
-    """What the shedder computed on the way, by name."""
+    """Intermediate results of the shedder, by name."""

@@ -1,4 +1,4 @@
-"""What one shedder with one placement strategy, and the cluster's split decider, would do with a cluster."""
+"""Proposes what one shedder with one placement strategy, and the cluster's split decider, would do with a cluster."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
 def propose(
     request: Request, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState] = ()
 ) -> Iterator[tuple[str, Proposal | AdvisorError]]:
-    """One proposal per placement strategy; an `AdvisorError` in its place where the combination can't be judged.
+    """One proposal per placement strategy, or an `AdvisorError` if the combination can't be judged.
 
-    The request is about one shedder. `history` are earlier states, oldest first, for its memory. What lacks an input it
-    reads is not asked: the proposal says which one, and splits don't depend on unloads nor the other way round.
+    The request is about one shedder. `history` are earlier states, oldest first, for its memory. A strategy that lacks
+    an input is not run: the proposal names the input. Splits don't depend on unloads, nor unloads on splits.
     """
     splits = None
     if request.splits and not split_refusals(state, settings):
@@ -73,7 +73,7 @@ def _combine(
         name=placement,
         strategy=strategy,
         view=view if observes_the_same else observed(strategy.observe, state, settings, candidates.facts),
-        # A class that is both, such as AvgShedder, is one object in Pulsar and has one memory.
+        # A class with both roles, such as AvgShedder, is one object in Pulsar and has one memory.
         memory=steady.memory if isinstance(steady.memory, strategy.Memory) else strategy.Memory(),
         seed=request.seed,
     )
@@ -104,7 +104,7 @@ def _combine(
 def _without_unloads(
     shedder: str, placement: str, state: ClusterState, splits: SteadySplits | None, lack: Refusal
 ) -> Proposal:
-    """What is left of a combination that can't be judged: the splits."""
+    """What remains of a combination that can't be judged: the splits."""
     return Proposal(
         shedder=shedder,
         placement=placement,
@@ -123,7 +123,7 @@ def _split_answers(state: ClusterState, splits: SteadySplits | None) -> tuple[An
 
 
 def _surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
-    """What the load manager asks about each chosen bundle."""
+    """The facts that the load manager checks for each chosen bundle."""
     candidates = selection.candidates
     state = candidates.state
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
@@ -170,7 +170,7 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
             Move(
                 bundle=bundle,
                 source=source,
-                # Every broker of a Simple cluster places look-ups by itself: a destination would not be held.
+                # Every broker of a Simple cluster places look-ups by itself: a destination would not be kept.
                 destination=NOBODY if state.load_manager == "simple" else destination,
                 reason="; ".join(reasons),
                 near_tie=bool(row is not None and near_tie[row]),
@@ -180,7 +180,7 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
 
 
 def _why_nothing(shedder: str, state: ClusterState, chosen: SheddingDecision, wrapper: Outcomes) -> str:
-    """The reason that decided: of the first bundle that was refused, else of the broker that got furthest."""
+    """The reason that decided: that of the first refused bundle, else of the broker that got furthest."""
     if len(wrapper):
         return f"{state.bundle_name(int(wrapper.index[0]))} {wrapper.explain(0)}."
     brokers = chosen.brokers

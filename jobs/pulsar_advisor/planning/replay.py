@@ -1,6 +1,6 @@
-"""What a shedder remembers when it comes to a snapshot, having seen the earlier ones.
+"""A shedder's memory when it reaches a snapshot, after it has seen the earlier ones.
 
-Each earlier snapshot is fed as many cycles as lay between it and the next one.
+Each earlier snapshot is fed for as many cycles as separate it from the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pulsar_advisor.shedding.cycle import advance
 from pulsar_advisor.shedding.registry import Shedder
 
 RESTART_AFTER_INTERVALS: Final = 3
-"""A gap of more than this many usual intervals restarts the memory: too much happened unseen."""
+"""A gap of more than this many usual intervals resets the memory: too much happened unseen."""
 
 MOST_CYCLES_OF_A_GAP: Final = 1000
 """Smoothing has long settled by then: 0.9 to the power of 1000 is 1e-46."""
@@ -26,7 +26,7 @@ MOST_CYCLES_OF_A_GAP: Final = 1000
 def replay(
     shedder: Shedder, history: Sequence[ClusterState], state: ClusterState, settings: LoadBalancerSettings
 ) -> Any:
-    """The shedder's memory when it comes to `state`, after the earlier snapshots in `history`, oldest first."""
+    """The shedder's memory when it reaches `state`, after the earlier snapshots in `history`, oldest first."""
     memory: ShedderMemory = shedder.Memory()
     gaps_ms = [later.captured_at_ms - earlier.captured_at_ms for earlier, later in pairwise([*history, state])]
     interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * 60_000

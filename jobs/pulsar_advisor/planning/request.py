@@ -19,7 +19,7 @@ ALL: Final = "all"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one plan may do; None is no limit. Steps over a limit are left out, the ones Pulsar ranks last first."""
+    """How much one plan may do; None means no limit. Steps over a limit are left out, Pulsar's lowest-ranked first."""
 
     max_unloads: int | None = None
     max_splits: int | None = 10
@@ -47,9 +47,9 @@ class Request:
     """How many earlier snapshots the strategies learn from."""
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
-    """What random choices are drawn by."""
+    """Seed of all random choices."""
     proposer: str | None = None
-    """Who asks; in the recommendation, never in a plan."""
+    """Who requests it; recorded in the recommendation, never in a plan."""
 
     def __post_init__(self) -> None:
         """Refuse unknown strategies, unusable settings and numbers out of bounds before anything is captured."""
@@ -69,16 +69,16 @@ class Request:
 
     @property
     def shedders(self) -> tuple[str, ...]:
-        """Names of the shedders asked for, once the request is resolved."""
+        """Names of the requested shedders, once the request is resolved."""
         return _names(SHEDDERS, self.shedder, "shedder")
 
     @property
     def placements(self) -> tuple[str, ...]:
-        """Names of the placement strategies to combine each of them with."""
+        """Names of the placement strategies to combine with each of them."""
         return _names(PLACEMENTS, self.placement, "placement strategy")
 
     def resolved(self, own: Configured) -> Self:
-        """The same request, the cluster's own strategies by name. Raises `UsageError` for one that is not modelled."""
+        """The same request with the cluster's own strategies by name. Raises `UsageError` if one is not modelled."""
         return replace(
             self,
             shedder=_resolved(SHEDDERS, self.shedder, own.shedder, "shedder"),
@@ -95,7 +95,7 @@ class Request:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """The request that `document` was made of."""
+        """The request that `document` was made from."""
         return cls(**{**document, "limits": Limits(**document["limits"])})
 
 

@@ -1,7 +1,7 @@
 """Where an unloaded bundle would go: the filters, the placement strategy, and a second try off an overloaded broker.
 
 Source: `ModularLoadManagerImpl.selectBroker`, `ExtensibleLoadManagerImpl.selectAsync` (2.11.0 to 5.0.1). Where Pulsar
-draws at random, the draw here depends on the seed, the strategy and the bundle's name only.
+draws at random, the draw here depends only on the seed, the strategy and the bundle's name.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from pulsar_advisor.placement.filters import (
 from pulsar_advisor.placement.registry import Placement
 
 BUNDLES_EXPLAINED: Final = 50
-"""The number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
+"""Number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateSets:
-    """The brokers a namespace's bundles may go to, whatever the placement strategy; worked out when asked for."""
+    """The brokers that a namespace's bundles may go to, whatever the placement strategy; computed on demand."""
 
     state: ClusterState
     settings: LoadBalancerSettings
@@ -47,7 +47,7 @@ class CandidateSets:
 
     @classmethod
     def of(cls, state: ClusterState, settings: LoadBalancerSettings) -> CandidateSets:
-        """Those of a cluster state, none worked out yet."""
+        """The sets of a cluster state, none computed yet."""
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
         overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
         return cls(state, settings, placement_facts(state, settings), string_hashes(state.brokers.ids), overloaded)
@@ -68,40 +68,40 @@ class CandidateSets:
         return self._candidates[key]
 
     def second(self, bundle: int, chosen: int) -> Candidates | None:
-        """The candidates for another choice, where the one made from the first ones (a row) is overloaded."""
+        """The candidates for a second choice, when the broker chosen from the first ones (a row) is overloaded."""
         if self.state.load_manager == "extensible" or not self._overloaded[chosen]:
             return None
         return overloaded_retry(self.first(bundle), self.allowed(*self._key(bundle)))
 
     def in_java_order(self, brokers: Indices) -> Indices:
-        """Candidates in the order of the hash set the Modular manager keeps them in."""
+        """Candidates in the order of the Modular manager's hash set."""
         key = brokers.tobytes()
         if key not in self._in_order:
             self._in_order[key] = brokers[hash_map_order(self._hashes[brokers])]
         return self._in_order[key]
 
     def _key(self, bundle: int) -> tuple[int, bool]:
-        """Namespace, and whether the bundle is known to hold non-persistent topics: what candidates depend on."""
+        """Namespace, and whether the bundle is known to hold non-persistent topics: what the candidates depend on."""
         return int(self.state.bundles.namespace[bundle]), bool(self.facts.non_persistent[bundle])
 
 
 @dataclass
 class BrokerSelection:
-    """Selects a broker for one bundle after the other; the strategy's memory advances with every choice."""
+    """Selects a broker for one bundle after another; the strategy's memory advances with every choice."""
 
     candidates: CandidateSets
     name: str
-    """Of the placement strategy."""
+    """Memory of the placement strategy."""
     strategy: Placement
     view: Any
-    """What the strategy observes of the state."""
+    """The strategy's observation of the state."""
     memory: Any
     seed: int
     explained: list[tuple[int, Outcomes]] = field(default_factory=list)
-    """Bundle row and the answer about each broker: first the filters', then the strategy's."""
+    """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
 
     def select(self, bundle: int, _source: int) -> int:
-        """The broker for a bundle (rows), NOBODY where there is none."""
+        """The broker for a bundle (rows), NOBODY if there is none."""
         chosen = self._choose(bundle, self.candidates.first(bundle))
         if chosen == NOBODY or (others := self.candidates.second(bundle, chosen)) is None:
             return chosen

@@ -1,4 +1,4 @@
-"""A strategy's view of a cluster state, with the policies and filters that its load manager would ask about."""
+"""A strategy's view of a cluster state, with the policies and filters that its load manager would apply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Observe = Callable[[ClusterState, LoadBalancerSettings, int], Any]
 
 
 def observed(observe: Observe, state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts) -> Any:
-    """What `observe` makes of the state; an Extensible or Simple view asks the filters, which strategies can't import.
+    """The result of `observe`; an Extensible or Simple view applies the filters, which strategies can't import.
 
     Source: `TransferShedder.isTransferable`, `SimpleLoadManagerImpl.doLoadShedding` (4.0.8).
     """

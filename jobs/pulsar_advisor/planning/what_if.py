@@ -1,7 +1,7 @@
-"""What a what-if may set, and what brokers would have reported under it.
+"""Which settings a what-if may change, and what brokers would have reported under them.
 
-A key counts if an answer here depends on it. Most are read by strategies, filters and plans. The speed of the network
-cards, the weights and the history percentage are read by the brokers themselves, whose reports follow from them.
+A key counts if an answer here depends on it. Strategies, filters and plans read most of them. The speed of the network
+cards, the weights and the history percentage are read by the brokers themselves, and their reports follow from them.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _OF_A_PLAN: Final = frozenset(
 """Whether Pulsar itself would act, with which strategies, how often, and on what."""
 
 _OF_THE_LEADER: Final = frozenset({"loadManagerClassName", "loadBalanceSheddingDelayInSeconds"})
-"""Read by filters and TransferShedder, and yet without effect: which manager decides is captured, not assumed, and when
-the leader itself last unloaded from a broker is in no snapshot."""
+"""Read by filters and TransferShedder, yet without effect: the load manager is captured, not assumed, and no snapshot
+records when the leader itself last unloaded from a broker."""
 
 _BANDWIDTH: Final = (RESOURCES.index("bandwidthIn"), RESOURCES.index("bandwidthOut"))
 _PERCENT: Final = 100.0
-"""Limit of a usage that is known in percent only, as metrics give it."""
+"""Limit of a usage that is known only in percent, as in metrics."""
 
 
 @cache
@@ -57,7 +57,7 @@ def keys_that_count() -> frozenset[str]:
 
 
 def check_what_if(key: str, text: str) -> None:
-    """Raise `UsageError` for a key that is unknown or changes nothing, or a value that can't be used."""
+    """Raise `UsageError` for a key that is unknown or changes nothing, or an unusable value."""
     if what_if_value(key, text) is None:
         raise UsageError(f"{key} needs a value: what brokers would find without one is not known")
     if key not in keys_that_count():
@@ -69,14 +69,14 @@ def with_what_if(
 ) -> ClusterState:
     """What brokers would have reported with `keys` as in `settings`, where the cluster's `own` settings differ.
 
-    Raises `DataNotFit` where reports don't say enough.
+    Raises `DataNotFit` if the reports don't contain enough.
     """
     changed = frozenset(keys)
     if NIC_SPEED in changed:
         state = _with_nic_speed(state, own, settings)
     if state.published_load is None or not changed & {NIC_SPEED, _HISTORY_PERCENTAGE, *WEIGHT_KEYS}:
         return state
-    # What brokers publish is smoothed under their own settings; now this snapshot is the one sample.
+    # Brokers smooth what they publish under their own settings; from here on, this snapshot is the only sample.
     unknown = np.full(len(state.brokers), np.nan)
     published = replace(state.published_load, weighted_max_ema=unknown)
     if _HISTORY_PERCENTAGE in changed:
@@ -85,7 +85,7 @@ def with_what_if(
 
 
 def _with_nic_speed(state: ClusterState, own: LoadBalancerSettings, settings: LoadBalancerSettings) -> ClusterState:
-    """Bandwidth limits are the new ones; what went over the cards stays."""
+    """Bandwidth limits are the new ones; the traffic over the cards stays the same."""
     usage, limit = state.brokers.usage.copy(), state.brokers.limit.copy()
     reported = state.brokers.report_updated_at_ms > 0
     for column in _BANDWIDTH:
@@ -100,7 +100,7 @@ def _with_nic_speed(state: ClusterState, own: LoadBalancerSettings, settings: Lo
 
 
 def _slowdown(own: LoadBalancerSettings, settings: LoadBalancerSettings) -> float:
-    """What a usage in percent is to be multiplied by."""
+    """The factor for a usage in percent."""
     before = own.load_balancer_override_broker_nic_speed_gbps
     after = settings.load_balancer_override_broker_nic_speed_gbps
     if not before:
@@ -112,13 +112,13 @@ def _slowdown(own: LoadBalancerSettings, settings: LoadBalancerSettings) -> floa
 
 
 def _cards(limit: float, own: LoadBalancerSettings) -> int:
-    """How many network cards a broker has: its limit is the sum of their speeds, which are known only where set."""
+    """How many network cards a broker has: its limit is the sum of their speeds, known only if configured."""
     speed_gbps = own.load_balancer_override_broker_nic_speed_gbps
     return max(round(limit / (speed_gbps * 1_000_000)), 1) if speed_gbps else 1
 
 
 def assumptions(own: LoadBalancerSettings, keys: Iterable[str]) -> tuple[str, ...]:
-    """What is taken for granted in `with_what_if`, for a reader."""
+    """What `with_what_if` assumes, for a reader."""
     known = own.load_balancer_override_broker_nic_speed_gbps or own.load_balancer_override_broker_nics
     if NIC_SPEED not in keys or known:
         return ()
