@@ -6,6 +6,7 @@ and the strategies of the form are asked. Whoever starts the run proposes the pl
 | task | what it does |
 |---|---|
 | `plan_by_digest` | finds the plan of the digest |
+| `undo_plan` | or makes the plan that moves back what the run of that plan moved |
 | `fresh` | or makes a plan on a fresh snapshot; skips the rest if there is nothing to do |
 | `propose` | writes the proposal into the ledger, in the name of the user who triggered the run |
 | `approve` | shows the plan and waits (*Required Actions*). No answer in time is a rejection |
@@ -42,7 +43,10 @@ from pulsar_advisor_airflow.stages import captured, spark_stage, trusted_snapsho
 @task.branch
 def given_or_fresh() -> str:
     """Which way to a plan."""
-    return "plan_by_digest" if get_current_context()["params"]["digest"] else "fresh.capture"
+    params = get_current_context()["params"]
+    if not params["digest"]:
+        return "fresh.capture"
+    return "undo_plan" if params["undo"] else "plan_by_digest"
 
 
 @dag(
@@ -61,6 +65,12 @@ def given_or_fresh() -> str:
             pattern="^sha256:[0-9a-f]{64}$",
             title="Digest of a plan",
             description="Empty: recommend on a fresh snapshot, as below",
+        ),
+        "undo": Param(
+            False,
+            type="boolean",
+            title="Undo the plan of that digest",
+            description="Move back what its run moved, as far as the ledger confirms it; with a new approval",
         ),
         **strategy_params(CONFIGURED, CONFIGURED),
         **LIMITS,
@@ -85,20 +95,26 @@ def pulsar_rebalance() -> None:
     """Plan → propose → approve → apply → verify."""
     place = {"root": option("root"), "cluster": option("cluster")}
     given = task(multiple_outputs=False)(tasks.plan_by_digest)("{{ params.digest }}")
+    undone = task(multiple_outputs=False)(tasks.undo_plan)("{{ params.digest }}", option("pulsar_conn_id"))
     with TaskGroup("fresh") as fresh:
         snapshot = trusted_snapshot()
         made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(snapshot)
         recommended = spark_stage("recommend", snapshot, (*STRATEGY_ARGUMENTS, *LIMIT_ARGUMENTS))
         chain(recommended, task(tasks.report)(snapshot), made)
-    chain(given_or_fresh(), [given, fresh])
+    chain(given_or_fresh(), [given, undone, fresh])
 
-    plan = task(trigger_rule="none_failed_min_one_success", multiple_outputs=False)(tasks.propose)(given, made)
+    plan = task(trigger_rule="none_failed_min_one_success", multiple_outputs=False)(tasks.propose)(given, undone, made)
     gate = PlanApprovalOperator(
         task_id="approve",
         plan=plan,
         **place,
         answer_within_h="{{ params.answer_within_h }}",
         valid_for_h="{{ params.expires_h }}",
+        throttle={
+            "max_age_s": "{{ (params.max_age_h * 3600) | int }}",
+            "pause_s": "{{ params.pause_s }}",
+            "canary_hold_s": "{{ params.canary_hold_s }}",
+        },
         approvers="{{ params.approvers }}",
     )
     applied = PulsarApplyOperator(
@@ -106,9 +122,6 @@ def pulsar_rebalance() -> None:
         plan=plan,
         **place,
         pulsar_conn_id=option("pulsar_conn_id"),
-        pause_s="{{ params.pause_s }}",
-        canary_hold_s="{{ params.canary_hold_s }}",
-        max_age_h="{{ params.max_age_h }}",
     )
     with TaskGroup("after") as after:
         later = captured()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.execution.approval import unsure_because, worse_because
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.planning.consent import needed_consents
 from pulsar_advisor.reporting.markdown import code, text
 
 if TYPE_CHECKING:
+    from pulsar_advisor.execution.throttle import ApplyThrottle
     from pulsar_advisor.model.plan import Plan, Step
 
 STEPS_SHOWN: Final = 40
@@ -22,15 +23,16 @@ def subject(plan: Plan) -> str:
     return f"Rebalance Pulsar cluster {plain(plan.cluster)}? {digest_of(plan)}"
 
 
-def body(plan: Plan, proposer: str, report: str) -> str:
-    """The plan for a person: effect, unloads, splits separately, what needs a separate tick; `report` is a link.
+def body(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_a_person: str = "") -> str:
+    """The plan for a person: effect, consents, limits of the run, unloads, splits apart; `report` is a link.
 
-    It is Markdown in which no name of the plan becomes markup, so that a plan can't show another one.
+    `why_a_person` says which criteria of the policy were not met. It is Markdown in which no name of the plan becomes
+    markup, so that a plan can't show another one.
     """
-    return "\n".join(_lines(plan, proposer, report))
+    return "\n".join(_lines(plan, throttle, proposer, report, why_a_person))
 
 
-def _lines(plan: Plan, proposer: str, report: str) -> Iterator[str]:
+def _lines(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_a_person: str) -> Iterator[str]:
     unloads = [step for step in plan.steps if step.executable and step.action == "unload"]
     splits = [step for step in plan.steps if step.executable and step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after
@@ -45,17 +47,17 @@ def _lines(plan: Plan, proposer: str, report: str) -> Iterator[str]:
     )
     yield f"- digest: `{digest_of(plan)}`"
     yield f"- [report]({report}) of snapshot {code(plan.snapshot)}"
-    if worse := worse_because(plan):
-        yield f"- **it makes things worse**: {text(worse)}. Tick *Accept a worse outcome* to approve it."
-    if unsure := unsure_because(plan):
-        yield f"- **low confidence**: {text(unsure)} Tick *Accept steps of low confidence* to approve it."
+    for needed in needed_consents(plan):
+        yield f"- **consent needed**: {text(needed.sentence)}. Tick *{needed.consent.title}* to approve it."
+    if why_a_person:
+        yield f"- {text(why_a_person)}"
+    yield f"- approved with it: {'; '.join(throttle.sentences())}"
     if left_out := len(plan.steps) - len(unloads) - len(splits):
         yield f"- {left_out} step(s) of the plan are predictions only and will not be sent"
     if unloads:
         yield from ("", "| | unload | from | to | why |", "|---|---|---|---|---|")
         yield from _rows(unloads, lambda step: f"{code(step.source)} | {_wish(step)}")
     if splits:
-        yield from ("", "**Splits can't be undone.** Tick *Allow the splits* to approve them too.")
         yield from ("", "| | split | at | by | why |", "|---|---|---|---|---|")
         yield from _rows(splits, lambda step: f"{', '.join(map(code, step.boundaries))} | {text(step.algorithm or '')}")
 

@@ -25,6 +25,12 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "example": "postgresql://advisor@db/ledger",
         "sensitive": True,
     },
+    "approval_policy": {
+        "description": "Approval policy (YAML): who may approve what, and which plans need no person. Empty: a person "
+        "other than the proposer, authenticated by Airflow.",
+        "default": "",
+        "example": "/etc/pulsar-advisor/approval-policy.yaml",
+    },
     "cluster": {
         "description": "Name of the cluster in the root: letters, digits, dot, dash, underscore.",
         "default": "pulsar",

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor_airflow.configuration import option
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.policy import ApprovalPolicy
     from pulsar_advisor.storage.root import Root
 
 AUTHENTICATED_BY: Final = "airflow"
+
+
+def approval_policy() -> ApprovalPolicy:
+    """The policy of `[pulsar_advisor] approval_policy`; unless it says otherwise, approvers must be authenticated."""
+    from pulsar_advisor.execution.policy import ApprovalPolicy, read_policy
+
+    named = option("approval_policy")
+    policy = read_policy(Path(named)) if named else ApprovalPolicy()
+    if "require_authenticated" in policy.model_fields_set:
+        return policy
+    return policy.model_copy(update={"require_authenticated": True})
 
 
 @contextmanager

@@ -69,10 +69,25 @@ def plan_by_digest(digest: str) -> dict[str, str]:
         return asdict(find_plan(_root(), digest))
 
 
+def undo_plan(digest: str, pulsar_conn_id: str) -> dict[str, str]:
+    """A plan that moves back what the run of a plan moved, made from the ledger and the cluster as it is now."""
+    from pulsar_advisor.model.plan import digest_of
+    from pulsar_advisor.stages.undo import run
+    from pulsar_advisor.storage.plans import PlanReference, find_plan
+    from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    root = _root()
+    with as_airflow_errors(), opened_ledger(root) as ledger:
+        connection = PulsarAdminHook(pulsar_conn_id).options().required_admin
+        undo, file = run(find_plan(root, digest).load(root), ledger, root, connection)
+    return asdict(PlanReference(undo.snapshot, file, digest_of(undo)))
+
+
 def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Write down that the user who triggered the DAG run proposes a plan: the one of `candidates` there is."""
     from pulsar_advisor.execution import approval
-    from pulsar_advisor.execution.ledger import Person
+    from pulsar_advisor.execution.person import Person
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 

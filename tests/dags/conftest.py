@@ -148,6 +148,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: None) -> S
     monkeypatch.setattr("pulsar_advisor.stages.capture.run", stages.capture)
     monkeypatch.setattr("pulsar_advisor.stages.report.run", stages.report)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", stages.apply)
+    monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport: stages.cluster)
     monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
     monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
     hook = "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit"

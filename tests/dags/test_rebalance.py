@@ -11,7 +11,7 @@ from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster_port import Unload
 from pulsar_advisor.model.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
-from unit.execution.doubles import B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
+from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.airflow
 
@@ -55,6 +55,17 @@ def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
         f"recommend {arguments} --max-unloads=3 --max-splits=2",
         "report",
     ]
+
+
+def test_a_plan_that_was_carried_out_is_undone_after_an_approval_of_its_own(stages: Stages, run_dag: RunDag) -> None:
+    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
+    write_plan(stages.root, stages.plan)
+    conf = {"digest": digest_of(stages.plan), **FAST}
+    run_dag("pulsar_rebalance", conf, Answer("Approve"))
+    form = {"allow_splits": False, "accept_worse": True, "accept_low_confidence": False, "comment": "back"}
+    _, tasks = run_dag("pulsar_rebalance", {**conf, "undo": True}, Answer("Approve", form=form))
+    assert (tasks["undo_plan"], tasks["plan_by_digest"], tasks["apply"]) == ("success", "skipped", "success")
+    assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2), Unload(NAMESPACE, LOWER, B1)]
 
 
 def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(stages: Stages, run_dag: RunDag) -> None:
@@ -173,7 +184,7 @@ def test_splits_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> Non
     form = {"allow_splits": True, "accept_worse": False, "accept_low_confidence": False, "comment": "go"}
     state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
     [approval] = stages.ledger().approvals(digest_of(stages.plan))
-    assert (approval.allows_splits, approval.accepts_worse, approval.comment) == (True, False, "go")
+    assert (approval.consents, approval.comment) == ({"splits"}, "go")
     assert len(stages.cluster.writes) == 1
 
 

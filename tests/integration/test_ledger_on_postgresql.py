@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from alembic import command
+from alembic.config import Config
 from sqlalchemy import create_engine, text
 
 from pulsar_advisor.execution import ledger as ledger_module
-from pulsar_advisor.execution.approval import ApprovalPolicy, propose, standing_approval
+from pulsar_advisor.execution import migrations
+from pulsar_advisor.execution.approval import propose, standing_approval, withdraw
+from pulsar_advisor.execution.audit import audit
 from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, open_ledger
-from pulsar_advisor.execution.undo import undo_plan
+from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.model.errors import Refused, StorageError
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.plan import Plan, digest_of, dump_plan
 from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
 
@@ -34,7 +40,7 @@ def ledger(postgresql_url: str, time: FakeTime) -> Iterator[Ledger]:
 
 def start(ledger: Ledger, plan: Plan) -> HeldRun:
     approved(ledger, plan)
-    return ledger.start_run(plan, standing_approval(ledger, plan, ApprovalPolicy()), undo_plan(plan))
+    return ledger.start_run(plan, standing_approval(ledger, plan, ApprovalPolicy()))
 
 
 def test_a_plan_is_carried_out_and_a_second_apply_does_nothing(ledger: Ledger, time: FakeTime) -> None:
@@ -63,7 +69,7 @@ def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
 def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) -> None:
     old = start(ledger, PLAN)
     time.pass_s(181)
-    ledger.take_over(ledger.runs(digest_of(PLAN))[0])
+    ledger.take_over(ledger.runs(digest_of(PLAN))[0], ledger.approvals(digest_of(PLAN))[0])
     with pytest.raises(LeaseLost, match="aborted or taken over"):
         old.sent("step-001", "PUT …", None)
 
@@ -75,19 +81,60 @@ def test_a_holder_that_is_suspended_in_the_middle_of_a_write_does_not_keep_other
     suspended, other = (open_ledger(postgresql_url, time.now_ms) for _ in range(2))
     held = start(suspended, PLAN)
     time.pass_s(181)
-    with pytest.raises(StorageError, match="can't be used"), held._transaction():
-        other.take_over(other.runs(digest_of(PLAN))[0])
+    with pytest.raises(StorageError, match="can't be used"), held._writing():
+        other.take_over(other.runs(digest_of(PLAN))[0], other.approvals(digest_of(PLAN))[0])
     assert other.runs(digest_of(PLAN))[0].lease == 2
 
 
-@pytest.mark.parametrize("change", ["DELETE FROM events", "UPDATE events SET detail = 'nothing'"])
-def test_events_are_only_ever_added(ledger: Ledger, postgresql_url: str, change: str) -> None:
-    propose(ledger, PLAN, ALICE)
-    with (
-        create_engine(postgresql_url).connect() as connection,
-        pytest.raises(Exception, match="events are only ever added"),
-    ):
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("DELETE FROM events", "never removed"),
+        ("TRUNCATE events", "never removed"),
+        ("TRUNCATE plans CASCADE", "never removed"),
+        ("UPDATE events SET detail = 'nothing'", "never changes"),
+        ("INSERT INTO events SELECT * FROM events ON CONFLICT (id) DO UPDATE SET detail = 'x'", "never changes"),
+        ("UPDATE approvals SET withdrawn_at_ms = NULL", "has ended never changes"),
+        ("UPDATE approvals SET expires_at_ms = 9999999999999", "never changes"),
+        ("UPDATE runs SET state = 'stopped'", "has ended never changes"),
+        ("DELETE FROM steps", "never removed"),
+    ],
+)
+def test_the_database_refuses_what_the_advisor_never_does(
+    ledger: Ledger, postgresql_url: str, time: FakeTime, change: str, why: str
+) -> None:
+    run(approved(ledger, PLAN), ledger, FakeCluster(time))
+    withdraw(ledger, digest_of(PLAN), ALICE)
+    with create_engine(postgresql_url).connect() as connection, pytest.raises(Exception, match=why):
         connection.execute(text(change))
+    assert audit(ledger).findings == ()
+
+
+def test_a_change_behind_its_back_and_a_guard_that_was_disabled_are_found(ledger: Ledger, postgresql_url: str) -> None:
+    propose(ledger, PLAN, ALICE)
+    with create_engine(postgresql_url).begin() as connection:
+        connection.execute(text("ALTER TABLE proposals DISABLE TRIGGER proposals_fixed"))
+        connection.execute(text("UPDATE proposals SET proposer = 'bob'"))
+    assert audit(ledger).findings == (
+        "proposals/1 is not as event 1 left it",
+        "the trigger proposals_fixed was removed, disabled or changed",
+    )
+
+
+def test_a_ledger_of_an_earlier_release_is_chained_as_it_was_found(postgresql_url: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.set_main_option("path_separator", "os")
+    with create_engine(postgresql_url).begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        plan = {"digest": digest_of(PLAN), "document": dump_plan(PLAN).decode()}
+        connection.execute(text("INSERT INTO plans VALUES (:digest, 'demo', 'live', '', :document, 0)"), plan)
+        connection.execute(text("INSERT INTO events VALUES (3, 0, :digest, NULL, NULL, 'proposed', '')"), plan)
+    with closing(open_ledger(postgresql_url)) as upgraded:
+        assert audit(upgraded).findings == ()
+        propose(upgraded, PLAN, ALICE)
+        assert audit(upgraded).findings == ()
 
 
 def test_a_server_that_is_not_there_is_named_without_the_password() -> None:

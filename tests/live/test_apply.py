@@ -15,11 +15,15 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
-from pulsar_advisor.execution.approval import ApprovalPolicy, approve, propose
+from pulsar_advisor.execution.approval import approve, propose
 from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.cluster_writes import AdminCluster
 from pulsar_advisor.execution.executor import ApplyOptions
-from pulsar_advisor.execution.ledger import Ledger, Person, open_ledger
+from pulsar_advisor.execution.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan, load_plan
@@ -137,16 +141,20 @@ def plan_of(cluster: LiveCluster, *steps: Step, **changes: object) -> Plan:
     )
 
 
+QUICK = ApplyThrottle(pause_s=1.0, canary_hold_s=3.0)
+
+
 def approved(ledger: Ledger, plan: Plan) -> Plan:
     propose(ledger, plan, ALICE)
     policy = ApprovalPolicy()
-    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, allows_splits=True, accepts_worse=True)
+    approve(
+        ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, consents=["splits", "worse"], throttle=QUICK
+    )
     return plan
 
 
 def run(plan: Plan, ledger: Ledger, port: AdminCluster, **options: object) -> ApplyResult:
-    quick = {"pause_s": 1.0, "canary_hold_s": 3.0, **options}
-    return apply_plan(plan, ledger, port, ApplyOptions(**quick), print)  # type: ignore[arg-type]
+    return apply_plan(plan, ledger, port, ApplyOptions(**options), print)  # type: ignore[arg-type]
 
 
 def test_the_brokers_show_the_new_owner_and_boundaries_and_a_second_apply_does_nothing(
@@ -173,9 +181,10 @@ def test_the_undo_plan_brings_a_bundle_back(
     cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
 ) -> None:
     move = at(unload_step(1), cluster, namespace, FIRST)
-    result = run(approved(ledger, plan_of(cluster, move)), ledger, port)
+    plan = plan_of(cluster, move)
+    result = run(approved(ledger, plan), ledger, port)
     assert result.outcome == "done", result
-    undone = run(approved(ledger, result.undo), ledger, port)
+    undone = run(approved(ledger, propose_undo(plan, ledger, port)), ledger, port)
     owner = owner_of(cluster, namespace, FIRST)
     [step] = undone.steps
     assert step.request.query == {"destinationBroker": move.source}

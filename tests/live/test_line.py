@@ -11,7 +11,7 @@ import pytest
 
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
-from harness.shell import Answer, Shell, plain_connection
+from harness.shell import QUICK, Answer, Shell, plain_connection
 
 pytestmark = pytest.mark.live
 
@@ -30,8 +30,7 @@ class Recommended:
         return next(step for step in self.plan["steps"] if step["action"] == action and step["executable"])
 
     def apply(self, *words: str, path: Path | None = None, name: str = "live") -> Answer:
-        quick = ("--pause-between", "0s", "--canary-hold", "3s")
-        return self.shell("apply", str(path or self.path), *self.shell.connection, *quick, *words, name=name)
+        return self.shell("apply", str(path or self.path), *self.shell.connection, *words, name=name)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +73,7 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
     assert (unapproved.code, "has no approval" in unapproved.err) == (4, True)
 
     other = digest[:-1] + ("0" if digest[-1] != "0" else "1")
-    wrong = recommended.shell("approve", str(recommended.path), "--digest", other, "--as", "bob", "--splits")
+    wrong = recommended.shell("approve", str(recommended.path), "--digest", other, "--as", "bob", "--splits", *QUICK)
     assert (wrong.code, "is not that of the plan" in wrong.err) == (4, True)
 
     changed = tmp_path / recommended.path.name
@@ -90,7 +89,7 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
 def test_an_approved_plan_is_carried_out_once_and_the_brokers_show_it(recommended: Recommended) -> None:
     shell, cluster, digest = recommended.shell, recommended.cluster, recommended.plan["digest"]
     unload, split = recommended.step("unload"), recommended.step("split")
-    approved = shell("approve", str(recommended.path), "--digest", digest, "--as", "bob", "--splits")
+    approved = shell("approve", str(recommended.path), "--digest", digest, "--as", "bob", "--splits", *QUICK)
     assert approved.code == 0, approved.err
 
     writes = len(cluster.write_requests())

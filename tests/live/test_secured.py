@@ -13,7 +13,7 @@ from harness.certificates import Certificates, make_certificates
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME, SUPER_USER_ROLE
 from harness.load import running_load
-from harness.shell import ADVISOR, Answer, Shell, call
+from harness.shell import ADVISOR, QUICK, Answer, Shell, call
 from harness.skew import wait_for_skew
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.capture.system_topics import refusal
@@ -91,9 +91,9 @@ def test_from_capture_to_verify_over_https_with_a_token(secured: Secured) -> Non
         advice = ran.document["advice"]
         path = shell.root / "plans" / "cluster=live" / f"snapshot={ran.document['snapshot']}" / advice["plan"]
         (unload,) = json.loads(path.read_bytes())["steps"]
-        approved = shell("approve", str(path), "--digest", advice["digest"], "--as", "bob")
+        approved = shell("approve", str(path), "--digest", advice["digest"], "--as", "bob", *QUICK)
         assert approved.code == 0, approved.err
-        applied = shell("apply", str(path), *shell.connection, "--pause-between", "0s", "--canary-hold", "3s", "--json")
+        applied = shell("apply", str(path), *shell.connection, "--json")
         assert applied.code == 0, applied.err
         assert [step["state"] for step in applied.document["steps"]] == ["confirmed"]
         bundle = f"{unload['namespace']}/{unload['bundle']}"

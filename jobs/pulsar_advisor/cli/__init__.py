@@ -12,7 +12,7 @@ from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pulsar_advisor.cli import clusters, plans, records, snapshots, stages
+from pulsar_advisor.cli import clusters, ledger, plans, records, snapshots, stages
 from pulsar_advisor.cli.output import Ended, log
 from pulsar_advisor.cli.usage import explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -40,6 +40,7 @@ for verb in (
     plans.approve,
     plans.withdraw,
     plans.apply,
+    plans.undo,
     plans.verify,
     records.plans,
     records.history,
@@ -56,6 +57,10 @@ of_snapshots.command(snapshots.export, name="export")
 of_snapshots.command(snapshots.import_, name="import")
 app.command(of_snapshots)
 app.register_install_completion_command(help="Install completion for the shell in use: bash, zsh or fish.")
+
+of_audit = App(name="audit", help="Check the ledger itself.")
+of_audit.command(ledger.verify_ledger, name="verify")
+app.command(of_audit)
 
 
 def exit_code(arguments: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.admin.profiles import DEFAULT_CONFIG, Profile, choose_profile, read_profiles
+from pulsar_advisor.model.bounds import seconds
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import Root
 
@@ -19,6 +20,7 @@ CLUSTER_VARIABLE: Final = "PULSAR_ADVISOR_CLUSTER"
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
     from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.policy import ApprovalPolicy
     from pulsar_advisor.planning.request import Request
 
 
@@ -184,6 +186,7 @@ class Wishes:
 
     def request(self) -> Request:
         """The wishes, checked."""
+        from pulsar_advisor.execution.person import system_user
         from pulsar_advisor.planning.request import Limits, Request, what_if
 
         return Request(
@@ -195,32 +198,47 @@ class Wishes:
             history=self.history,
             limits=Limits(self.max_unloads, self.max_splits),
             seed=self.seed,
-            proposer=self.as_ or os_user(),
+            proposer=self.as_ or system_user(),
         )
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Care:
-    """How carefully a plan is carried out."""
+class Throttle:
+    """How carefully a plan is carried out: approved with the plan; `apply` may only make it stricter."""
 
-    max_age: str = "6h"
-    """Maximum age of the plan's snapshot: 90s, 30m, 6h, 1d."""
-    pause_between: str = "10s"
-    """Between two calls."""
-    canary_hold: str = "60s"
-    """How long the first step must hold before the second one is sent."""
-    error_budget: int = 1
-    """Number of failed steps tolerated; one more stops the run. The first step must not fail."""
-    on_drift: Literal["stop", "skip"] = "stop"
-    """What to do if the cluster no longer matches a step."""
+    max_age: str | None = None
+    """Maximum age of the plan's snapshot: 90s, 30m, 6h, 1d. Approved unless said otherwise: 6h."""
+    pause_between: str | None = None
+    """Between two calls. Approved unless said otherwise: 10s."""
+    canary_hold: str | None = None
+    """How long the first step must hold before the second one is sent. Approved unless said otherwise: 60s."""
+    error_budget: int | None = None
+    """Number of failed steps tolerated; one more stops the run. The first step must not fail. Approved unless said
+    otherwise: 1."""
+    on_drift: Literal["stop", "skip"] | None = None
+    """What to do if the cluster no longer matches a step. Approved unless said otherwise: stop."""
+
+    def changes(self) -> dict[str, Any]:
+        """The limits that were given, by their name in `ApplyThrottle`."""
+        durations = {"max_age_s": self.max_age, "pause_s": self.pause_between, "canary_hold_s": self.canary_hold}
+        given: dict[str, Any] = {"error_budget": self.error_budget, "on_drift": self.on_drift}
+        given |= {name: None if text is None else seconds(text) for name, text in durations.items()}
+        return {name: value for name, value in given.items() if value is not None}
 
 
-def os_user() -> str:
-    """The name of the operating system's user."""
-    import getpass
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PolicyFile:
+    """What an organisation demands of an approval."""
 
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return f"uid {os.getuid()}"
+    policy: Path | None = None
+    """Approval policy (YAML), by default the file that `PULSAR_ADVISOR_POLICY` names: who may approve what, and which
+    plans need no person."""
+
+    def read(self) -> ApprovalPolicy:
+        """The policy; the strictest for people at a shell where no file is named."""
+        from pulsar_advisor.execution.policy import ApprovalPolicy, read_policy
+
+        named = self.policy or os.environ.get("PULSAR_ADVISOR_POLICY")
+        return read_policy(Path(named)) if named else ApprovalPolicy()

@@ -1,33 +1,46 @@
-"""The verbs that act on a plan: approve, withdraw, apply, verify."""
+"""The verbs that act on a plan: approve, withdraw, apply, undo, verify."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Care, Connection, Flag, Json, LedgerPlace, Master, Place, PlanName, os_user
+from pulsar_advisor.cli.options import (
+    Connection,
+    Flag,
+    Json,
+    LedgerPlace,
+    Master,
+    Place,
+    PlanName,
+    PolicyFile,
+    Throttle,
+)
 from pulsar_advisor.cli.output import Ended, log, log_lines_of, print_json, say
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import seconds
-from pulsar_advisor.model.errors import Deviates, Refused
+from pulsar_advisor.model.errors import Deviates, Refused, UsageError
 from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.transport import AdminConnection
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.model.plan import Plan
+    from pulsar_advisor.planning.consent import ConsentName
 
 
 def approve(
     plan: PlanName,
     /,
     *,
-    as_: Annotated[str, Parameter(name="--as")],
+    as_: Annotated[str | None, Parameter(name="--as")] = None,
+    automatic: Annotated[bool, Flag] = False,
     digest: str | None = None,
     place: Place = Place(),
     splits: Annotated[bool, Flag] = False,
@@ -35,10 +48,12 @@ def approve(
     accept_low_confidence: Annotated[bool, Flag] = False,
     expires: str = "4h",
     comment: str = "",
+    throttle: Throttle = Throttle(),
+    policy: PolicyFile = PolicyFile(),
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Approve exactly one plan: shows what it does, and records its whole digest.
+    """Approve exactly one plan, and how carefully it is carried out: shows both, and records the plan's whole digest.
 
     Parameters
     ----------
@@ -46,6 +61,8 @@ def approve(
         The plan's whole digest, to be sure: any other plan is refused.
     as_
         Your name, for the ledger.
+    automatic
+        Approve it in the name of the policy, if it meets every criterion there; if not, say which it doesn't meet.
     splits
         Approve its splits too: they can't be undone.
     accept_worse
@@ -57,28 +74,51 @@ def approve(
     comment
         Why.
     """
+    from pulsar_advisor.execution.approval import approve_automatically, require_digest
+    from pulsar_advisor.execution.person import person_on_command_line
+    from pulsar_advisor.execution.throttle import ApplyThrottle
+    from pulsar_advisor.model.plan import digest_of
+    from pulsar_advisor.stages.approve import run as record
+
+    refuse_together({"--as": as_ is not None, "--automatic": automatic})
+    if as_ is None and not automatic:
+        raise UsageError("who approves? Give --as NAME, or --automatic for the approval policy to decide")
+    consents: dict[ConsentName, bool] = {
+        "splits": splits,
+        "worse": accept_worse,
+        "low_confidence": accept_low_confidence,
+    }
+    how: dict[str, Any] = {
+        "policy": policy.read(),
+        "throttle": ApplyThrottle(**throttle.changes()),
+        "valid_for_s": seconds(expires),
+    }
     with _opened(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.approval import ApprovalPolicy, person_on_command_line
         from pulsar_advisor.model.plan import digest_of
         from pulsar_advisor.stages.approve import run as record
 
         _mind_the_guard(document, book)
-        approval = record(
-            book,
-            document,
-            digest=digest or digest_of(document),
-            approver=person_on_command_line(as_),
-            policy=ApprovalPolicy(),
-            allows_splits=splits,
-            accepts_worse=accept_worse,
-            accepts_low_confidence=accept_low_confidence,
-            valid_for_s=seconds(expires),
-            comment=comment,
-        )
+        digest = digest or digest_of(document)
+        if as_ is None:
+            require_digest(document, digest)
+            approval = approve_automatically(book, document, **how)
+        else:
+            approval = record(
+                book,
+                document,
+                digest=digest,
+                approver=person_on_command_line(as_),
+                consents=[name for name, is_given in consents.items() if is_given],
+                comment=comment,
+                **how,
+            )
     if json:
-        print_json({"digest": approval.digest, "approver": approval.approver, "expires_at_ms": approval.expires_at_ms})
+        who_and_how = {"approver": approval.approver, "throttle": asdict(approval.throttle)}
+        print_json({"digest": approval.digest, **who_and_how, "expires_at_ms": approval.expires_at_ms})
     else:
         say("\n".join(plan_lines(document)))
+        say("\n".join(f"- {limit}" for limit in approval.throttle.sentences()))
         say(f"approved by {approval.approver} for {expires}: {approval.digest}")
 
 
@@ -101,6 +141,10 @@ def withdraw(
     comment
         Why.
     """
+    from pulsar_advisor.execution.approval import withdraw as take_back
+    from pulsar_advisor.execution.person import person_on_command_line
+    from pulsar_advisor.model.plan import digest_of
+
     with _opened(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.approval import person_on_command_line
         from pulsar_advisor.execution.approval import withdraw as take_back
@@ -121,7 +165,8 @@ def apply(
     *,
     place: Place = Place(),
     connection: Connection = Connection(),
-    care: Care = Care(),
+    throttle: Throttle = Throttle(),
+    policy: PolicyFile = PolicyFile(),
     guard: Annotated[bool, Flag] = False,
     dry_run: Annotated[bool, Flag] = False,
     resume: Annotated[bool, Flag] = False,
@@ -151,6 +196,15 @@ def apply(
     log_json
         Each event of the run as a line of JSON on stderr, instead of the progress.
     """
+    from pulsar_advisor.cli.signals import deferred_signals
+    from pulsar_advisor.execution.apply import abort as end_run
+    from pulsar_advisor.execution.apply import pause as pause_run
+    from pulsar_advisor.execution.executor import ApplyOptions
+    from pulsar_advisor.execution.person import person_on_command_line, system_user
+    from pulsar_advisor.execution.telemetry import LOGGER
+    from pulsar_advisor.stages.apply import run as carry_out
+    from pulsar_advisor.storage.plans import short
+
     for other, given in {"--resume": resume, "--dry-run": dry_run, "--pause": pause}.items():
         refuse_together({"--abort": abort, other: given})
     for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
@@ -159,19 +213,10 @@ def apply(
     def reach() -> AdminConnection:
         return connection.options(place).required_admin
 
-    with _opened(plan, place, ledger) as (document, root, book):
-        from pulsar_advisor.cli.signals import deferred_signals
-        from pulsar_advisor.execution.apply import abort as end_run
-        from pulsar_advisor.execution.apply import pause as pause_run
-        from pulsar_advisor.execution.approval import person_on_command_line
-        from pulsar_advisor.execution.executor import ApplyOptions
-        from pulsar_advisor.execution.telemetry import LOGGER
-        from pulsar_advisor.stages.apply import run as carry_out
-        from pulsar_advisor.storage.plans import PLANS
-
+    with _opened(plan, place, ledger) as (document, _, book):
         if abort or pause:
             end, how = (end_run, "ended") if abort else (pause_run, "ends once its step in flight is done")
-            runs = end(book, document, person_on_command_line(as_ or os_user()))
+            runs = end(book, document, person_on_command_line(as_ or system_user()))
             is_reached = connection.is_given or place.profile is not None
             _mind_the_guard(document, book, reach if is_reached else None)
             if json:
@@ -180,15 +225,11 @@ def apply(
                 say("\n".join(f"run {run.id} of {run.digest} {how}" for run in runs))
             return
         options = ApplyOptions(
-            max_age_s=seconds(care.max_age),
-            on_drift=care.on_drift,
-            pause_s=seconds(care.pause_between),
-            canary_hold_s=seconds(care.canary_hold),
-            error_budget=care.error_budget,
             guard=guard,
+            throttle_changes=throttle.changes(),
+            policy=policy.read(),
             dry_run=dry_run,
             resume=resume,
-            undo_folder=root.folder(PLANS, document.snapshot),
         )
         admin = reach()
         if log_json:
@@ -199,8 +240,53 @@ def apply(
         print_json(result.as_document())
     else:
         say("\n".join(apply_lines(result)))
+        if result.undoable_steps:
+            say(f"to take it back: pulsar-advisor undo {short(result.digest)} --as NAME")
     if result.exit_code:
         raise Ended(result.exit_code)
+
+
+def undo(
+    plan: PlanName,
+    /,
+    *,
+    as_: Annotated[str, Parameter(name="--as")],
+    place: Place = Place(),
+    connection: Connection = Connection(),
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Propose to move back what a run of a plan moved: writes a plan for somebody else to approve, and sends nothing.
+
+    It is made from the steps that the ledger shows confirmed, and from owners and boundaries as the brokers show them
+    now, so it works after a run that ended half-way.
+
+    Parameters
+    ----------
+    as_
+        Your name: the ledger keeps it as the proposer's.
+    """
+    from pulsar_advisor.execution.approval import propose
+    from pulsar_advisor.execution.person import person_on_command_line
+    from pulsar_advisor.model.plan import digest_of
+    from pulsar_advisor.planning.consent import needed_consents
+    from pulsar_advisor.stages.undo import run as make_plan
+    from pulsar_advisor.storage.plans import short
+
+    proposer = person_on_command_line(as_)
+    with _opened(plan, place, ledger) as (document, root, book):
+        back, file = make_plan(document, book, root, connection.options(place).required_admin)
+        propose(book, back, proposer)
+    digest = digest_of(back)
+    if json:
+        executable = [step.id for step in back.steps if step.executable]
+        print_json({"plan": file, "digest": digest, "executable_steps": executable})
+        return
+    for step in back.steps:
+        move = f"{step.source} → {step.destination}" if step.executable else f"left out: {step.not_executable_because}"
+        say(f"{step.id} {step.namespace}/{step.bundle} {move}")
+    consents = "".join(f" {needed.consent.flag}" for needed in needed_consents(back))
+    say(f"for somebody else to approve: pulsar-advisor approve {short(digest)} --as NAME{consents}")
 
 
 def verify(

@@ -182,7 +182,7 @@ def recommend(
 def _recommend(
     spark: Callable[[], SparkSession], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
 ) -> dict[str, Any]:
-    from pulsar_advisor.execution.approval import person_on_command_line
+    from pulsar_advisor.execution.person import person_on_command_line
     from pulsar_advisor.stages.recommend import check, propose_plans
     from pulsar_advisor.stages.recommend import run as compute
 

@@ -21,9 +21,10 @@ from pulsar_advisor.execution.executor import (
     undisturbed,
 )
 from pulsar_advisor.execution.guard import guarded, restore_what_was_left
-from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, Person, bundle_name
+from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
 from pulsar_advisor.execution.observe import look
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.preconditions import (
     boundaries_after,
     call_of,
@@ -36,12 +37,11 @@ from pulsar_advisor.execution.preconditions import (
     overload,
     stale,
 )
-from pulsar_advisor.execution.undo import undo_plan
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused
-from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
-from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.model.plan import Plan, Step, digest_of
 
-APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/1"
+APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/2"
 
 HOLDER_POLL_S: Final = 5.0
 
@@ -70,7 +70,11 @@ class ApplyResult:
     sentence: str
     steps: tuple[StepResult, ...]
     refusals: tuple[str, ...]
-    undo: Plan
+
+    @property
+    def undoable_steps(self) -> tuple[str, ...]:
+        """The confirmed unloads: `undo` moves their bundles back."""
+        return tuple(step.id for step in self.steps if step.action == "unload" and step.state == "confirmed")
 
     @property
     def exit_code(self) -> int:
@@ -104,7 +108,7 @@ class ApplyResult:
                 for step in self.steps
             ],
             "refusals": list(self.refusals),
-            "undo": {"digest": digest_of(self.undo), "file": self.undo.file_name},
+            "undoable_steps": list(self.undoable_steps),
         }
 
 
@@ -140,16 +144,16 @@ def apply_plan(
             raise Refused(reason)
         approval = standing_approval(ledger, plan, options.policy)
         settle_s = cluster.unloading_timeout_s() + SETTLE_MARGIN_S
-        undo = undo_plan(plan)
-        if options.undo_folder is not None:
-            write_file(options.undo_folder / undo.file_name, dump_plan(undo))
+        throttle = approval.throttle.with_changes(options.throttle_changes)
         unfinished = _unfinished(runs)
-        held = ledger.take_over(unfinished) if unfinished else ledger.start_run(plan, approval, undo)
+        held = ledger.take_over(unfinished, approval) if unfinished else ledger.start_run(plan, approval)
     except Refused as refused:
         ledger.record_refusal(digest, str(refused))
         telemetry.refused()
         raise
-    executor = Executor(plan, ledger, held, approval, cluster, options, settle_s, progress, clock, interruption)
+    executor = Executor(
+        plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption
+    )
     return _carry_out(plan, ledger, held, executor)
 
 
@@ -243,11 +247,10 @@ def _refusals(
         yield f"run {unfinished.id} of {digest} is {what}; go on with --resume, or end it with --abort"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume; apply without --resume"
-    try:
-        standing_approval(ledger, plan, options.policy)
-    except Refused as refused:
-        yield str(refused)
-    if reason := stale(plan, clock.now_ms(), options.max_age_s):
+    throttle, not_approved = _approved_throttle(plan, ledger, options)
+    if not_approved:
+        yield not_approved
+    if reason := stale(plan, clock.now_ms(), throttle.max_age_s):
         yield reason
     if unfinished and (reason := from_the_future(unfinished, ledger.steps(unfinished.id).values(), clock.now_ms())):
         yield reason
@@ -255,6 +258,15 @@ def _refusals(
         yield reason
     elif (running := cluster.load_manager()) != plan.load_manager:
         yield f"the plan was made for the {plan.load_manager} load manager, and the cluster runs the {running} one"
+
+
+def _approved_throttle(plan: Plan, ledger: Ledger, options: ApplyOptions) -> tuple[ApplyThrottle, str | None]:
+    """The throttle a run would have; without an approval that allows it the one asked for, and the refusal."""
+    try:
+        approval = standing_approval(ledger, plan, options.policy)
+        return approval.throttle.with_changes(options.throttle_changes), None
+    except Refused as refused:
+        return replace(DEFAULT_THROTTLE, **options.throttle_changes), str(refused)
 
 
 def _dry_run(
@@ -265,7 +277,8 @@ def _dry_run(
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
-    accepts_worse = any(approval.accepts_worse for approval in ledger.approvals(digest_of(plan)))
+    throttle, _ = _approved_throttle(plan, ledger, options)
+    accepts_worse = any("worse" in approval.consents for approval in ledger.approvals(digest_of(plan)))
     for step in () if any(malformed(plan)) else executable_steps(plan):
         found, _ = look(cluster, ledger, plan, step)
         boundaries = found.boundaries
@@ -279,7 +292,7 @@ def _dry_run(
         if not accepts_worse:
             reasons += overload(plan, step, found.destination_usage_ratio)
         changed = "; ".join(reasons)
-        if changed and options.on_drift == "stop":
+        if changed and throttle.on_drift == "stop":
             changes.append(f"{step.id}, {bundle_name(step)}: {changed}")
         results.append(
             StepResult(
@@ -298,7 +311,7 @@ def _dry_run(
             owners.update({f"{step.namespace}/{child}": found.owner for child in step.children})
     against = (*refusals, *changes)
     sentence = f"dry run: {len(results)} call(s), {len(against)} reason(s) to refuse; nothing was sent"
-    return ApplyResult("dry_run", digest_of(plan), None, sentence, tuple(results), against, undo_plan(plan))
+    return ApplyResult("dry_run", digest_of(plan), None, sentence, tuple(results), against)
 
 
 def _result(
@@ -319,4 +332,4 @@ def _result(
         )
         for step in executable_steps(plan)
     )
-    return ApplyResult(outcome, digest_of(plan), run, sentence, steps, (), undo_plan(plan))
+    return ApplyResult(outcome, digest_of(plan), run, sentence, steps, ())

@@ -7,18 +7,16 @@ noted, never trusted: a 204 proves nothing, and a lost answer may stand for a ca
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NoReturn, TypeGuard, TypeVar
-
-from upath import UPath
+from typing import Any, Final, NoReturn, TypeGuard, TypeVar
 
 from pulsar_advisor.execution import telemetry
-from pulsar_advisor.execution.approval import ApprovalPolicy
 from pulsar_advisor.execution.cluster_port import NO_CONTENT, ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.ledger import HeldRun, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Approval, StepRecord, StepState
 from pulsar_advisor.execution.observe import find_owner, look
+from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.execution.preconditions import (
     boundaries_after,
     call_of,
@@ -28,7 +26,7 @@ from pulsar_advisor.execution.preconditions import (
     expected_boundaries,
     overload,
 )
-from pulsar_advisor.model.bounds import CANARY_HOLD, ERROR_BUDGET, MAX_AGE, PAUSE_BETWEEN
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan, Step
 
@@ -59,18 +57,10 @@ _NOTHING_HAPPENED: Final = frozenset({401, 409})
 
 @dataclass(frozen=True)
 class ApplyOptions:
-    """How carefully to go. Times in seconds."""
+    """What is asked of one `apply`."""
 
-    max_age_s: int = 6 * 3600
-    """Greatest age of the plan's snapshot."""
-    on_drift: Literal["stop", "skip"] = "stop"
-    """What to do if the cluster no longer matches a step."""
-    pause_s: float = 10.0
-    """Between two calls."""
-    canary_hold_s: float = 60.0
-    """How long the first step of a run must hold before the second one is sent."""
-    error_budget: int = 1
-    """Failed steps that a run may have and still go on. The first step of a run may not fail."""
+    throttle_changes: Mapping[str, Any] = field(default_factory=dict)
+    """Limits of `ApplyThrottle` that replace the approved ones; they may only be stricter."""
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False
     resume: bool = False
@@ -78,15 +68,6 @@ class ApplyOptions:
     """Keep the cluster's own balancer off while the run is under way."""
     wait_for_holder: bool = False
     """Wait while another process holds the run, instead of refusing: for a caller that is not tried again."""
-    undo_folder: UPath | None = None
-    """Where the undo plan is written, besides the ledger."""
-
-    def __post_init__(self) -> None:
-        """Refuse numbers out of bounds."""
-        MAX_AGE.check(self.max_age_s)
-        PAUSE_BETWEEN.check(self.pause_s)
-        CANARY_HOLD.check(self.canary_hold_s)
-        ERROR_BUDGET.check(self.error_budget)
 
 
 @dataclass(frozen=True)
@@ -133,6 +114,7 @@ class Executor:
     ledger: Ledger
     run: HeldRun
     approval: Approval
+    throttle: ApplyThrottle
     cluster: ClusterPort
     options: ApplyOptions
     settle_s: float
@@ -168,7 +150,7 @@ class Executor:
                 self._sleep(LATE_POLL_S)
                 found, topics = look(self.cluster, self.ledger, self.plan, step)
         changed = list(differences(step, boundaries, step.source, found))
-        if not self.approval.accepts_worse:
+        if "worse" not in self.approval.consents:
             changed += overload(self.plan, step, found.destination_usage_ratio)
         if changed:
             return self._drifted(step, records[step.id], "; ".join(changed))
@@ -353,6 +335,8 @@ class Executor:
 
     def _check_health(self, brokers: frozenset[str]) -> None:
         self._check_approval()
+        if self.ledger.now_ms() >= self.approval.expires_at_ms:
+            raise Stop(f"the approval of {self.approval.approver} expired while the run was under way")
         if gone := brokers - self.cluster.active_brokers():
             raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
         self._check_owners()
@@ -384,7 +368,7 @@ class Executor:
             raise Stop(f"{reason}; go on with --resume")
 
     def _pause(self) -> None:
-        self._wait(self.options.pause_s)
+        self._wait(self.throttle.pause_s)
 
     def _wait(self, seconds: float) -> None:
         """Let time pass, but not when the run is to end."""
@@ -394,7 +378,7 @@ class Executor:
 
     def _hold_s(self) -> float:
         first = all(record.state != "confirmed" for record in self.run.steps().values())
-        return self.options.canary_hold_s if first else 0.0
+        return self.throttle.canary_hold_s if first else 0.0
 
     def _sleep(self, seconds: float) -> None:
         """Wait, saying now and then that this process is alive; an abort is noticed here too."""
@@ -407,7 +391,7 @@ class Executor:
         if record.state != "pending":
             # Its call may have left a destination on the leader, and it can't be sent again to use that up.
             self._unresolved(step, changed)
-        if self.options.on_drift == "stop":
+        if self.throttle.on_drift == "stop":
             raise Stop(f"{step.id}, {bundle_name(step)}, was not sent: {changed}")
         self._leave_out(step, changed)
 
@@ -430,8 +414,8 @@ class Executor:
         failed = sum(record.state == "failed" for record in self.run.steps().values())
         if first:
             raise Stop(f"the first step, {step.id}, failed: {why}")
-        if failed > self.options.error_budget:
-            raise Stop(f"{failed} steps failed, and the error budget is {self.options.error_budget}; the last: {why}")
+        if failed > self.throttle.error_budget:
+            raise Stop(f"{failed} steps failed, and the error budget is {self.throttle.error_budget}; the last: {why}")
 
     def _unresolved(self, step: Step, why: str) -> NoReturn:
         self._conclude(step, "unresolved", why)

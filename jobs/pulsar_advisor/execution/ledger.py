@@ -6,9 +6,11 @@ Nothing here talks to a cluster. Every method is one transaction; what it return
 from __future__ import annotations
 
 import json
+import os
+import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,13 +18,15 @@ from typing import Final
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, select, text, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, or_, select, text, update
 from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
+from pulsar_advisor.execution.chain import START, ChainHead, chained, row_hash
 from pulsar_advisor.execution.ledger_address import ledger_url, without_secrets
 from pulsar_advisor.execution.ledger_tables import (
     Approval,
+    Base,
     Event,
     PlanRecord,
     Proposal,
@@ -30,11 +34,17 @@ from pulsar_advisor.execution.ledger_tables import (
     RunState,
     StepRecord,
     StepState,
+    Verification,
+    VerifiedBroker,
+    VerifiedBundle,
 )
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.telemetry import log_event
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
+from pulsar_advisor.planning.consent import ConsentName
 from pulsar_advisor.storage.lease import renewed
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.root import Root
@@ -49,6 +59,7 @@ ABANDONED_MS: Final = 30_000
 """A transaction in which nothing happens for so long is ended by PostgreSQL; ours last milliseconds."""
 
 _MIGRATION_LOCK: Final = 7_074_215  # any number, as long as every advisor takes the same
+_WRITE_LOCK: Final = 7_074_216
 
 _ADDED: Final = "events to be logged once they are committed"
 
@@ -70,14 +81,6 @@ class LeaseLost(AdvisorError):
     """Somebody aborted the run or took it over: this process must not do anything more."""
 
     exit_code = 5
-
-
-@dataclass(frozen=True)
-class Person:
-    """A name, and who vouches for it: a system that authenticates (`airflow`) or `unauthenticated:<system user>`."""
-
-    name: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
     parsed = ledger_url(url)
     try:
         if _is_file(parsed):
-            Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
+            _make_private(Path(str(parsed.database)))
         engine = create_engine(parsed)
     except (NoSuchModuleError, ImportError) as error:
         raise UsageError(
@@ -140,6 +143,19 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
     with _named_errors(engine), engine.begin() as connection:
         _upgrade(connection)
     return Ledger(engine, now_ms)
+
+
+def _make_private(file: Path) -> None:
+    """Keep other users out of the ledger's file, and make it if it isn't there.
+
+    A group that may write keeps its access: whoever set that up shares the ledger on purpose.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    mode = stat.S_IMODE(file.stat().st_mode)
+    private = mode & (0o660 if mode & stat.S_IWGRP else 0o600)
+    if private != mode and file.stat().st_uid == os.getuid():
+        file.chmod(private)
 
 
 def _make_sqlite_transactional(engine: Engine) -> None:
@@ -202,15 +218,25 @@ class Ledger:
         self._engine.dispose()
 
     @contextmanager
-    def _transaction(self) -> Iterator[Session]:
+    def reading(self) -> Iterator[Session]:
+        """A transaction to read in."""
         with _named_errors(self._engine), self._sessions.begin() as session:
             yield session
         for added in session.info.pop(_ADDED, ()):
             log_event(added)
 
-    def _record_plan(self, session: Session, plan: Plan) -> str:
+    @contextmanager
+    def _writing(self) -> Iterator[Session]:
+        """A transaction to write in; one at a time, since each event follows the one before it."""
+        with self.reading() as session:
+            if self._engine.dialect.name == "postgresql":
+                session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
+            yield session
+
+    def _record_plan(self, session: Session, plan: Plan) -> PlanRecord:
         digest = digest_of(plan)
-        if session.get(PlanRecord, digest) is None:
+        record = session.get(PlanRecord, digest)
+        if record is None:
             record = PlanRecord(
                 digest=digest,
                 cluster=plan.cluster,
@@ -219,24 +245,54 @@ class Ledger:
                 document=dump_plan(plan).decode(),
                 recorded_at_ms=self.now_ms(),
             )
-            with suppress(IntegrityError), session.begin_nested():  # another process may have recorded it meanwhile
-                session.add(record)
-        return digest
+            session.add(record)
+        return record
 
     def _add_event(
-        self, session: Session, digest: str, kind: str, detail: str, run: int | None = None, step: str | None = None
+        self,
+        session: Session,
+        digest: str,
+        kind: str,
+        detail: str,
+        rows: Iterable[Base] = (),
+        run: int | None = None,
+        step: str | None = None,
     ) -> None:
+        """Add an event to the chain; `rows` are those written with it."""
         detail = plain(detail, keep="\n")  # topics, reasons and comments may hold anything
-        event = Event(at_ms=self.now_ms(), digest=digest, run_id=run, step_id=step, kind=kind, detail=detail)
-        session.add(event)
-        session.info.setdefault(_ADDED, []).append(event)
+        session.flush()  # gives new rows their keys
+        hashes = {row.name: row_hash(row.hashed_columns) for row in rows}
+        last = _last_event(session)
+        added = Event(
+            id=last.event + 1,
+            at_ms=self.now_ms(),
+            digest=digest,
+            run_id=run,
+            step_id=step,
+            kind=kind,
+            detail=detail,
+            rows=json.dumps(hashes, sort_keys=True),
+        )
+        added.chain = chained(last.chain, added.hashed_columns)
+        session.add(added)
+        session.flush()
+        session.info.setdefault(_ADDED, []).append(added)
+
+    def head(self) -> ChainHead:
+        """The last event there is."""
+        with self.reading() as session:
+            return _last_event(session)
 
     def record_proposal(self, plan: Plan, proposer: Person) -> None:
         """Remember that somebody proposed a plan."""
-        with self._transaction() as session:
-            digest = self._record_plan(session, plan)
-            session.add(Proposal(digest=digest, proposer=proposer.name, source=proposer.source, at_ms=self.now_ms()))
-            self._add_event(session, digest, "proposed", f"by {proposer.name} ({proposer.source})")
+        with self._writing() as session:
+            record = self._record_plan(session, plan)
+            proposal = Proposal(
+                digest=record.digest, proposer=proposer.name, source=proposer.source, at_ms=self.now_ms()
+            )
+            session.add(proposal)
+            detail = f"by {proposer.name} ({proposer.source})"
+            self._add_event(session, record.digest, "proposed", detail, [record, proposal])
 
     def record_approval(
         self,
@@ -245,86 +301,92 @@ class Ledger:
         *,
         expires_at_ms: int,
         comment: str,
-        allows_splits: bool,
-        accepts_worse: bool,
-        accepts_low_confidence: bool,
+        consents: Collection[ConsentName],
+        throttle: ApplyThrottle,
     ) -> Approval:
         """Remember an approval that the policy allowed (see `approval.approve`, the only caller)."""
-        with self._transaction() as session:
+        with self._writing() as session:
+            record = self._record_plan(session, plan)
             approval = Approval(
-                digest=self._record_plan(session, plan),
+                digest=record.digest,
                 approver=approver.name,
                 source=approver.source,
                 at_ms=self.now_ms(),
                 expires_at_ms=expires_at_ms,
                 comment=comment,
-                allows_splits=allows_splits,
-                accepts_worse=accepts_worse,
-                accepts_low_confidence=accepts_low_confidence,
+                allows_splits="splits" in consents,
+                accepts_worse="worse" in consents,
+                accepts_low_confidence="low_confidence" in consents,
+                throttle_json=throttle.as_json(),
             )
             session.add(approval)
-            self._add_event(session, approval.digest, "approved", f"by {approver.name} ({approver.source}): {comment}")
+            detail = f"by {approver.name} ({approver.source}): {comment}"
+            self._add_event(session, record.digest, "approved", detail, [record, approval])
             return approval
 
     def withdraw_approvals(self, digest: str, person: Person, comment: str) -> int:
-        """Take back every approval of a plan that still stands; how many there were."""
-        with self._transaction() as session:
+        """Take back every approval of a plan that stands or that an active run rests on; how many there were."""
+        with self._writing() as session:
+            relied_on = select(Run.approval_id).where(Run.digest == digest, Run.state == "active")
             standing = select(Approval).where(
-                Approval.digest == digest, Approval.withdrawn_at_ms.is_(None), Approval.expires_at_ms > self.now_ms()
+                Approval.digest == digest,
+                Approval.withdrawn_at_ms.is_(None),
+                or_(Approval.expires_at_ms > self.now_ms(), Approval.id.in_(relied_on)),
             )
             approvals = session.scalars(standing).all()
             for approval in approvals:
                 approval.withdrawn_at_ms = self.now_ms()
             if approvals:
-                self._add_event(session, digest, "withdrawn", f"by {person.name} ({person.source}): {comment}")
+                detail = f"by {person.name} ({person.source}): {comment}"
+                self._add_event(session, digest, "withdrawn", detail, approvals)
             return len(approvals)
 
     def record_refusal(self, digest: str, reason: str) -> None:
         """Remember that somebody tried to apply a plan and was refused."""
-        with self._transaction() as session:
+        with self._writing() as session:
             self._add_event(session, digest, "refused", reason)
 
     def proposals(self, digest: str) -> Sequence[Proposal]:
         """Who proposed a plan, oldest first."""
-        with self._transaction() as session:
+        with self.reading() as session:
             return session.scalars(select(Proposal).where(Proposal.digest == digest).order_by(Proposal.id)).all()
 
     def approvals(self, digest: str) -> Sequence[Approval]:
         """All approvals of a plan, withdrawn and expired ones too, oldest first."""
-        with self._transaction() as session:
+        with self.reading() as session:
             return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
 
     def plans(self, cluster: str) -> Sequence[PlanRecord]:
         """The plans of a cluster (its name in paths), the newest snapshot first."""
-        with self._transaction() as session:
+        with self.reading() as session:
             newest_first = select(PlanRecord).order_by(PlanRecord.snapshot.desc(), PlanRecord.recorded_at_ms.desc())
             return session.scalars(newest_first.where(PlanRecord.cluster == cluster)).all()
 
     def runs_on(self, cluster: str) -> Sequence[Run]:
         """All runs of a cluster's plans (its name in paths), the newest first."""
-        with self._transaction() as session:
+        with self.reading() as session:
             of_cluster = select(PlanRecord.digest).where(PlanRecord.cluster == cluster)
             return session.scalars(select(Run).where(Run.digest.in_(of_cluster)).order_by(Run.id.desc())).all()
 
     def runs(self, digest: str) -> Sequence[Run]:
         """All runs of a plan, oldest first."""
-        with self._transaction() as session:
+        with self.reading() as session:
             return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
 
     def steps(self, run_id: int) -> Mapping[str, StepRecord]:
         """The steps of a run by their id, in the order of the plan."""
-        with self._transaction() as session:
+        with self.reading() as session:
             rows = session.scalars(select(StepRecord).where(StepRecord.run_id == run_id).order_by(StepRecord.id))
             return {row.step_id: row for row in rows}
 
     def events(self, digest: str) -> Sequence[Event]:
         """Everything that happened to a plan, oldest first."""
-        with self._transaction() as session:
+        with self.reading() as session:
             return session.scalars(select(Event).where(Event.digest == digest).order_by(Event.id)).all()
 
     def unresolved_bundles(self, cluster_name: str, except_of: str) -> Mapping[str, int]:
         """Bundles of which it isn't known what became of a call, and the run; aborted runs and one plan don't count."""
-        with self._transaction() as session:
+        with self.reading() as session:
             rows = session.execute(
                 select(StepRecord.bundle, Run.id)
                 .join(Run, Run.id == StepRecord.run_id)
@@ -339,7 +401,7 @@ class Ledger:
 
     def last_confirmed_at_ms(self, cluster_name: str, namespace: str) -> int:
         """When a step on a bundle of this namespace was last confirmed, in any run; 0 if never."""
-        with self._transaction() as session:
+        with self.reading() as session:
             last = session.scalar(
                 select(func.max(StepRecord.ended_at_ms))
                 .join(Run, Run.id == StepRecord.run_id)
@@ -351,37 +413,65 @@ class Ledger:
             )
             return last or 0
 
-    def start_run(self, plan: Plan, approval: Approval, undo_plan: Plan) -> HeldRun:
+    def record_verification(
+        self, verification: Verification, bundles: Sequence[VerifiedBundle], brokers: Sequence[VerifiedBroker]
+    ) -> None:
+        """Keep what a comparison of a run with a snapshot found; the first one of each snapshot is kept."""
+        with self._writing() as session:
+            known = select(Verification.id).where(
+                Verification.run_id == verification.run_id, Verification.snapshot == verification.snapshot
+            )
+            if session.scalar(known) is not None:
+                return
+            session.add(verification)
+            session.flush()
+            rows: list[VerifiedBundle | VerifiedBroker] = [*bundles, *brokers]
+            for row in rows:
+                row.verification_id = verification.id
+            session.add_all(rows)
+            run = session.get_one(Run, verification.run_id)
+            outcome = "as predicted" if verification.as_predicted else "deviates"
+            detail = f"with snapshot {verification.snapshot}: {outcome}"
+            self._add_event(session, run.digest, "verified", detail, [verification, *rows], run.id)
+
+    def verifications(self, digest: str) -> Sequence[Verification]:
+        """What `verify` found about the runs of a plan, oldest first."""
+        with self.reading() as session:
+            query = select(Verification).join(Run, Run.id == Verification.run_id).where(Run.digest == digest)
+            return session.scalars(query.order_by(Verification.id)).all()
+
+    def start_run(self, plan: Plan, approval: Approval) -> HeldRun:
         """Start a run with all executable steps pending. Raises `Refused` while another of the cluster is active."""
         try:
-            with self._transaction() as session:
+            with self._writing() as session:
+                record = self._record_plan(session, plan)
                 run = Run(
-                    digest=self._record_plan(session, plan),
+                    digest=record.digest,
                     cluster_name=plan.identity.cluster_name,
                     approval_id=approval.id,
                     state="active",
                     lease=1,
                     started_at_ms=self.now_ms(),
                     sentence="",
-                    undo_plan=dump_plan(undo_plan).decode(),
                     **_holder(self.now_ms()),
                 )
                 session.add(run)
                 session.flush()
-                for step in plan.steps:
-                    if step.executable:
-                        session.add(
-                            StepRecord(
-                                run_id=run.id,
-                                step_id=step.id,
-                                bundle=bundle_name(step),
-                                state="pending",
-                                attempts=0,
-                                observation="",
-                            )
-                        )
+                steps = [
+                    StepRecord(
+                        run_id=run.id,
+                        step_id=step.id,
+                        bundle=bundle_name(step),
+                        state="pending",
+                        attempts=0,
+                        observation="",
+                    )
+                    for step in plan.steps
+                    if step.executable
+                ]
+                session.add_all(steps)
                 detail = f"on {run.host} by process {run.pid}, approved by {approval.approver} ({approval.source})"
-                self._add_event(session, run.digest, "run started", detail, run.id)
+                self._add_event(session, run.digest, "run started", detail, [record, run, *steps], run.id)
         except StorageError as error:
             if isinstance(error.__cause__, IntegrityError):
                 raise Refused(self._who_is_active(plan.identity.cluster_name)) from error
@@ -389,7 +479,7 @@ class Ledger:
         return HeldRun(self, run)
 
     def _who_is_active(self, cluster_name: str) -> str:
-        with self._transaction() as session:
+        with self.reading() as session:
             run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
         if run is None:
             return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
@@ -406,8 +496,11 @@ class Ledger:
         is_recent = self.now_ms() - run.heartbeat_at_ms <= LEASE_MS
         return run.state == "active" and is_recent and not has_ended(holder)
 
-    def take_over(self, run: Run) -> HeldRun:
-        """Continue a stopped run, or one whose holder is gone. Raises `Refused` while its holder may be alive."""
+    def take_over(self, run: Run, approval: Approval) -> HeldRun:
+        """Continue a stopped run, or one whose holder is gone; from now on it rests on this approval.
+
+        Raises `Refused` while its holder may be alive.
+        """
         now_ms = self.now_ms()
         if self.is_held(run):
             raise Refused(
@@ -416,16 +509,24 @@ class Ledger:
                 "last sign of life, or ended with --abort"
             )
         try:
-            with self._transaction() as session:
+            with self._writing() as session:
                 taken = session.execute(
                     update(Run)
                     .where(Run.id == run.id, Run.lease == run.lease, Run.state.in_(("active", "stopped")))
-                    .values(state="active", lease=Run.lease + 1, ended_at_ms=None, sentence="", **_holder(now_ms))
+                    .values(
+                        state="active",
+                        lease=Run.lease + 1,
+                        ended_at_ms=None,
+                        sentence="",
+                        approval_id=approval.id,
+                        **_holder(now_ms),
+                    )
                     .returning(Run)
                 ).scalar_one_or_none()
                 if taken is None:
                     raise Refused(f"run {run.id} was resumed or aborted by somebody else just now: look again")
-                self._add_event(session, run.digest, "run resumed", f"on {taken.host} by process {taken.pid}", taken.id)
+                detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
+                self._add_event(session, run.digest, "run resumed", detail, [taken], taken.id)
         except StorageError as error:
             if isinstance(error.__cause__, IntegrityError):
                 raise Refused(self._who_is_active(run.cluster_name)) from error
@@ -434,7 +535,7 @@ class Ledger:
 
     def abort(self, digest: str, person: Person) -> Sequence[Run]:
         """End every active or stopped run of a plan; a process that holds one stops before its next call."""
-        with self._transaction() as session:
+        with self._writing() as session:
             ended = session.scalars(
                 update(Run)
                 .where(Run.digest == digest, Run.state.in_(("active", "stopped")))
@@ -442,32 +543,32 @@ class Ledger:
                 .returning(Run)
             ).all()
             for run in ended:
-                self._add_event(session, digest, "run aborted", f"by {person.name} ({person.source})", run.id)
+                self._add_event(session, digest, "run aborted", f"by {person.name} ({person.source})", [run], run.id)
             return ended
 
     def request_pause(self, digest: str, person: Person) -> Sequence[Run]:
         """Ask whoever holds an active run of a plan to end it after the step in flight; the runs that were asked."""
-        with self._transaction() as session:
+        with self._writing() as session:
             active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
             for run in active:
-                self._add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})", run.id)
+                self._add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})", run=run.id)
             return active
 
     def pause_requested(self, run_id: int) -> str | None:
         """Who asked for a pause of a run since it was started or resumed last, in words; None if that was not asked."""
-        with self._transaction() as session:
+        with self.reading() as session:
             turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, "run resumed")))
             last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
             return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
 
     def run(self, run_id: int) -> Run:
         """One run."""
-        with self._transaction() as session:
+        with self.reading() as session:
             return session.get_one(Run, run_id)
 
     def switched_off(self, cluster_name: str) -> Sequence[SwitchedOff]:
         """Settings of a cluster that runs switched off and that were not put back, as far as is known."""
-        with self._transaction() as session:
+        with self.reading() as session:
             events = session.scalars(
                 select(Event)
                 .join(Run, Run.id == Event.run_id)
@@ -484,9 +585,9 @@ class Ledger:
 
     def switched_back(self, switch: SwitchedOff, how: str) -> None:
         """Write down that a setting is no longer switched off by us."""
-        with self._transaction() as session:
+        with self._writing() as session:
             detail = json.dumps({"setting": switch.setting, "how": how})
-            self._add_event(session, switch.digest, _SWITCHED_BACK, detail, switch.run)
+            self._add_event(session, switch.digest, _SWITCHED_BACK, detail, run=switch.run)
 
 
 class HeldRun:
@@ -502,8 +603,8 @@ class HeldRun:
         self._renewed_at_ms = run.heartbeat_at_ms
 
     @contextmanager
-    def _transaction(self) -> Iterator[Session]:
-        with self._ledger._transaction() as session:
+    def _writing(self) -> Iterator[Session]:
+        with self._ledger._writing() as session:
             now_ms = self._ledger.now_ms()
             ours = session.execute(
                 update(Run)
@@ -520,7 +621,7 @@ class HeldRun:
         """Say that the holder is alive, if that has not been said for a while. Raises `LeaseLost`."""
         # A clock that was set back must not silence the holder.
         if abs(self._ledger.now_ms() - self._renewed_at_ms) >= _RENEW_MS:
-            with self._transaction():
+            with self._writing():
                 pass
 
     def is_overtaken(self) -> bool:
@@ -537,49 +638,56 @@ class HeldRun:
 
     def sent(self, step_id: str, request: str, topic: str | None) -> None:
         """Write down that a call is about to leave."""
-        with self._transaction() as session:
+        with self._writing() as session:
             now_ms = self._ledger.now_ms()
             values = {"attempts": StepRecord.attempts + 1, "sent_at_ms": now_ms}
-            self._change(session, step_id, "sent", values if topic is None else {**values, "topic": topic})
-            self._ledger._add_event(session, self.digest, "step sent", request, self.id, step_id)
+            changed = self._change(session, step_id, "sent", values if topic is None else {**values, "topic": topic})
+            self._ledger._add_event(session, self.digest, "step sent", request, [changed], self.id, step_id)
 
     def conclude(self, step_id: str, state: StepState, observation: str) -> None:
         """Write down what became of a step, and what was seen of it."""
-        with self._transaction() as session:
+        with self._writing() as session:
             values = {"observation": observation, "ended_at_ms": self._ledger.now_ms()}
-            self._change(session, step_id, state, values)
-            self._ledger._add_event(session, self.digest, f"step {state}", observation, self.id, step_id)
+            changed = self._change(session, step_id, state, values)
+            self._ledger._add_event(session, self.digest, f"step {state}", observation, [changed], self.id, step_id)
 
-    def _change(self, session: Session, step_id: str, state: StepState, values: Mapping[str, object]) -> None:
+    def _change(self, session: Session, step_id: str, state: StepState, values: Mapping[str, object]) -> StepRecord:
         changed = session.execute(
             update(StepRecord)
             .where(StepRecord.run_id == self.id, StepRecord.step_id == step_id, StepRecord.state.in_(_BEFORE[state]))
             .values(state=state, **values)
-            .returning(StepRecord.id)
-        )
-        if changed.scalar_one_or_none() is None:
+            .returning(StepRecord)
+        ).scalar_one_or_none()
+        if changed is None:
             raise StorageError(f"the ledger does not let step {step_id} of run {self.id} become '{state}'")
+        return changed
 
     def note(self, step_id: str, kind: str, detail: str) -> None:
         """Write down something that happened to a step without changing where it stands."""
-        with self._transaction() as session:
-            self._ledger._add_event(session, self.digest, kind, detail, self.id, step_id)
+        with self._writing() as session:
+            self._ledger._add_event(session, self.digest, kind, detail, (), self.id, step_id)
 
     def switching_off(self, setting: str, before: str | None) -> None:
         """Write down that a dynamic setting is about to be switched off, and the override to restore."""
-        with self._transaction() as session:
+        with self._writing() as session:
             detail = json.dumps({"setting": setting, "before": before})
-            self._ledger._add_event(session, self.digest, _SWITCHED_OFF, detail, self.id)
+            self._ledger._add_event(session, self.digest, _SWITCHED_OFF, detail, run=self.id)
 
     def end(self, state: RunState, sentence: str) -> None:
         """End the run."""
-        with self._transaction() as session:
-            session.execute(
+        with self._writing() as session:
+            ended = session.execute(
                 update(Run)
                 .where(Run.id == self.id)
                 .values(state=state, sentence=sentence, ended_at_ms=self._ledger.now_ms())
-            )
-            self._ledger._add_event(session, self.digest, f"run {state}", sentence, self.id)
+                .returning(Run)
+            ).scalar_one()
+            self._ledger._add_event(session, self.digest, f"run {state}", sentence, [ended], self.id)
+
+
+def _last_event(session: Session) -> ChainHead:
+    last = session.execute(select(Event.id, Event.chain).order_by(Event.id.desc()).limit(1)).first()
+    return ChainHead(last.id, last.chain) if last else ChainHead(0, START)
 
 
 def _holder(now_ms: int) -> dict[str, object]:

@@ -5,10 +5,25 @@ All times are epoch milliseconds. `execution/migrations` creates these tables; a
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, false, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+    false,
+    inspect,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from pulsar_advisor.execution.chain import Value
+from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
+from pulsar_advisor.planning.consent import ConsentName
 
 RunState = Literal["active", "done", "refused", "stopped", "aborted"]
 """active: somebody holds it or crashed with it. done: every executable step confirmed. refused: ended before anything
@@ -33,6 +48,20 @@ def _one_of(column: str, values: tuple[str, ...]) -> str:
 
 class Base(DeclarativeBase):
     """Registry of the ledger's tables."""
+
+    _not_hashed: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """`<table>/<primary key>`, as events name the row."""
+        return "/".join((self.__tablename__, *map(str, inspect(self).mapper.primary_key_from_instance(self))))
+
+    @property
+    def hashed_columns(self) -> dict[str, Value]:
+        """The row by column name, without what changes although nothing happened."""
+        columns = inspect(type(self)).column_attrs
+        values = {attribute.columns[0].name: getattr(self, attribute.key) for attribute in columns}
+        return {column: value for column, value in values.items() if column not in self._not_hashed}
 
 
 class PlanRecord(Base):
@@ -62,7 +91,7 @@ class Proposal(Base):
 
 
 class Approval(Base):
-    """Somebody approved exactly one plan, for a time, with or without splits, a worse outcome, low confidence."""
+    """Somebody approved exactly one plan, for a time, with these consents, to be carried out under this throttle."""
 
     __tablename__ = "approvals"
 
@@ -77,6 +106,23 @@ class Approval(Base):
     accepts_worse: Mapped[bool]
     accepts_low_confidence: Mapped[bool] = mapped_column(server_default=false())
     withdrawn_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    throttle_json: Mapped[str | None] = mapped_column("throttle", Text)
+    """`ApplyThrottle` as JSON; NULL in approvals of releases that did not record it."""
+
+    @property
+    def throttle(self) -> ApplyThrottle:
+        """The limits that were approved."""
+        return throttle_from_json(self.throttle_json)
+
+    @property
+    def consents(self) -> frozenset[ConsentName]:
+        """What the approver agreed to besides the plan itself."""
+        given: dict[ConsentName, bool] = {
+            "splits": self.allows_splits,
+            "worse": self.accepts_worse,
+            "low_confidence": self.accepts_low_confidence,
+        }
+        return frozenset(name for name, is_given in given.items() if is_given)
 
 
 class Run(Base):
@@ -84,6 +130,7 @@ class Run(Base):
     run per Pulsar cluster name."""
 
     __tablename__ = "runs"
+    _not_hashed = frozenset({"heartbeat_at_ms"})
     __table_args__ = (
         CheckConstraint(_one_of("state", RUN_STATES), name="runs_state"),
         Index(
@@ -99,6 +146,7 @@ class Run(Base):
     digest: Mapped[_Digest]
     cluster_name: Mapped[_Name]
     approval_id: Mapped[int] = mapped_column(ForeignKey("approvals.id"))
+    """The one it rests on: that of its start, then of each resumption."""
     state: Mapped[RunState] = mapped_column(String(16))
     lease: Mapped[int]
     host: Mapped[_Name]
@@ -111,8 +159,6 @@ class Run(Base):
     ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     sentence: Mapped[str] = mapped_column(Text)
     """Why it ended as it did; empty while active."""
-    undo_plan: Mapped[str] = mapped_column(Text)
-    """Canonical JSON of the plan that moves the bundles back, written before the first call."""
 
 
 class StepRecord(Base):
@@ -139,10 +185,59 @@ class StepRecord(Base):
     """What was last seen of it, for a person."""
 
 
+class Verification(Base):
+    """A run was compared with a snapshot taken since; once for each snapshot."""
+
+    __tablename__ = "verifications"
+    __table_args__ = (UniqueConstraint("run_id", "snapshot", name="verifications_once_per_snapshot"),)
+
+    id: Mapped[_Key]
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))
+    snapshot: Mapped[str] = mapped_column(String(16))
+    at_ms: Mapped[_Millis]
+    usage_judged: Mapped[bool]
+    """False while the brokers still reported figures from before the run."""
+    as_predicted: Mapped[bool]
+
+
+class VerifiedBundle(Base):
+    """A bundle of the plan: where it should be (NULL: anywhere but where it was), and where it was (NULL: nowhere)."""
+
+    __tablename__ = "verified_bundles"
+
+    id: Mapped[_Key]
+    verification_id: Mapped[int] = mapped_column(ForeignKey("verifications.id"), index=True)
+    bundle: Mapped[str] = mapped_column(Text)
+    predicted: Mapped[str | None] = mapped_column(String(200))
+    actual: Mapped[str | None] = mapped_column(String(200))
+    as_predicted: Mapped[bool]
+
+
+class VerifiedBroker(Base):
+    """A broker's figures as predicted and as captured; NULL where one is not known. Usage: weighted maximum, 0..1."""
+
+    __tablename__ = "verified_brokers"
+
+    id: Mapped[_Key]
+    verification_id: Mapped[int] = mapped_column(ForeignKey("verifications.id"), index=True)
+    broker: Mapped[_Name]
+    before_usage_ratio: Mapped[float | None]
+    predicted_usage_ratio: Mapped[float | None]
+    actual_usage_ratio: Mapped[float | None]
+    predicted_msg_rate_per_s: Mapped[float | None]
+    actual_msg_rate_per_s: Mapped[float | None]
+    predicted_throughput_bytes_per_s: Mapped[float | None]
+    actual_throughput_bytes_per_s: Mapped[float | None]
+    predicted_bundles: Mapped[int | None]
+    actual_bundles: Mapped[int | None]
+    as_predicted: Mapped[bool]
+
+
 class Event(Base):
-    """Something that happened; rows are only ever added (a trigger refuses to change or delete them)."""
+    """Something that happened. Events are numbered from 1 without a gap, and form a hash chain (`chain`)."""
 
     __tablename__ = "events"
+    _not_hashed = frozenset({"chain"})
 
     id: Mapped[_Key]
     at_ms: Mapped[_Millis]
@@ -151,3 +246,7 @@ class Event(Base):
     step_id: Mapped[str | None] = mapped_column(String(200))
     kind: Mapped[str] = mapped_column(String(40))
     detail: Mapped[str] = mapped_column(Text)
+    rows: Mapped[str] = mapped_column(Text)
+    """JSON: the name of each row that was written with the event, and its hash afterwards."""
+    chain: Mapped[str] = mapped_column(String(64))
+    """SHA-256 (hex) of the event before it and of this one."""

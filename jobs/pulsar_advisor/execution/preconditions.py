@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final
 
 from pulsar_advisor.execution.cluster_port import Split, Unload
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord
@@ -18,10 +17,8 @@ from pulsar_advisor.model.isolation_policies import broker_host, needs_secondari
 from pulsar_advisor.model.java_expressions import matched
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.plan import Plan, Step
-from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.model.some_of import some_of
-
-OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
+from pulsar_advisor.planning.consent import overloaded_ratio
 
 _SPECIFIED_POSITIONS_SINCE = (2, 11)
 _DESTINATION_SINCE = (3, 0)
@@ -154,20 +151,28 @@ def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, rele
         yield f"Pulsar {'.'.join(map(str, release))} can only split in equal halves (positions came with 2.11)"
 
 
+def observed_at(plan: Plan) -> str:
+    """When the cluster was looked at for a plan, in the form of a snapshot's id.
+
+    That is its snapshot; an undo plan was made from what the cluster showed later (`memory`).
+    """
+    return str(plan.memory.get("observed_at", plan.snapshot))
+
+
 def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
-    """Why the plan's snapshot is too old, or None."""
+    """Why the plan rests on too old a look at the cluster, or None."""
     try:
-        taken = datetime.strptime(plan.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        taken = datetime.strptime(observed_at(plan), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
-        return f"the plan's snapshot '{plan.snapshot}' is not an id of the form 20261121T083000Z: its age is unknown"
+        return f"the plan's snapshot '{observed_at(plan)}' is not of the form 20261121T083000Z: its age is unknown"
     age_s = now_ms / 1000 - taken.timestamp()
     if age_s > max_age_s:
         return (
-            f"the snapshot {plan.snapshot} is {age_s / 3600:.1f} h old and --max-age is {max_age_s / 3600:g} h: "
+            f"the snapshot {observed_at(plan)} is {age_s / 3600:.1f} h old and --max-age is {max_age_s / 3600:g} h: "
             "capture again and make a new plan"
         )
     if age_s < -_CLOCK_TOLERANCE_S:
-        return f"the snapshot {plan.snapshot} lies {-age_s / 60:.0f} min in the future: check this machine's clock"
+        return f"the snapshot {observed_at(plan)} lies {-age_s / 60:.0f} min in the future: check this machine's clock"
     return None
 
 
@@ -301,12 +306,6 @@ def _usage_before(plan: Plan, step: Step, broker: str) -> float | None:
             break
         usage = earlier.predicted.brokers.get(broker, usage)
     return usage
-
-
-def overloaded_ratio(plan: Plan) -> float:
-    """Usage (0..1) above which a broker counts as overloaded, as the plan's settings say."""
-    planned = {key: setting.value for key, setting in plan.settings.items()}
-    return float(setting_value(OVERLOADED_KEY, plan.pulsar_version, planned)) / 100
 
 
 class _Unreadable(ValueError):

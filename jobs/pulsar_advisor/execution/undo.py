@@ -1,10 +1,25 @@
-"""The undo plan: the steps that move a plan's bundles back, made before the first of them moves."""
+"""The undo plan: moves back what a run moved, made from the ledger's confirmed steps and the cluster as it is now."""
 
 from __future__ import annotations
 
-from pulsar_advisor.execution.preconditions import boundaries_after, executable_steps
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from statistics import fmean, pstdev
+from typing import Final
+
+from pulsar_advisor.execution.cluster_port import ClusterPort
+from pulsar_advisor.execution.ledger import Ledger, bundle_name
+from pulsar_advisor.execution.ledger_tables import StepRecord
+from pulsar_advisor.execution.observe import find_owner
+from pulsar_advisor.execution.preconditions import executable_steps, malformed
+from pulsar_advisor.model.bundle_range import format_range, parse_range
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import (
+    BrokerForecast,
     Expectation,
+    Forecast,
     Plan,
     PlanDecision,
     Prediction,
@@ -13,34 +28,89 @@ from pulsar_advisor.model.plan import (
     digest_of,
 )
 
+UNDO: Final = "undo"
+"""Stands in an undo plan in the place of shedder and placement strategy."""
 
-def undo_plan(plan: Plan) -> Plan:
-    """The plan that takes one back: its unloads to where the bundles came from, last one first.
 
-    It is a plan like any other: it needs an approval of its own, and since it leads back to the worse state, one that
-    accepts that. What can't be undone stands in it as a step that is not executable: splits (Pulsar has no merge),
-    unloads without a destination, unloads of bundles that the plan splits later.
+@dataclass(frozen=True)
+class Present:
+    """The cluster as it is now, as far as an undo needs it."""
+
+    at_ms: int
+    boundaries: Mapping[str, tuple[str, ...]]
+    """Namespace -> its boundaries; empty if it doesn't exist any more."""
+    owners: Mapping[str, str | None]
+    """`tenant/namespace/0x..._0x...` -> the broker that owns the bundle, None if none does."""
+
+
+def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
+    """The plan that takes the run of a plan back, made from what the ledger confirms and the cluster shows now.
+
+    Raises `Refused` if the plan is being carried out or none of its unloads was confirmed, `ClusterUnreachable`.
     """
-    forward = executable_steps(plan)
-    boundaries: dict[str, tuple[str, ...]] = {}
-    for step in forward:
-        known = boundaries.get(step.namespace, step.expect.boundaries)
-        boundaries[step.namespace] = boundaries_after(known, step)
-    usage = {broker: forecast.usage_ratio for broker, forecast in plan.predicted.before.brokers.items()}
+    digest = digest_of(plan)
+    runs = ledger.runs(digest)
+    if any(run.state == "active" for run in runs):
+        raise Refused(f"{digest} is being carried out: wait for its run to end, or end it with `apply --abort`")
+    records = {name: record for run in runs for name, record in ledger.steps(run.id).items() if record.attempts}
+    moved = [step for step in executable_steps(plan) if step.action == "unload" and _is_confirmed(records, step)]
+    if not moved:
+        raise Refused(f"no unload of {digest} was confirmed: there is nothing to undo")
+    return undo_plan(plan, records, _look(cluster, moved, ledger.now_ms()))
+
+
+def _look(cluster: ClusterPort, moved: Sequence[Step], at_ms: int) -> Present:
+    boundaries = {namespace: cluster.boundaries(namespace) for namespace in {step.namespace for step in moved}}
+    likely = sorted({broker for step in moved for broker in (step.destination, step.source) if broker})
+    bundles = {(step.namespace, part) for step in moved for part in _parts(step, boundaries[step.namespace])}
+    owners = {f"{namespace}/{part}": find_owner(cluster, namespace, part, likely) for namespace, part in bundles}
+    return Present(at_ms, boundaries, owners)
+
+
+def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Plan:
+    """The undo plan of what `records` (the attempted steps by id) confirm.
+
+    A plan like any other: it needs an approval of its own, usually one that accepts a worse outcome. Bundles go back
+    to where they were before the run, the last one moved first; a bundle that was split since goes back in parts. What
+    can't be undone is a step that is not executable, with the reason.
+    """
+    attempted = [step for step in executable_steps(plan) if step.id in records]
+    confirmed = [step for step in attempted if _is_confirmed(records, step)]
+    moves: dict[str, list[Step]] = {}
+    for step in confirmed:
+        if step.action == "unload":
+            moves.setdefault(bundle_name(step), []).append(step)
+    still_done = {step.id for step in confirmed}
     steps: list[Step] = []
-    split_later = {(step.namespace, step.bundle) for step in forward if step.action == "split"}
-    for step in forward:
-        touched = {broker: usage.get(broker) for broker in step.predicted.brokers}
-        usage.update(step.predicted.brokers)
-        steps.insert(0, _undo_step(step, boundaries[step.namespace], touched, split_later))
+    for step in reversed(attempted):
+        if step not in confirmed:
+            record = records[step.id]
+            why = f"{step.id} was not confirmed ({record.state}): {record.observation}. Look where the bundle is"
+            steps.append(_impossible(step, why))
+        elif step.action == "split":
+            steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))
+        elif step == moves[bundle_name(step)][-1]:  # earlier moves of the same bundle are taken back with its last
+            back = list(_moves_back(plan, step, moves[bundle_name(step)][0].source, now))
+            if all(move.executable for move in back):
+                still_done -= {each.id for each in moves[bundle_name(step)]}
+            usage = forecast_with(plan, still_done).brokers
+            touched = {broker: usage[broker].usage_ratio for broker in step.predicted.brokers if broker in usage}
+            steps += [move.model_copy(update={"predicted": StepPrediction(brokers=touched)}) for move in back]
     return plan.model_copy(
         update={
-            "shedder": "undo",
-            "placement": "undo",
-            "memory": {"undoes": digest_of(plan)},
+            "shedder": UNDO,
+            "placement": UNDO,
+            "memory": {
+                "undoes": digest_of(plan),
+                "observed_at": datetime.fromtimestamp(now.at_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ"),
+            },
             "rests_on": {},
             "steps": tuple(steps),
-            "predicted": Prediction(model="proportional", before=plan.predicted.after, after=plan.predicted.before),
+            "predicted": Prediction(
+                model="proportional",
+                before=forecast_with(plan, {step.id for step in confirmed}),
+                after=forecast_with(plan, still_done),
+            ),
             "decision": PlanDecision(
                 acts_in_cycle=None,
                 why_nothing=None,
@@ -51,40 +121,116 @@ def undo_plan(plan: Plan) -> Plan:
     )
 
 
-def _undo_step(
-    step: Step,
-    boundaries: tuple[str, ...],
-    usage_before: dict[str, float | None],
-    split_later: set[tuple[str, str]],
-) -> Step:
-    obstacle = None
-    if step.action == "split":
-        obstacle = "a split can't be undone: Pulsar has no merge"
-    elif step.destination is None:
-        obstacle = "the unload has no destination, so the bundle's new broker is not known in advance"
-    elif (step.namespace, step.bundle) in split_later:
-        obstacle = "the plan splits the bundle later: move its children"
-    now_at = step.destination or ""
+def _is_confirmed(records: Mapping[str, StepRecord], step: Step) -> bool:
+    return step.id in records and records[step.id].state == "confirmed"
+
+
+def _parts(step: Step, boundaries: Sequence[str]) -> Iterator[str]:
+    """The bundles of today that make up the bundle of a step; none if its namespace is gone."""
+    lower, upper = parse_range(step.bundle)
+    bounds = [bound for bound in (int(text, 16) for text in boundaries) if lower <= bound <= upper]
+    return (format_range(*pair) for pair in pairwise(bounds))
+
+
+def _moves_back(plan: Plan, step: Step, origin: str, now: Present) -> Iterator[Step]:
+    boundaries = now.boundaries[step.namespace]
+    parts = list(_parts(step, boundaries))
+    if not parts:
+        yield _impossible(step, f"namespace {step.namespace} does not exist any more")
+    for number, part in enumerate(parts, start=1):
+        whole = part == step.bundle
+        at = now.owners[f"{step.namespace}/{part}"]
+        move = step.model_copy(
+            update={
+                "id": f"undo-{step.id}" if whole else f"undo-{step.id}-{number}",
+                "after": (),
+                "bundle": part,
+                "source": at or "",
+                "destination": origin,
+                "reason": f"undoes {step.id}",
+                # Where a bundle was is known, whatever made it move.
+                "confidence": "high",
+                "doubts": (),
+                "failed_checks": (),
+                "expect": Expectation(
+                    owner=at or "",
+                    boundaries=boundaries,
+                    topics=step.expect.topics,
+                    msg_rate_per_s=step.expect.msg_rate_per_s if whole else None,
+                    throughput_bytes_per_s=step.expect.throughput_bytes_per_s if whole else None,
+                ),
+            }
+        )
+        obstacle = _obstacle(plan, move, step.destination, at)
+        yield move.model_copy(update={"executable": obstacle is None, "not_executable_because": obstacle})
+
+
+def _obstacle(plan: Plan, move: Step, brought_to: str | None, at: str | None) -> str | None:
+    if at is None:
+        return "no broker owns the bundle now"
+    if at == move.destination:
+        return f"the bundle is on {at} already"
+    if brought_to is not None and at != brought_to:
+        return f"the bundle is on {at} now, and the run brought it to {brought_to}: it was moved since"
+    return next(malformed(plan.model_copy(update={"steps": (move,)})), None)
+
+
+def _impossible(step: Step, why: str) -> Step:
     return step.model_copy(
         update={
             "id": f"undo-{step.id}",
             "after": (),
-            "source": now_at,
-            "destination": step.source if step.action == "unload" else None,
             "reason": f"undoes {step.id}",
-            "executable": obstacle is None,
-            "not_executable_because": obstacle,
-            # Where a bundle was is known, whatever made it move.
+            "executable": False,
+            "not_executable_because": why,
             "confidence": "high",
             "doubts": (),
             "failed_checks": (),
-            "expect": Expectation(
-                owner=now_at,
-                boundaries=boundaries,
-                topics=step.expect.topics,
-                msg_rate_per_s=step.expect.msg_rate_per_s,
-                throughput_bytes_per_s=step.expect.throughput_bytes_per_s,
-            ),
-            "predicted": StepPrediction(brokers=usage_before),
         }
     )
+
+
+def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
+    """The plan's own forecast as if only these of its steps (by id) were done: each adds what it adds in the plan."""
+    executable = executable_steps(plan)
+    if not done:
+        return plan.predicted.before
+    if {step.id for step in executable} <= set(done):
+        return plan.predicted.after
+    brokers = dict(plan.predicted.before.brokers)
+    planned = {broker: row.usage_ratio for broker, row in brokers.items()}
+    for step in executable:
+        for broker, afterwards in step.predicted.brokers.items():
+            before, planned[broker] = planned.get(broker), afterwards
+            if step.id in done and broker in brokers:
+                usage = brokers[broker].usage_ratio
+                known = usage is not None and before is not None and afterwards is not None
+                reached = usage + afterwards - before if known else None  # type: ignore[operator]
+                brokers[broker] = brokers[broker].model_copy(update={"usage_ratio": reached})
+        if step.id in done and step.action == "unload":
+            _carry(brokers, step, step.source, -1)
+            _carry(brokers, step, step.destination, 1)
+    usages = [row.usage_ratio for row in brokers.values() if row.usage_ratio is not None]
+    return Forecast(
+        brokers=brokers,
+        maximum_ratio=max(usages, default=None),
+        mean_ratio=fmean(usages) if usages else None,
+        standard_deviation_ratio=pstdev(usages) if usages else None,
+    )
+
+
+def _carry(brokers: dict[str, BrokerForecast], step: Step, broker: str | None, sign: int) -> None:
+    if broker is None or broker not in brokers:
+        return
+    row = brokers[broker]
+    brokers[broker] = row.model_copy(
+        update={
+            "msg_rate_per_s": _sum(row.msg_rate_per_s, step.expect.msg_rate_per_s, sign),
+            "throughput_bytes_per_s": _sum(row.throughput_bytes_per_s, step.expect.throughput_bytes_per_s, sign),
+            "bundles": row.bundles + sign,
+        }
+    )
+
+
+def _sum(figure: float | None, part: float | None, sign: int) -> float | None:
+    return None if figure is None or part is None else figure + sign * part

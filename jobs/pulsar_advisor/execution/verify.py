@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pulsar_advisor.execution.ledger import Ledger, bundle_name
-from pulsar_advisor.execution.ledger_tables import Run
+from pulsar_advisor.execution.ledger_tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.preconditions import executable_steps
 from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.plan import BrokerForecast, Plan, digest_of
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.planning.forecast import forecast, loads_of
@@ -102,7 +102,7 @@ def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
 
 
 def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadBalancerSettings) -> VerifyResult:
-    """Compare a plan that was carried out with the cluster as a later capture shows it.
+    """Compare a plan that was carried out with the cluster as a later capture shows it, and keep that in the ledger.
 
     Raises `Refused` if the plan was never carried out, is still being carried out, or the capture is of another cluster
     or from before the end of the run.
@@ -117,9 +117,10 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
         )
     usage_judged = state.captured_at_ms - ended_at_ms >= settle_s(settings) * 1000
     bundles = tuple(_bundle_checks(plan, state))
-    brokers = tuple(_usage_checks(plan, state, settings))
+    figures = forecast(state, loads_of(state), settings).brokers
+    brokers = tuple(_usage_checks(plan, figures))
     steps = tuple(name for name, step in ledger.steps(run.id).items() if step.state != "confirmed")
-    return VerifyResult(
+    result = VerifyResult(
         digest=digest,
         run=run.id,
         snapshot=state.snapshot,
@@ -129,6 +130,38 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
         usage_judged=usage_judged,
         deviations=tuple(_deviations(run, steps, bundles, brokers if usage_judged else ())),
     )
+    _keep(plan, result, figures, ledger)
+    return result
+
+
+def _keep(plan: Plan, result: VerifyResult, figures: Mapping[str, BrokerForecast], ledger: Ledger) -> None:
+    """Write predicted and actual figures into the ledger, for predictions to be calibrated over many runs."""
+    verification = Verification(
+        run_id=result.run,
+        snapshot=result.snapshot,
+        at_ms=ledger.now_ms(),
+        usage_judged=result.usage_judged,
+        as_predicted=not result.deviations,
+    )
+    bundles = [VerifiedBundle(**vars(check)) for check in result.bundles]
+    brokers = []
+    for check in result.brokers:
+        before = plan.predicted.before.brokers.get(check.broker)
+        predicted, actual = plan.predicted.after.brokers.get(check.broker), figures.get(check.broker)
+        brokers.append(
+            VerifiedBroker(
+                broker=check.broker,
+                before_usage_ratio=before.usage_ratio if before else None,
+                **_figures("predicted", predicted),
+                **_figures("actual", actual),
+                as_predicted=check.as_predicted,
+            )
+        )
+    ledger.record_verification(verification, bundles, brokers)
+
+
+def _figures(when: str, row: BrokerForecast | None) -> dict[str, float | int | None]:
+    return {} if row is None else {f"{when}_{name}": value for name, value in row.model_dump().items()}
 
 
 def _deviations(
@@ -164,8 +197,7 @@ def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
         yield BundleCheck(bundle, broker, actual, moved if broker is None else actual == broker)
 
 
-def _usage_checks(plan: Plan, state: ClusterState, settings: LoadBalancerSettings) -> Iterator[UsageCheck]:
-    actual = forecast(state, loads_of(state), settings).brokers
+def _usage_checks(plan: Plan, actual: Mapping[str, BrokerForecast]) -> Iterator[UsageCheck]:
     for broker, expected in plan.predicted.after.brokers.items():
         now = actual[broker].usage_ratio if broker in actual else None
         then = expected.usage_ratio

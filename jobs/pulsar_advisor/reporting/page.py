@@ -154,7 +154,7 @@ def build_page(
         pulsar_version=state.pulsar_version,
         load_manager=state.load_manager,
         view=state.view,
-        verdict=verdict_of(advised, reference, recommendation, trust, settings, root_url),
+        verdict=verdict_of(advised, reference, recommendation, trust, root_url),
         findings=_findings(recommendation["findings"]),
         brokers=broker_table(rows, reference, thresholds_of(reference, settings) if reference else ()),
         hot=hot_brokers(state, rows, advised),

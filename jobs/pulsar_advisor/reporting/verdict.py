@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pulsar_advisor.model.plan import Confidence, Plan, PlannedSetting, Step
+from pulsar_advisor.model.plan import Confidence, Plan, Step
 from pulsar_advisor.planning.compare import all_refused
-from pulsar_advisor.reporting.brokers import OVERLOAD_KEY, percentage_setting
+from pulsar_advisor.planning.consent import NeededConsent, needed_consents
 from pulsar_advisor.reporting.figures import change, count, percent, sentence
 from pulsar_advisor.reporting.trust import Trust
 from pulsar_advisor.storage.plans import short
@@ -69,7 +69,6 @@ def verdict_of(
     reference: Plan | None,
     recommendation: Mapping[str, Any],
     trust: Trust,
-    settings: Mapping[str, PlannedSetting],
     root_url: str,
 ) -> Verdict:
     """The verdict on a recommendation; `reference` is the plan whose words stand where none is advised."""
@@ -79,8 +78,7 @@ def verdict_of(
     obstacles = Counter(step.not_executable_because or "no reason was given" for step in steps if not step.executable)
     kind = _kind(advised, executable, obstacles, recommendation, trust)
     acting = advised if kind == "act" else None
-    warnings = _warnings(acting, settings) if acting else ()
-    unsure = any(step.confidence == "low" for step in executable)
+    needed = needed_consents(acting) if acting else ()
     grades = Counter(step.confidence for step in executable) if acting else Counter()
     return Verdict(
         kind=kind,
@@ -93,10 +91,8 @@ def verdict_of(
         acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
-        warnings=warnings,
-        commands=_commands(acting, str(recommendation["advice"]["digest"]), bool(warnings), unsure, root_url)
-        if acting
-        else (),
+        warnings=tuple(sentence(why) for each in needed if each.consent.name == "worse" for why in each.reasons),
+        commands=_commands(acting, str(recommendation["advice"]["digest"]), needed, root_url) if acting else (),
     )
 
 
@@ -188,28 +184,8 @@ def _split_what(splits: Sequence[Step]) -> str:
     return f"{count(len(splits), 'bundle')} {of}"
 
 
-def _warnings(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[str, ...]:
-    """The plan's effects that an approval must accept explicitly, see `approve --accept-worse`."""
-    before, after = plan.predicted.before, plan.predicted.after
-    found = []
-    if before.maximum_ratio is None or after.maximum_ratio is None or after.maximum_ratio >= before.maximum_ratio:
-        found.append(f"The highest predicted usage of all brokers {change(before.maximum_ratio, after.maximum_ratio)}.")
-    overload = percentage_setting(settings, OVERLOAD_KEY)
-    for broker, row in after.brokers.items():
-        was = _usage(before.brokers, broker)
-        if overload is None or row.usage_ratio is None or was is None:
-            continue
-        if was <= overload / 100 < row.usage_ratio:
-            found.append(
-                f"{broker} would rise above the overload threshold of {percent(overload / 100, 0)}: "
-                f"its usage {change(was, row.usage_ratio)}."
-            )
-    return tuple(found)
-
-
-def _commands(plan: Plan, digest: str, is_worse: bool, is_unsure: bool, root_url: str) -> tuple[Command, ...]:
-    has_splits = any(step.executable and step.action == "split" for step in plan.steps)
-    consent = ["--splits"] * has_splits + ["--accept-worse"] * is_worse + ["--accept-low-confidence"] * is_unsure
+def _commands(plan: Plan, digest: str, needed: Sequence[NeededConsent], root_url: str) -> tuple[Command, ...]:
+    consent = [each.consent.flag for each in needed]
 
     def line(verb: str, *options: str) -> tuple[str, ...]:
         return (shlex.join(("pulsar-advisor", verb, short(digest), *options)),)

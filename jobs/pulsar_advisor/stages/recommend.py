@@ -37,7 +37,8 @@ from pulsar_advisor.tables.outcomes import write_outcomes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pulsar_advisor.execution.ledger import Ledger, Person
+    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.person import Person
 
 ALWAYS_IN_A_PLAN: Final = frozenset(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,18 +11,23 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from pulsar_advisor.planning.consent import CONSENTS, ConsentName
 from pulsar_advisor_airflow.failures import as_airflow_errors
-from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
+from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.throttle import ApplyThrottle
     from pulsar_advisor.model.plan import Plan
 
-ALLOW_SPLITS: Final = "allow_splits"
-ACCEPT_WORSE: Final = "accept_worse"
-ACCEPT_LOW_CONFIDENCE: Final = "accept_low_confidence"
+FIELD: Final[Mapping[ConsentName, str]] = {
+    "splits": "allow_splits",
+    "worse": "accept_worse",
+    "low_confidence": "accept_low_confidence",
+}
+"""The form's field of each consent."""
 COMMENT: Final = "comment"
 
 
@@ -38,10 +44,11 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     :param cluster: name of the cluster in the root
     :param answer_within_h: hours to wait for an answer (templated)
     :param valid_for_h: hours until the approval expires (templated)
+    :param throttle: limits of the run by their name in `ApplyThrottle` (templated); shown, and approved with the plan
     :param approvers: names of those who may answer (templated, to a list); empty: everybody who may write to the DAG
     """
 
-    template_fields = ("plan", "root", "cluster", "answer_within_h", "valid_for_h", "approvers")
+    template_fields = ("plan", "root", "cluster", "answer_within_h", "valid_for_h", "throttle", "approvers")
 
     def __init__(
         self,
@@ -51,6 +58,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         cluster: str,
         answer_within_h: float | str = 4,
         valid_for_h: float | str = 4,
+        throttle: Mapping[str, Any] | None = None,
         approvers: Sequence[str] | str = (),
         **kwargs: Any,
     ) -> None:
@@ -61,11 +69,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             response_timeout=timedelta(hours=4),  # execute() sets the one that was asked for
             ignore_downstream_trigger_rules=True,
             params={
-                ALLOW_SPLITS: Param(
-                    False, type="boolean", title="Allow the splits", description="They can't be undone"
-                ),
-                ACCEPT_WORSE: Param(False, type="boolean", title="Accept a worse outcome"),
-                ACCEPT_LOW_CONFIDENCE: Param(False, type="boolean", title="Accept steps of low confidence"),
+                **{FIELD[consent.name]: Param(False, type="boolean", title=consent.title) for consent in CONSENTS},
                 COMMENT: Param("", type="string", title="Comment", description="Recorded in the ledger"),
             },
             **kwargs,
@@ -75,38 +79,48 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.cluster = cluster
         self.answer_within_h = answer_within_h
         self.valid_for_h = valid_for_h
+        self.throttle = throttle or {}
         self.approvers = approvers
 
     def execute(self, context: Context) -> None:
         """Show the plan and wait for an answer."""
+        from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow import approval_request
         from pulsar_advisor_airflow.configuration import report_link
 
+        throttle = ApplyThrottle(**self.throttle)
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             plan = self._load()
             approver = self._approver_in(context, ledger, plan)
-        if approver is not None:
-            self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver)
+            why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle)
+        if approver is not None or why_a_person is None:
+            self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
             return
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "An unknown user"
-        self.body = approval_request.body(plan, proposer, report_link(plan.snapshot))
+        self.body = approval_request.body(plan, throttle, proposer, report_link(plan.snapshot), why_a_person)
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers] or None
         try:
             super().execute(context)
         except TaskAwaitingInput as parked:
-            parked.kwargs = {"shown": dict(self.plan)}
+            parked.kwargs = {"shown": dict(self.plan), "throttle": asdict(throttle)}
             raise
 
-    def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, str] | None = None) -> Any:
+    def execute_complete(
+        self,
+        context: Context,
+        event: dict[str, Any],
+        shown: dict[str, str] | None = None,
+        throttle: dict[str, Any] | None = None,
+    ) -> Any:
         """Write the answer into the ledger; the rest of the DAG run is skipped unless it is an approval."""
         from pulsar_advisor.storage.root import Root
 
-        if shown is None:
-            raise AirflowFailException("the plan that was shown is unknown: clear this task to ask again")
-        self.plan = shown
+        if shown is None or throttle is None:
+            raise AirflowFailException("it is not known what was shown: clear this task to ask again")
+        self.plan, self.throttle = shown, throttle
         responder = (event.get("responded_by_user") or {}).get("name")
         approved = event.get("chosen_options") == [self.APPROVE]
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
@@ -120,14 +134,29 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 self._approve(ledger, self._load(), responder, context, event["params_input"] or {})
         return answered
 
+    def _approve_automatically(self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle) -> str | None:
+        """None if the policy approved the plan; else why a person has to, empty where no policy is asked."""
+        from pulsar_advisor.execution.approval import approve_automatically
+        from pulsar_advisor.model.errors import Refused
+
+        policy = approval_policy()
+        if policy.automatic is None:
+            return ""
+        valid_for_s = int(float(self.valid_for_h) * 3600)
+        try:
+            approve_automatically(ledger, plan, policy=policy, throttle=throttle, valid_for_s=valid_for_s)
+        except Refused as refused:
+            return str(refused)
+        return None
+
     @staticmethod
     def _approver_in(context: Context, ledger: Ledger, plan: Plan) -> str | None:
-        """Who answered this gate in this DAG run with an approval that is in force."""
-        from pulsar_advisor.execution.approval import ApprovalPolicy, standing_approval
+        """Who answered this gate in this DAG run with an approval that stands."""
+        from pulsar_advisor.execution.approval import standing_approval
         from pulsar_advisor.model.errors import Refused
 
         try:
-            approval = standing_approval(ledger, plan, ApprovalPolicy(separate_approver=True))
+            approval = standing_approval(ledger, plan, approval_policy())
         except Refused:
             return None
         started_ms = context["dag_run"].start_date.timestamp() * 1000
@@ -136,8 +165,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def _approve(
         self, ledger: Ledger, plan: Plan, responder: str | None, context: Context, form: Mapping[str, Any]
     ) -> None:
-        from pulsar_advisor.execution.approval import ApprovalPolicy, approve
-        from pulsar_advisor.execution.ledger import Person
+        from pulsar_advisor.execution.approval import approve
+        from pulsar_advisor.execution.person import Person, same_person
+        from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.errors import Refused
 
         digest = self.plan["digest"]
@@ -145,7 +175,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         try:
             if responder is None:
                 raise Refused("Airflow doesn't report who approved it")
-            if proposer is None or responder.casefold() == proposer.casefold():
+            if proposer is None or same_person(responder, proposer):
                 raise Refused(
                     f"{responder} may not approve what {proposer or 'somebody unknown'} proposed: "
                     "another person has to; clear this task to ask again"
@@ -155,10 +185,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 plan,
                 digest=digest,
                 approver=Person(responder, AUTHENTICATED_BY),
-                policy=ApprovalPolicy(separate_approver=True),
-                allows_splits=form.get(ALLOW_SPLITS) is True,
-                accepts_worse=form.get(ACCEPT_WORSE) is True,
-                accepts_low_confidence=form.get(ACCEPT_LOW_CONFIDENCE) is True,
+                policy=approval_policy(),
+                consents=[consent.name for consent in CONSENTS if form.get(FIELD[consent.name]) is True],
+                throttle=ApplyThrottle(**self.throttle),
                 valid_for_s=int(float(self.valid_for_h) * 3600),
                 comment=str(form.get(COMMENT) or ""),
             )

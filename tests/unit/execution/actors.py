@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import asdict
+
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
-from pulsar_advisor.execution.approval import ApprovalPolicy, approve, propose
+from pulsar_advisor.execution.approval import approve, propose
 from pulsar_advisor.execution.executor import ApplyOptions
-from pulsar_advisor.execution.ledger import Ledger, Person
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.planning.consent import CONSENTS, ConsentName
 from unit.execution.doubles import FakeCluster
 
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 FOUR_EYES = ApprovalPolicy()
 
 
-def approved(ledger: Ledger, plan: Plan, **changes: bool) -> Plan:
-    """Proposed by Alice and approved by Bob, with everything an approval can allow unless said otherwise."""
-    allowed = {"allows_splits": True, "accepts_worse": True, "accepts_low_confidence": True, **changes}
+ANY_THROTTLE = ApplyThrottle(
+    max_age_s=7 * 86_400, on_drift="skip", pause_s=0.0, canary_hold_s=0.0, error_budget=100
+)
+"""The least strict one, so that a test may ask for any."""
+EVERY_CONSENT = frozenset(consent.name for consent in CONSENTS)
+
+
+def approved(ledger: Ledger, plan: Plan, consents: Collection[ConsentName] = EVERY_CONSENT) -> Plan:
+    """Proposed by Alice and approved by Bob, with every consent unless said otherwise."""
     propose(ledger, plan, ALICE)
-    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, **allowed)
+    who = {"approver": BOB, "policy": FOUR_EYES}
+    approve(ledger, plan, digest=digest_of(plan), **who, consents=consents, throttle=ANY_THROTTLE)
     return plan
 
 
 def run(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: object) -> ApplyResult:
-    return apply_plan(plan, ledger, cluster, ApplyOptions(**options), lambda _line: None, cluster.time.clock)  # type: ignore[arg-type]
+    """Apply with the default throttle, but for the limits among `options`."""
+    limits = {name: options.pop(name, value) for name, value in asdict(ApplyThrottle()).items()}
+    asked = ApplyOptions(throttle_changes=limits, **options)  # type: ignore[arg-type]
+    return apply_plan(plan, ledger, cluster, asked, lambda _line: None, cluster.time.clock)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pulsar_advisor.execution.approval import approve, propose, withdraw
 from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.executor import ApplyOptions
 from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plan import Plan, digest_of, load_plan
@@ -72,20 +72,17 @@ def test_a_second_apply_does_nothing_and_says_so_even_when_the_approval_has_expi
     assert len(cluster.writes) == 1
 
 
-def test_a_step_is_in_the_ledger_before_its_call_and_so_is_the_undo_plan(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_step_is_in_the_ledger_before_its_call(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
-    seen: list[tuple[list[str], str]] = []
+    seen: list[list[str]] = []
 
     def look(what: str) -> None:
         if what == "before the call":
-            (active,) = ledger.runs(digest_of(plan))
-            seen.append((states(ledger, plan), active.undo_plan))
+            seen.append(states(ledger, plan))
 
     cluster.on_event = look
     run(plan, ledger, cluster)
-    ((before_the_call, undo),) = seen
-    assert before_the_call == ["sent"]
-    assert load_plan(undo.encode()).steps[0].destination == B1
+    assert seen == [["sent"]]
 
 
 def test_every_moment_of_a_run_stands_in_the_events(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -131,7 +128,7 @@ def test_every_moment_of_a_run_stands_in_the_events(ledger: Ledger, cluster: Fak
 def test_a_world_that_has_changed_is_refused_and_nothing_is_sent(
     ledger: Ledger, cluster: FakeCluster, spoil: Callable[[FakeCluster], object], reason: str
 ) -> None:
-    plan = approved(ledger, make_plan([MOVE]), accepts_worse=False)
+    plan = approved(ledger, make_plan([MOVE]), consents=())
     spoil(cluster)
     with pytest.raises(Refused, match=reason.replace("(", r"\(")):
         run(plan, ledger, cluster)
@@ -503,21 +500,28 @@ def test_a_plan_that_lifts_a_broker_over_the_threshold_goes_on_if_that_was_accep
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     cluster.usage[B2] = 0.7
-    plan = approved(ledger, make_plan([MOVE]), accepts_worse=True)
+    plan = approved(ledger, make_plan([MOVE]), consents=["worse"])
     assert run(plan, ledger, cluster).outcome == "done"
 
 
-def test_the_undo_plan_moves_the_bundle_back(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_result_names_the_steps_that_can_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
     result = run(approved(ledger, make_plan([MOVE, CUT])), ledger, cluster)
-    undone = run(approved(ledger, result.undo), ledger, cluster)
-    assert undone.outcome == "done"
-    assert cluster.owners[LOWER_BUNDLE] == B1
+    assert result.as_document()["undoable_steps"] == ["step-001"]
+
+
+def test_a_run_whose_approval_expires_finishes_its_step_and_stops(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.on_event = lambda what: cluster.time.pass_s(5 * 3600) if what == "after the call" else None
+    result = run(plan, ledger, cluster)
+    assert [step.state for step in result.steps] == ["confirmed", "pending"]
+    assert "the approval of bob expired while the run was under way" in result.sentence
 
 
 def test_a_new_owner_that_reports_no_topics_yet_is_waited_for(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.statistics_lag_s = 60.0
-    result = run(approved(ledger, make_plan([MOVE])), ledger, cluster, canary_hold_s=0.0)
-    assert run(approved(ledger, result.undo), ledger, cluster).outcome == "done"
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster, canary_hold_s=0.0)
+    assert run(approved(ledger, propose_undo(plan, ledger, cluster)), ledger, cluster).outcome == "done"
     assert cluster.owners[LOWER_BUNDLE] == B1
 
 
@@ -559,13 +563,13 @@ def test_the_policy_is_asked_again_when_the_plan_is_applied(ledger: Ledger, clus
     propose(ledger, plan, BOB)
     with pytest.raises(Refused, match="bob proposed"):
         run(plan, ledger, cluster)
-    relaxed = replace(FOUR_EYES, separate_approver=False)
+    relaxed = FOUR_EYES.model_copy(update={"separate_approver": False})
     assert run(plan, ledger, cluster, policy=relaxed).outcome == "done"
 
 
 def test_a_result_can_be_written_as_json(ledger: Ledger, cluster: FakeCluster) -> None:
     document = run(approved(ledger, make_plan([MOVE])), ledger, cluster).as_document()
-    assert (document["schema"], document["outcome"]) == ("pulsar-advisor/apply-result/1", "done")
+    assert (document["schema"], document["outcome"]) == ("pulsar-advisor/apply-result/2", "done")
     assert document["steps"][0]["request"] == {
         "method": "PUT",
         "path": f"/admin/v2/namespaces/{LOWER_BUNDLE}/unload",
@@ -577,7 +581,7 @@ def test_a_result_can_be_written_as_json(ledger: Ledger, cluster: FakeCluster) -
 def test_splits_need_an_approval_that_allows_them(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([CUT])
     propose(ledger, plan, ALICE)
-    with pytest.raises(Refused, match="approve with --splits"):
+    with pytest.raises(Refused, match="Approve with --splits"):
         approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
     with pytest.raises(Refused, match="has no approval"):
         run(plan, ledger, cluster)

@@ -1,30 +1,27 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
 from pulsar_advisor.execution.approval import (
-    ApprovalPolicy,
     approve,
-    person_on_command_line,
+    approve_automatically,
     propose,
     standing_approval,
-    unsure_because,
     withdraw,
-    worse_because,
 )
-from pulsar_advisor.execution.ledger import Ledger, Person
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plan import Doubt, Plan, PlannedSetting, Prediction, Step, digest_of
-from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved
-from unit.execution.doubles import B1, B2, B3, UPPER, FakeTime, forecast, make_plan, split_step, unload_step
+from pulsar_advisor.model.plan import Plan, Prediction, digest_of
+from pulsar_advisor.planning.consent import ConsentName
+from unit.execution.actors import ALICE, BOB, EVERY_CONSENT, FOUR_EYES, approved
+from unit.execution.doubles import B1, FakeTime, forecast, make_plan, split_step, unload_step
 
 PLAN = make_plan([unload_step()])
 DIGEST = digest_of(PLAN)
-
-
-def predicting(before: dict[str, float | None], after: dict[str, float | None], **changes: object) -> Plan:
-    prediction = Prediction(model="proportional", before=forecast(before), after=forecast(after))
-    return make_plan([unload_step()], predicted=prediction, **changes)
 
 
 def test_an_approval_says_who_for_how_long_and_who_vouches_for_the_name(ledger: Ledger, time: FakeTime) -> None:
@@ -62,13 +59,6 @@ def test_the_policy_can_let_one_person_do_both(ledger: Ledger) -> None:
     assert standing_approval(ledger, PLAN, alone).approver == "alice"
 
 
-def test_splits_have_to_be_allowed(ledger: Ledger) -> None:
-    plan = make_plan([split_step()])
-    propose(ledger, plan, ALICE)
-    with pytest.raises(Refused, match=r"1 split\(s\), which can't be undone: approve with --splits"):
-        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
-
-
 def test_a_plan_without_executable_steps_can_not_be_approved(ledger: Ledger) -> None:
     plan = make_plan([unload_step(executable=False, not_executable_because="the bundle has no owner")])
     propose(ledger, plan, ALICE)
@@ -81,77 +71,37 @@ def test_an_approval_needs_a_positive_time(ledger: Ledger) -> None:
         approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, valid_for_s=0)
 
 
-@pytest.mark.parametrize(
-    ("plan", "because"),
-    [
-        (predicting({B1: 0.8, B2: 0.2}, {B1: 0.5, B2: 0.5}), None),
-        (predicting({B1: 0.8, B2: 0.2}, {B1: 0.2, B2: 0.8}), "goes from 80.0% to 80.0%"),
-        (predicting({B1: 0.95, B2: 0.2}, {B1: 0.2, B2: 0.9}), f"lifts {B2} to 90.0%"),
-        (predicting({B1: 0.95, B2: 0.90}, {B1: 0.94, B2: 0.91}), None),
-        (predicting({B1: None}, {B1: None}), "is not known"),
-        (
-            predicting(
-                {B1: 0.8, B2: 0.2},
-                {B1: 0.5, B2: 0.7},
-                settings={
-                    "loadBalancerBrokerOverloadedThresholdPercentage": PlannedSetting(value="60", origin="runtime")
-                },
-            ),
-            f"lifts {B2} to 70.0%",
-        ),
-        (make_plan([split_step()], predicted=predicting({B3: 0.5}, {B3: 0.5}).predicted), None),
-    ],
+UNSURE = make_plan([unload_step(confidence="low")])
+WORSE = make_plan(
+    [unload_step()],
+    predicted=Prediction(model="proportional", before=forecast({B1: 0.5}), after=forecast({B1: 0.6})),
 )
-def test_what_counts_as_worse(plan: Plan, because: str | None) -> None:
-    assert (worse_because(plan) or "") == (because or "") or str(because) in str(worse_because(plan))
-
-
-def test_a_worse_outcome_has_to_be_accepted(ledger: Ledger) -> None:
-    plan = predicting({B1: 0.5}, {B1: 0.6})
-    propose(ledger, plan, ALICE)
-    with pytest.raises(Refused, match="Approve with --accept-worse"):
-        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
-    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, accepts_worse=True)
-    assert standing_approval(ledger, plan, FOUR_EYES).accepts_worse
-
-
-TIE = Doubt(confidence="low", sentence="A near-tie decided.")
-NO_LIMIT = Doubt(confidence="medium", sentence="brokers.bandwidth_in_limit failed: its speed is not known")
-
-
-def test_steps_of_low_confidence_have_to_be_accepted(ledger: Ledger) -> None:
-    plan = make_plan([unload_step(1), unload_step(2, UPPER, confidence="low", doubts=(TIE, NO_LIMIT))])
-    propose(ledger, plan, ALICE)
-    with pytest.raises(Refused, match=r"confidence\. step-002: A near-tie decided\. Remove"):
-        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
-    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, accepts_low_confidence=True)
-    assert standing_approval(ledger, plan, FOUR_EYES).accepts_low_confidence
-
-
-def test_an_approval_that_does_not_accept_low_confidence_does_not_carry_it(ledger: Ledger) -> None:
-    plan = make_plan([unload_step(confidence="low", doubts=(TIE,))])
-    propose(ledger, plan, ALICE)
-    record = {"expires_at_ms": ledger.now_ms() + 1000, "comment": "", "allows_splits": True, "accepts_worse": True}
-    ledger.record_approval(plan, BOB, accepts_low_confidence=False, **record)
-    with pytest.raises(Refused, match="does not accept steps of low confidence"):
-        standing_approval(ledger, plan, FOUR_EYES)
 
 
 @pytest.mark.parametrize(
-    "steps",
+    ("plan", "flag", "name"),
     [
-        [unload_step(confidence="medium", doubts=(NO_LIMIT,))],
-        [unload_step(), unload_step(2, confidence="low", executable=False, not_executable_because="unowned")],
+        (make_plan([split_step()]), "--splits", "splits"),
+        (WORSE, "--accept-worse", "worse"),
+        (UNSURE, "--accept-low-confidence", "low_confidence"),
     ],
 )
-def test_medium_confidence_and_steps_that_are_not_sent_ask_for_nothing(steps: list[Step]) -> None:
-    assert unsure_because(make_plan(steps)) is None
+def test_what_needs_consent_is_approved_only_with_it(ledger: Ledger, plan: Plan, flag: str, name: ConsentName) -> None:
+    propose(ledger, plan, ALICE)
+    others = EVERY_CONSENT - {name}
+    with pytest.raises(Refused, match=f"Approve with {flag} if you mean it"):
+        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, consents=others)
+    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, consents=[name])
+    assert standing_approval(ledger, plan, FOUR_EYES).consents == {name}
 
 
-def test_many_steps_of_low_confidence_are_counted() -> None:
-    unsure = unsure_because(make_plan([unload_step(number, confidence="low") for number in range(1, 6)]))
-    why = "The plan does not say why."
-    assert unsure == f"step-001: {why} step-002: {why} step-003: {why} And 2 more."
+def test_an_approval_without_the_consent_a_plan_needs_does_not_carry_it(ledger: Ledger) -> None:
+    propose(ledger, UNSURE, ALICE)
+    expires_at_ms = ledger.now_ms() + 1000
+    how = {"expires_at_ms": expires_at_ms, "comment": "", "throttle": ApplyThrottle()}
+    ledger.record_approval(UNSURE, BOB, consents=["splits", "worse"], **how)
+    with pytest.raises(Refused, match="the approval of bob lacks --accept-low-confidence"):
+        standing_approval(ledger, UNSURE, FOUR_EYES)
 
 
 def test_an_expired_approval_does_not_stand(ledger: Ledger, time: FakeTime) -> None:
@@ -173,6 +123,31 @@ def test_there_must_be_something_to_withdraw(ledger: Ledger) -> None:
         withdraw(ledger, DIGEST, ALICE)
 
 
+def test_an_expired_approval_that_an_active_run_rests_on_can_be_withdrawn(ledger: Ledger, time: FakeTime) -> None:
+    approved(ledger, PLAN)
+    ledger.start_run(PLAN, standing_approval(ledger, PLAN, FOUR_EYES))
+    time.pass_s(5 * 3600)
+    assert withdraw(ledger, DIGEST, ALICE, "enough") == 1
+
+
+def test_an_expired_approval_without_an_active_run_is_not_withdrawn(ledger: Ledger, time: FakeTime) -> None:
+    approved(ledger, PLAN)
+    time.pass_s(5 * 3600)
+    with pytest.raises(Refused, match="there is nothing to withdraw"):
+        withdraw(ledger, DIGEST, ALICE)
+
+
+def test_a_resumed_run_rests_on_the_approval_it_was_resumed_with(ledger: Ledger, time: FakeTime) -> None:
+    approved(ledger, PLAN)
+    ledger.start_run(PLAN, standing_approval(ledger, PLAN, FOUR_EYES)).end("stopped", "drifted")
+    time.pass_s(5 * 3600)
+    approved(ledger, PLAN)
+    ledger.take_over(ledger.runs(DIGEST)[0], standing_approval(ledger, PLAN, FOUR_EYES))
+    time.pass_s(5 * 3600)
+    assert withdraw(ledger, DIGEST, ALICE) == 1
+    assert [row.withdrawn_at_ms is None for row in ledger.approvals(DIGEST)] == [True, False]
+
+
 def test_a_new_approval_stands_after_an_old_one_was_withdrawn(ledger: Ledger) -> None:
     approved(ledger, PLAN)
     withdraw(ledger, DIGEST, ALICE)
@@ -180,11 +155,94 @@ def test_a_new_approval_stands_after_an_old_one_was_withdrawn(ledger: Ledger) ->
     assert standing_approval(ledger, PLAN, FOUR_EYES).id == 2
 
 
-def test_a_name_on_the_command_line_is_vouched_for_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOGNAME", "oncall")
-    assert person_on_command_line(" Carol ") == Person("Carol", "unauthenticated:oncall")
+OPS, OTHER_OPS = Person("olive", "unauthenticated:ops"), Person("oscar", "unauthenticated:ops")
+ROOT = Person("oscar", "unauthenticated:root")
 
 
-def test_a_name_on_the_command_line_can_not_be_empty() -> None:
-    with pytest.raises(UsageError, match="--as requires a name"):
-        person_on_command_line("  ")
+@pytest.mark.parametrize("name", ["alice\u200b", "ａｌｉｃｅ", "ALICE "])
+def test_another_spelling_of_the_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
+    ledger.record_proposal(PLAN, ALICE)
+    ledger.record_approval(PLAN, BOB, expires_at_ms=time_far(ledger), comment="", consents=(), throttle=ApplyThrottle())
+    with ledger._writing() as session:  # as an earlier release recorded it
+        session.execute(text("DROP TRIGGER approvals_fixed"))
+        session.execute(text("UPDATE approvals SET approver = :name"), {"name": name})
+    with pytest.raises(Refused, match="another person has to approve it"):
+        standing_approval(ledger, PLAN, FOUR_EYES)
+
+
+def time_far(ledger: Ledger) -> int:
+    return ledger.now_ms() + 3_600_000
+
+
+def test_one_system_user_can_not_propose_and_approve_under_two_names(ledger: Ledger) -> None:
+    propose(ledger, PLAN, OPS)
+    with pytest.raises(Refused, match="the system user ops proposed"):
+        approve(ledger, PLAN, digest=DIGEST, approver=OTHER_OPS, policy=FOUR_EYES)
+    approve(ledger, PLAN, digest=DIGEST, approver=ROOT, policy=FOUR_EYES)
+
+
+def test_the_policy_can_let_one_system_user_do_both(ledger: Ledger) -> None:
+    shared = ApprovalPolicy(separate_system_user=False)
+    propose(ledger, PLAN, OPS)
+    approve(ledger, PLAN, digest=DIGEST, approver=OTHER_OPS, policy=shared)
+    assert standing_approval(ledger, PLAN, shared).approver == "oscar"
+    with pytest.raises(Refused, match="the system user ops proposed"):
+        standing_approval(ledger, PLAN, FOUR_EYES)
+
+
+def test_the_policy_can_ask_for_an_authenticated_approver(ledger: Ledger) -> None:
+    strict = ApprovalPolicy(require_authenticated=True)
+    propose(ledger, PLAN, ALICE)
+    approve(ledger, PLAN, digest=DIGEST, approver=ROOT, policy=FOUR_EYES)
+    with pytest.raises(Refused, match=r"no system vouches for the name oscar \(unauthenticated:root\)"):
+        standing_approval(ledger, PLAN, strict)
+    approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=strict)
+    assert standing_approval(ledger, PLAN, strict).approver == "bob"
+
+
+LENIENT = ApprovalPolicy.model_validate(
+    {
+        "schema": "pulsar-advisor/approval-policy/1",
+        "require_authenticated": True,
+        "automatic": {
+            "max_moves": 1,
+            "min_gain_ratio": 0.1,
+            "namespaces": ["*"],
+            "window": {"days": ["sat"], "from": "08:00", "to": "18:00"},
+        },
+    }
+)
+
+
+def test_a_plan_that_meets_the_criteria_is_approved_in_the_name_of_the_policy(ledger: Ledger) -> None:
+    propose(ledger, PLAN, ALICE)
+    approval = approve_automatically(ledger, PLAN, policy=LENIENT)
+    assert (approval.approver, approval.source, approval.consents) == ("approval policy", LENIENT.source, set())
+    assert standing_approval(ledger, PLAN, LENIENT).id == approval.id
+
+
+def test_an_automatic_approval_stands_only_under_the_policy_that_gave_it(ledger: Ledger) -> None:
+    propose(ledger, PLAN, ALICE)
+    approve_automatically(ledger, PLAN, policy=LENIENT)
+    for other in (FOUR_EYES, LENIENT.model_copy(update={"separate_approver": False})):
+        with pytest.raises(Refused, match="is not the one in force"):
+            standing_approval(ledger, PLAN, other)
+
+
+def test_what_does_not_meet_the_criteria_goes_to_a_person(ledger: Ledger, time: FakeTime) -> None:
+    plan = make_plan([unload_step(1), unload_step(2), split_step(3)])
+    propose(ledger, plan, ALICE)
+    with pytest.raises(Refused, match=r"a person has to approve the plan: it moves 2 .*; it needs a person's consent"):
+        approve_automatically(ledger, plan, policy=LENIENT)
+    time.pass_s(24 * 3600)
+    propose(ledger, PLAN, ALICE)
+    with pytest.raises(Refused, match="it is Sun 08:40, outside the window sat 08:00 to 18:00 UTC"):
+        approve_automatically(ledger, PLAN, policy=LENIENT)
+    assert [*ledger.approvals(digest_of(plan)), *ledger.approvals(DIGEST)] == []
+
+
+def test_no_plan_is_approved_automatically_without_criteria_or_proposer(ledger: Ledger) -> None:
+    with pytest.raises(Refused, match="no criteria for automatic approval"):
+        approve_automatically(ledger, PLAN, policy=FOUR_EYES)
+    with pytest.raises(Refused, match="has no recorded proposer"):
+        approve_automatically(ledger, PLAN, policy=LENIENT)

@@ -13,6 +13,7 @@ from pulsar_advisor.execution.cluster_port import Reply
 from pulsar_advisor.execution.executor import ApplyOptions, Interruption
 from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.execution.preconditions import destinations_after
+from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
 from unit.execution.actors import ALICE, approved, run
@@ -139,12 +140,14 @@ def test_a_clock_that_is_set_back_in_mid_run_prolongs_no_wait(ledger: Ledger, cl
 def test_topics_that_never_show_are_not_waited_for_because_a_clock_was_set_back(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
-    moved = run(approved(ledger, make_plan([MOVE])), ledger, cluster)
-    cluster.time.set_ahead_s = -600
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster)
+    undo = propose_undo(plan, ledger, cluster)
+    cluster.time.set_ahead_s = -240
     cluster.all_topics.clear()
     began_ms = cluster.time.ms
     with pytest.raises(Refused, match="no topic of the bundle is loaded"):
-        run(approved(ledger, moved.undo), ledger, cluster)
+        run(approved(ledger, undo), ledger, cluster)
     assert cluster.time.ms - began_ms < 5 * 60_000
 
 
@@ -199,7 +202,7 @@ def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_over
     def suspend(line: str) -> None:
         if line.startswith("step-001: PUT"):
             cluster.time.pass_s(181)
-            ledger.take_over(ledger.runs(digest_of(plan))[0])
+            ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
 
     result = apply_plan(plan, ledger, cluster, ApplyOptions(), suspend, cluster.time.clock)
     assert "taken over by another process: this one stops" in result.sentence

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +15,18 @@ from sqlalchemy import create_engine, text
 
 from pulsar_advisor.execution import ledger as ledger_module
 from pulsar_advisor.execution import migrations
-from pulsar_advisor.execution.approval import ApprovalPolicy, propose, standing_approval
+from pulsar_advisor.execution.approval import propose, standing_approval, withdraw
+from pulsar_advisor.execution.audit import audit
 from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, default_ledger_url, open_ledger
 from pulsar_advisor.execution.ledger_tables import Base
-from pulsar_advisor.execution.undo import undo_plan
-from pulsar_advisor.model.errors import Refused, StorageError, UsageError
+from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, digest_of, load_plan
 from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor.storage.root import Root
 from unit.execution.actors import ALICE, approved
-from unit.execution.doubles import B1, LOWER, NAMESPACE, FakeTime, make_plan, unload_step
+from unit.execution.doubles import LOWER, NAMESPACE, FakeTime, make_plan, unload_step
 
 PLAN = make_plan([unload_step()])
 DIGEST = digest_of(PLAN)
@@ -30,7 +34,7 @@ DIGEST = digest_of(PLAN)
 
 def start(ledger: Ledger, plan: Plan = PLAN) -> HeldRun:
     approved(ledger, plan)
-    return ledger.start_run(plan, standing_approval(ledger, plan, ApprovalPolicy()), undo_plan(plan))
+    return ledger.start_run(plan, standing_approval(ledger, plan, ApprovalPolicy()))
 
 
 def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
@@ -54,7 +58,7 @@ def test_an_approval_of_an_earlier_release_accepts_no_low_confidence(tmp_path: P
             {"digest": DIGEST},
         )
     [approval] = open_ledger(url).approvals(DIGEST)
-    assert (approval.accepts_worse, approval.accepts_low_confidence) == (True, False)
+    assert approval.consents == {"splits", "worse"}
 
 
 def test_a_ledger_can_be_opened_again_and_by_many_at_once(tmp_path: Path) -> None:
@@ -74,13 +78,82 @@ def test_a_plan_can_be_read_from_the_ledger_alone(ledger: Ledger, tmp_path: Path
     assert load_plan(str(document).encode()) == PLAN
 
 
-@pytest.mark.parametrize("change", ["DELETE FROM events", "UPDATE events SET detail = 'nothing'"])
-def test_events_are_only_ever_added(ledger: Ledger, tmp_path: Path, change: str) -> None:
-    propose(ledger, PLAN, ALICE)
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("DELETE FROM events", "never removed"),
+        ("UPDATE events SET detail = 'nothing'", "never changes"),
+        ("REPLACE INTO events SELECT id, 0, digest, NULL, NULL, kind, '', '{}', '' FROM events", "never replaced"),
+        ("DELETE FROM proposals", "never removed"),
+        ("UPDATE proposals SET proposer = 'bob'", "never changes"),
+        ("UPDATE approvals SET withdrawn_at_ms = NULL", "has ended never changes"),
+        ("UPDATE approvals SET expires_at_ms = 9999999999999", "never changes"),
+        ("REPLACE INTO approvals SELECT * FROM approvals", "never replaced"),
+        ("DELETE FROM approvals", "never removed"),
+        ("UPDATE plans SET document = '{}'", "never changes"),
+        ("UPDATE runs SET digest = 'x'", "never changes"),
+        ("UPDATE runs SET state = 'stopped'", "has ended never changes"),
+        ("UPDATE steps SET state = 'pending'", "has ended never changes"),
+        ("DELETE FROM steps", "never removed"),
+    ],
+)
+def test_the_database_refuses_what_the_advisor_never_does(
+    ledger: Ledger, tmp_path: Path, change: str, why: str
+) -> None:
+    run = start(ledger)
+    run.sent("step-001", "PUT …", None)
+    run.conclude("step-001", "confirmed", "")
+    run.end("done", "")
+    withdraw(ledger, DIGEST, ALICE)
     engine = create_engine(f"sqlite:///{tmp_path}/ledger.sqlite")
-    with engine.connect() as connection, pytest.raises(Exception, match="events are only ever added"):
+    with engine.connect() as connection, pytest.raises(Exception, match=why):
         connection.execute(text(change))
-    assert [event.kind for event in ledger.events(DIGEST)] == ["proposed"]
+    assert audit(ledger).findings == ()
+
+
+def test_a_new_ledger_is_for_its_user_alone(tmp_path: Path) -> None:
+    open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite").close()
+    assert (tmp_path / "ledger.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o640, 0o600), (0o664, 0o660), (0o660, 0o660)])
+def test_others_are_kept_out_and_a_group_that_writes_is_not(tmp_path: Path, before: int, after: int) -> None:
+    file = tmp_path / "ledger.sqlite"
+    file.touch()
+    file.chmod(before)
+    open_ledger(f"sqlite:///{file}").close()
+    assert file.stat().st_mode & 0o777 == after
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> str:
+    """A ledger as a release before the hash chain left it: one plan done, another half-way, an approval withdrawn."""
+    script = (Path(__file__).parents[2] / "data" / "ledger" / "revision-0002.sql").read_text()
+    with closing(sqlite3.connect(tmp_path / "earlier.sqlite")) as connection:
+        connection.executescript(script)
+    return f"sqlite:///{tmp_path}/earlier.sqlite"
+
+
+def test_a_ledger_of_an_earlier_release_is_chained_as_it_was_found(earlier: str) -> None:
+    with closing(open_ledger(earlier)) as ledger:
+        assert (audit(ledger).findings, ledger.head().event) == ((), 17)
+        done, half = (ledger.runs(digest)[0] for digest in ledger_digests(ledger))
+        assert (done.state, half.state) == ("done", "stopped")
+        (first, *_) = ledger.approvals(done.digest)
+        assert (first.withdrawn_at_ms is None, first.throttle) == (False, ApplyThrottle())
+
+
+def test_an_approval_of_an_earlier_release_can_be_withdrawn(earlier: str) -> None:
+    with closing(open_ledger(earlier)) as ledger:
+        half = ledger_digests(ledger)[1]
+        assert [step.state for step in ledger.steps(ledger.runs(half)[0].id).values()] == ["confirmed", "pending"]
+        ledger.abort(half, ALICE)
+        assert audit(ledger).findings == ()
+
+
+def ledger_digests(ledger: Ledger) -> list[str]:
+    with ledger.reading() as session:
+        return list(session.scalars(text("SELECT digest FROM plans ORDER BY recorded_at_ms")))
 
 
 def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
@@ -114,7 +187,7 @@ def test_a_confirmed_step_is_never_sent_again(ledger: Ledger) -> None:
 def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) -> None:
     old = start(ledger)
     time.pass_s(181)
-    new = ledger.take_over(ledger.runs(DIGEST)[0])
+    new = ledger.take_over(ledger.runs(DIGEST)[0], ledger.approvals(DIGEST)[0])
     with pytest.raises(LeaseLost, match="aborted or taken over"):
         old.sent("step-001", "PUT …", None)
     new.sent("step-001", "PUT …", None)
@@ -125,9 +198,9 @@ def test_only_one_of_two_takes_a_run_over(ledger: Ledger, time: FakeTime) -> Non
     start(ledger)
     time.pass_s(181)
     (abandoned,) = ledger.runs(DIGEST)
-    ledger.take_over(abandoned)
+    ledger.take_over(abandoned, ledger.approvals(DIGEST)[0])
     with pytest.raises(Refused, match="by somebody else just now"):
-        ledger.take_over(abandoned)
+        ledger.take_over(abandoned, ledger.approvals(DIGEST)[0])
 
 
 def test_a_heartbeat_keeps_the_lease(ledger: Ledger, time: FakeTime) -> None:
@@ -136,7 +209,7 @@ def test_a_heartbeat_keeps_the_lease(ledger: Ledger, time: FakeTime) -> None:
     run.renew()
     time.pass_s(170)
     with pytest.raises(Refused, match="last heard of 170 s ago"):
-        ledger.take_over(ledger.runs(DIGEST)[0])
+        ledger.take_over(ledger.runs(DIGEST)[0], ledger.approvals(DIGEST)[0])
 
 
 def test_a_clock_that_was_set_back_does_not_silence_the_holder(ledger: Ledger, time: FakeTime) -> None:
@@ -178,7 +251,7 @@ def test_a_stopped_run_can_not_go_on_while_another_is_active(ledger: Ledger) -> 
     start(ledger).end("stopped", "drifted")
     start(ledger, make_plan([unload_step()], seed=1))
     with pytest.raises(Refused, match="run 2 of plan"):
-        ledger.take_over(ledger.runs(DIGEST)[0])
+        ledger.take_over(ledger.runs(DIGEST)[0], ledger.approvals(DIGEST)[0])
 
 
 def test_unresolved_bundles_are_known_until_their_run_is_aborted(ledger: Ledger) -> None:
@@ -221,15 +294,18 @@ def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
         open_ledger(url)
 
 
-def test_the_undo_plan_is_kept_with_the_run(ledger: Ledger) -> None:
-    start(ledger)
-    (run,) = ledger.runs(DIGEST)
-    assert load_plan(run.undo_plan.encode()).steps[0].destination == B1
-
-
 def test_a_password_in_a_url_that_is_none_is_not_repeated() -> None:
     with pytest.raises(UsageError) as refusal:
         open_ledger("postgresql//advisor:hunter2@db")
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["nosuch://advisor:hunter2@db/x", "nosuch://db/x?password=hunter2", "sqlite:////proc/no/f?key=hunter2"]
+)
+def test_no_message_about_a_ledger_holds_its_password(url: str) -> None:
+    with pytest.raises(AdvisorError) as refusal:
+        open_ledger(url)
     assert "hunter2" not in str(refusal.value)
 
 

@@ -1,56 +1,189 @@
 from __future__ import annotations
 
-from pulsar_advisor.execution.approval import worse_because
-from pulsar_advisor.execution.undo import undo_plan
-from pulsar_advisor.model.plan import Doubt, StepPrediction, digest_of, dump_plan, load_plan
-from unit.execution.doubles import B1, B2, B3, BOUNDARIES, LOWER, UPPER, make_plan, split_step, unload_step
+import pytest
+
+from pulsar_advisor.execution.approval import propose
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.preconditions import observed_at
+from pulsar_advisor.execution.undo import propose_undo
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
+from pulsar_advisor.planning.consent import needed_consents
+from unit.execution.actors import ALICE, approved, run
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    LOWER,
+    NAMESPACE,
+    UPPER,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+)
+
+LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
+BOTH = [unload_step(1, LOWER, B1, B2), unload_step(2, UPPER, B1, B3)]
 
 
-def test_unloads_are_undone_last_one_first_back_to_where_the_bundles_were() -> None:
-    undo = undo_plan(make_plan([unload_step(1, LOWER, B1, B2), unload_step(2, UPPER, B1, B3)]))
-    assert [(step.id, step.bundle, step.source, step.destination) for step in undo.steps] == [
-        ("undo-step-002", UPPER, B3, B1),
-        ("undo-step-001", LOWER, B2, B1),
+def carried_out(ledger: Ledger, cluster: FakeCluster, plan: Plan, **options: object) -> Plan:
+    """The undo plan of a run of this plan."""
+    run(approved(ledger, plan), ledger, cluster, **options)
+    return propose_undo(plan, ledger, cluster)
+
+
+def moves(undo: Plan) -> list[tuple[str, str, str, str | None]]:
+    return [(step.id, step.bundle, step.source, step.destination) for step in undo.steps if step.executable]
+
+
+def left_out(undo: Plan) -> dict[str, str | None]:
+    return {step.id: step.not_executable_because for step in undo.steps if not step.executable}
+
+
+def test_bundles_go_back_last_one_first_to_where_they_were(ledger: Ledger, cluster: FakeCluster) -> None:
+    undo = carried_out(ledger, cluster, make_plan(BOTH))
+    assert moves(undo) == [("undo-step-002", UPPER, B3, B1), ("undo-step-001", LOWER, B2, B1)]
+    assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
+    assert set(cluster.owners.values()) == {B1}
+
+
+def test_a_half_run_plan_is_undone_as_far_as_it_went(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.on_event = lambda what: cluster.owners.update({UPPER_BUNDLE: B2}) if what == "after the call" else None
+    plan = make_plan(BOTH)
+    undo = carried_out(ledger, cluster, plan)
+    assert moves(undo) == [("undo-step-001", LOWER, B2, B1)]
+    cluster.on_event = lambda _what: None
+    assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
+    assert cluster.owners == {LOWER_BUNDLE: B1, UPPER_BUNDLE: B2}
+
+
+def test_an_unload_can_be_undone_when_a_later_split_of_the_namespace_did_not_happen(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan([unload_step(1), split_step(2)])
+    cluster.on_event = lambda what: cluster.brokers.discard(B3) if what == "after the call" else None
+    undo = carried_out(ledger, cluster, plan)
+    assert [row.state for row in ledger.steps(1).values()] == ["confirmed", "pending"]
+    assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
+    assert cluster.owners[LOWER_BUNDLE] == B1
+
+
+def test_a_bundle_that_was_split_since_goes_back_in_parts(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step(1, UPPER)])
+    run(approved(ledger, plan), ledger, cluster)
+    run(approved(ledger, make_plan([split_step(1, source=B2, expect=on(B2))])), ledger, cluster)
+    undo = propose_undo(plan, ledger, cluster)
+    assert moves(undo) == [
+        ("undo-step-001-1", "0x80000000_0xbfffffff", B2, B1),
+        ("undo-step-001-2", "0xbfffffff_0xffffffff", B2, B1),
     ]
-    assert all(step.executable and step.expect.owner == step.source for step in undo.steps)
+    assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
+    assert set(cluster.owners.values()) == {B1}
 
 
-def test_what_can_not_be_undone_is_listed_with_the_reason() -> None:
-    forward = make_plan([unload_step(1, LOWER, destination=None), unload_step(2, UPPER), split_step(3)])
-    assert {step.id: step.not_executable_because for step in undo_plan(forward).steps} == {
-        "undo-step-001": "the unload has no destination, so the bundle's new broker is not known in advance",
-        "undo-step-002": "the plan splits the bundle later: move its children",
+def on(broker: str) -> object:
+    return unload_step().expect.model_copy(update={"owner": broker})
+
+
+def test_two_moves_of_a_bundle_are_undone_in_one(ledger: Ledger, cluster: FakeCluster) -> None:
+    undo = carried_out(ledger, cluster, make_plan([unload_step(1, LOWER, B1, B2), unload_step(2, LOWER, B2, B3)]))
+    assert moves(undo) == [("undo-step-002", LOWER, B3, B1)]
+
+
+def test_an_unload_without_a_destination_goes_back_from_where_it_landed(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.lands_on = lambda unload: unload.destination or B3
+    undo = carried_out(ledger, cluster, make_plan([unload_step(destination=None)]))
+    assert moves(undo) == [("undo-step-001", LOWER, B3, B1)]
+
+
+def test_what_can_not_be_undone_is_listed_with_the_reason(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([*BOTH, split_step(3, source=B3, expect=on(B3))])
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.owners[LOWER_BUNDLE] = B3
+    assert left_out(propose_undo(plan, ledger, cluster)) == {
         "undo-step-003": "a split can't be undone: Pulsar has no merge",
+        "undo-step-001": f"the bundle is on {B3} now, and the run brought it to {B2}: it was moved since",
     }
 
 
-def test_an_undo_step_expects_the_boundaries_that_the_plan_leaves() -> None:
-    undo = undo_plan(make_plan([unload_step(1), split_step(2)]))
-    assert undo.steps[1].expect.boundaries == tuple(sorted({*BOUNDARIES, "0xbfffffff"}))
+@pytest.mark.parametrize(
+    ("owner", "why"), [(B1, f"the bundle is on {B1} already"), (None, "no broker owns the bundle now")]
+)
+def test_a_bundle_that_is_back_or_nowhere_is_left_alone(
+    ledger: Ledger, cluster: FakeCluster, owner: str | None, why: str
+) -> None:
+    plan = make_plan([unload_step()])
+    run(approved(ledger, plan), ledger, cluster)
+    del cluster.owners[LOWER_BUNDLE]
+    cluster.owners |= {LOWER_BUNDLE: owner} if owner else {}
+    assert left_out(propose_undo(plan, ledger, cluster)) == {"undo-step-001": why}
 
 
-def test_an_undo_step_predicts_the_usage_from_before_the_step_it_undoes() -> None:
+def test_a_namespace_that_is_gone_is_named(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step()])
+    run(approved(ledger, plan), ledger, cluster)
+    del cluster.bounds[NAMESPACE]
+    why = {"undo-step-001": f"namespace {NAMESPACE} does not exist any more"}
+    assert left_out(propose_undo(plan, ledger, cluster)) == why
+
+
+def test_a_step_that_failed_is_named_for_a_person_to_look_at(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.lands_on = lambda _unload: B2
+    undo = carried_out(ledger, cluster, make_plan(BOTH))
+    assert moves(undo) == [("undo-step-001", LOWER, B2, B1)]
+    assert str(left_out(undo)["undo-step-002"]).startswith("step-002 was not confirmed (failed): the bundle is on")
+
+
+def test_a_plan_that_is_being_carried_out_can_not_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan(BOTH))
+    ledger.start_run(plan, ledger.approvals(digest_of(plan))[0])
+    with pytest.raises(Refused, match="is being carried out"):
+        propose_undo(plan, ledger, cluster)
+
+
+@pytest.mark.parametrize("steps", [BOTH, [split_step()]])
+def test_there_must_be_a_confirmed_unload(ledger: Ledger, cluster: FakeCluster, steps: list[object]) -> None:
+    plan = make_plan(steps)  # type: ignore[arg-type]
+    if steps != BOTH:
+        run(approved(ledger, plan), ledger, cluster)
+    with pytest.raises(Refused, match=r"no unload of .* was confirmed: there is nothing to undo"):
+        propose_undo(plan, ledger, cluster)
+
+
+def test_an_undo_plan_is_as_old_as_the_look_it_was_made_from(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step()])
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.time.pass_s(12 * 3600)
+    undo = propose_undo(plan, ledger, cluster)
+    assert (undo.snapshot, observed_at(undo)) == (plan.snapshot, "20261121T204100Z")
+    assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
+
+
+def test_the_forecast_counts_what_was_done_and_what_is_undone(ledger: Ledger, cluster: FakeCluster) -> None:
     first = unload_step(1, predicted=StepPrediction(brokers={B1: 0.6, B2: 0.4}))
     second = unload_step(2, UPPER, destination=B3, predicted=StepPrediction(brokers={B1: 0.4, B3: 0.5}))
-    last, earlier = undo_plan(make_plan([first, second])).steps
-    assert last.predicted.brokers == {B1: 0.6, B3: 0.3}
-    assert earlier.predicted.brokers == {B1: 0.8, B2: 0.2}
+    cluster.on_event = lambda what: cluster.owners.update({UPPER_BUNDLE: B2}) if what == "after the call" else None
+    undo = carried_out(ledger, cluster, make_plan([first, second]))
+    usage = {broker: row.usage_ratio for broker, row in undo.predicted.before.brokers.items()}
+    assert usage == {B1: pytest.approx(0.6), B2: pytest.approx(0.4), B3: 0.3}
+    assert undo.predicted.before.maximum_ratio == pytest.approx(0.6)
+    assert undo.predicted.after == make_plan([]).predicted.before
+    assert undo.steps[-1].predicted.brokers == {B1: 0.8, B2: 0.2}
 
 
-def test_an_undo_plan_is_a_plan_of_its_own_that_names_the_one_it_undoes() -> None:
-    forward = make_plan([unload_step()])
-    undo = load_plan(dump_plan(undo_plan(forward)))
-    assert undo.memory == {"undoes": digest_of(forward)}
-    assert digest_of(undo) != digest_of(forward)
+def test_an_undo_plan_is_a_plan_of_its_own_that_needs_consent(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step()])
+    undo = load_plan(dump_plan(carried_out(ledger, cluster, plan)))
+    assert undo.memory["undoes"] == digest_of(plan) != digest_of(undo)
+    assert [each.consent.name for each in needed_consents(undo)] == ["worse"]
+    propose(ledger, undo, ALICE)
+    assert [row.proposer for row in ledger.proposals(digest_of(undo))] == ["alice"]
 
 
-def test_an_undo_plan_has_to_be_accepted_as_worse() -> None:
-    assert worse_because(undo_plan(make_plan([unload_step()]))) is not None
-
-
-def test_going_back_is_as_sure_as_what_was_seen_whatever_the_doubts_of_the_step() -> None:
-    doubt = Doubt(confidence="low", sentence="A near-tie decided.")
+def test_going_back_is_sure_whatever_the_doubts_of_the_step(ledger: Ledger, cluster: FakeCluster) -> None:
+    doubt = Doubt(confidence="low", sentence="The last digits settled the decision.")
     forward = unload_step(confidence="low", doubts=(doubt,), failed_checks=("capture.skew",))
-    undo = undo_plan(make_plan([forward], rests_on={"unload": ("capture.skew",)}))
+    undo = carried_out(ledger, cluster, make_plan([forward], rests_on={"unload": ("capture.skew",)}))
     [step] = undo.steps
     assert (step.confidence, step.doubts, step.failed_checks, undo.rests_on) == ("high", (), (), {})

@@ -3,16 +3,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import select
 
-from pulsar_advisor.execution.approval import approve, propose
+from pulsar_advisor.execution.audit import audit
 from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.ledger_tables import VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.verify import VerifyResult, settle_s, verify_plan
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.model.settings import resolve_settings
 from states import BrokerRow, BundleRow, cluster_state
-from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, run
+from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
 
 SETTINGS = resolve_settings("4.0.8").values
@@ -102,17 +104,7 @@ def test_a_capture_of_another_cluster_is_refused(ledger: Ledger, done: FakeClust
 
 
 def test_a_plan_that_was_never_carried_out_can_not_be_verified(ledger: Ledger, cluster: FakeCluster) -> None:
-    propose(ledger, PLAN, ALICE)
-    approve(
-        ledger,
-        PLAN,
-        digest=digest_of(PLAN),
-        approver=BOB,
-        policy=FOUR_EYES,
-        allows_splits=True,
-        accepts_worse=True,
-        accepts_low_confidence=True,
-    )
+    approved(ledger, PLAN)
     with pytest.raises(Refused, match="was never carried out"):
         verify(ledger, captured(cluster))
 
@@ -121,3 +113,21 @@ def test_a_result_can_be_written_as_json(ledger: Ledger, done: FakeCluster) -> N
     document = verify(ledger, captured(done)).as_document()
     assert (document["schema"], document["as_predicted"]) == ("pulsar-advisor/verify-result/1", True)
     assert document["brokers"][0] == {"broker": B1, "predicted": 0.5, "actual": 0.5, "as_predicted": True}
+
+
+def test_what_was_found_is_kept_per_bundle_and_broker(ledger: Ledger, done: FakeCluster) -> None:
+    done.owners[f"{NAMESPACE}/{LOWER}"] = B3
+    state = captured(done, usage={B2: 55.0})
+    verify(ledger, state)
+    verify(ledger, state)  # the first comparison with a snapshot is the one that is kept
+    [kept] = ledger.verifications(digest_of(PLAN))
+    assert (kept.snapshot, kept.usage_judged, kept.as_predicted) == (state.snapshot, True, False)
+    with ledger.reading() as session:
+        bundles = {row.bundle: (row.predicted, row.actual) for row in session.scalars(select(VerifiedBundle))}
+        brokers = {row.broker: row for row in session.scalars(select(VerifiedBroker))}
+    assert bundles[f"{NAMESPACE}/{LOWER}"] == (B2, B3)
+    second = brokers[B2]
+    usage = (second.before_usage_ratio, second.predicted_usage_ratio, second.actual_usage_ratio)
+    assert (usage, second.as_predicted) == ((0.2, 0.5, pytest.approx(0.55)), True)
+    assert (second.predicted_bundles, second.actual_bundles) == (1, 0)
+    assert audit(ledger).findings == ()

@@ -79,6 +79,8 @@ def test_a_split_alone_is_said_to_move_nothing() -> None:
     verdict = verdict_on(plan_of(splits=(split,)))
     assert headline(verdict) == ("Split 1 bundle of shop/orders, which can't be undone. A split alone moves no load.")
     assert "--splits" in verdict.commands[1].lines[-1]
+    assert "--accept-worse" not in verdict.commands[1].lines[-1]
+    assert verdict.warnings == ()
 
 
 def test_the_confidence_is_that_of_the_least_certain_executable_step() -> None:

@@ -1,0 +1,47 @@
+"""The verbs that look at the ledger itself: audit."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from pulsar_advisor.cli.options import Json, LedgerPlace, Place
+from pulsar_advisor.cli.output import Ended, print_json, say
+from pulsar_advisor.model.errors import Refused
+
+
+def verify_ledger(
+    *,
+    place: Place = Place(),
+    ledger: LedgerPlace = LedgerPlace(),
+    head: str | None = None,
+    json: Json = False,
+) -> None:
+    """Look for edits, removals, reordering and contradictions in the ledger; ends with exit code 5 if there are any.
+
+    Parameters
+    ----------
+    head
+        A head of this ledger that was written down earlier (NUMBER:HASH): shows also that the end was cut off, or that
+        the whole chain was written anew.
+    """
+    from pulsar_advisor.execution.audit import audit
+    from pulsar_advisor.execution.chain import ChainHead
+    from pulsar_advisor.execution.ledger import ledger_exists, open_ledger
+    from pulsar_advisor.execution.ledger_address import ledger_url, without_secrets
+
+    known = None if head is None else ChainHead.parse(head)
+    address = ledger.url(place)
+    if not ledger_exists(address):
+        where = without_secrets(ledger_url(address))
+        raise Refused(f"there is no ledger at {where}: name the one to audit with --ledger URL")
+    with closing(open_ledger(address)) as book:
+        result = audit(book, known)
+    if json:
+        print_json(result.as_document())
+    else:
+        for finding in result.findings:
+            say(finding)
+        say(f"head: {result.head}")
+        say(f"{len(result.findings)} finding(s)" if result.findings else "as it was written")
+    if result.exit_code:
+        raise Ended(result.exit_code)

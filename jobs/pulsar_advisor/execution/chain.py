@@ -1,0 +1,54 @@
+"""The hash chain of the ledger's events, and the hashes of the rows they wrote; `docs/formats.md` has the definition.
+
+Whoever can write to the database can also compute a new chain: what shows that is a head kept somewhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import rfc8785
+
+from pulsar_advisor.model.errors import UsageError
+
+Value = str | int | float | bool | None
+
+START: Final = ""
+"""What stands before the first event."""
+
+
+@dataclass(frozen=True)
+class ChainHead:
+    """The last event of a ledger at some moment: its number and its chain hash. As text `<number>:<hash>`."""
+
+    event: int
+    chain: str
+
+    def __str__(self) -> str:
+        return f"{self.event}:{self.chain}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The head in a text. Raises `UsageError` for anything else."""
+        found = re.fullmatch(r"(\d+):([0-9a-f]{64})", text.strip())
+        if found is None:
+            raise UsageError(f"'{text}' is not the head of a ledger; expected NUMBER:HASH as a report shows it")
+        return cls(int(found[1]), found[2])
+
+
+def row_hash(row: Mapping[str, Value]) -> str:
+    """SHA-256 (hex) of a row by column name. NULL is left out, so that a column added later changes nothing."""
+    return _sha256({column: value for column, value in row.items() if value is not None})
+
+
+def chained(previous: str, event: Mapping[str, Value]) -> str:
+    """The chain hash (hex) of an event that follows one with chain hash `previous`; `event` is its row without it."""
+    return _sha256({"previous": previous, "event": row_hash(event)})
+
+
+def _sha256(document: Mapping[str, Value]) -> str:
+    return hashlib.sha256(rfc8785.dumps(dict(document))).hexdigest()

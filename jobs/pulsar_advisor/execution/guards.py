@@ -1,0 +1,90 @@
+"""Triggers by which the database itself refuses what no release of the advisor ever does to the ledger.
+
+A migration puts them up, and the audit compares what it finds with what is said here: to change a guard takes a new
+revision. Who owns the database can drop them; they keep mistakes and ordinary users out, and the audit finds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Dialect = Literal["sqlite", "postgresql"]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A trigger of a table: when it runs, under which condition, and what it says when it refuses."""
+
+    name: str
+    table: str
+    when: str
+    why: str
+    condition: str = ""
+    each: Literal["ROW", "STATEMENT"] = "ROW"
+
+    def create(self, dialect: Dialect) -> str:
+        """The statement that puts it up; PostgreSQL needs `POSTGRESQL_FUNCTION` first."""
+        on = f"CREATE TRIGGER {self.name} BEFORE {self.when} ON {self.table}"
+        only = f" WHEN ({self.condition})" if self.condition else ""
+        if dialect == "sqlite":
+            return f"{on}{only} BEGIN SELECT RAISE(ABORT, '{self.why}'); END"
+        return f"{on} FOR EACH {self.each}{only} EXECUTE FUNCTION ledger_refuses('{self.why}')"
+
+
+@dataclass(frozen=True)
+class _Rules:
+    key: str
+    fixed: tuple[str, ...] = ()
+    """Columns that are written once. None: the row never changes at all."""
+    final: str = ""
+    """When a row may not change any more."""
+
+
+_RULES: Final[Mapping[str, _Rules]] = {
+    "events": _Rules("id"),
+    "plans": _Rules("digest"),
+    "proposals": _Rules("id"),
+    "approvals": _Rules(
+        "id",
+        (
+            *("id", "digest", "approver", "source", "at_ms", "expires_at_ms", "comment"),
+            *("allows_splits", "accepts_worse", "accepts_low_confidence", "throttle"),
+        ),
+        "OLD.withdrawn_at_ms IS NOT NULL",
+    ),
+    "runs": _Rules(
+        "id", ("id", "digest", "cluster_name", "started_at_ms"), "OLD.state IN ('done', 'refused', 'aborted')"
+    ),
+    "steps": _Rules("id", ("id", "run_id", "step_id", "bundle"), "OLD.state IN ('confirmed', 'failed', 'skipped')"),
+    "verifications": _Rules("id"),
+    "verified_bundles": _Rules("id"),
+    "verified_brokers": _Rules("id"),
+}
+
+GUARDED_SINCE_0005: Final = ("events", "plans", "proposals", "approvals", "runs", "steps")
+GUARDED_SINCE_0006: Final = ("verifications", "verified_bundles", "verified_brokers")
+
+POSTGRESQL_FUNCTION: Final = (
+    "CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$"
+)
+
+
+def guards(table: str, dialect: Dialect) -> Iterator[Guard]:
+    """The guards of a table: no row is removed or replaced, and what was recorded never changes."""
+    rules = _RULES[table]
+    yield Guard(f"{table}_no_delete", table, "DELETE", "rows of the ledger are never removed")
+    if dialect == "sqlite":
+        # REPLACE removes a row without any delete trigger; before it does, the row is still there to be seen.
+        known = f"EXISTS (SELECT 1 FROM {table} WHERE {rules.key} = NEW.{rules.key})"
+        yield Guard(f"{table}_no_replace", table, "INSERT", "rows of the ledger are never replaced", known)
+    else:
+        why = "rows of the ledger are never removed"
+        yield Guard(f"{table}_no_truncate", table, "TRUNCATE", why, each="STATEMENT")
+    differs = "IS NOT" if dialect == "sqlite" else "IS DISTINCT FROM"
+    changed = " OR ".join(f"NEW.{column} {differs} OLD.{column}" for column in rules.fixed)
+    yield Guard(f"{table}_fixed", table, "UPDATE", "what the ledger recorded never changes", changed)
+    if rules.final:
+        yield Guard(f"{table}_final", table, "UPDATE", "what has ended never changes", rules.final)

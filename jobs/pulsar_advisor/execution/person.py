@@ -1,0 +1,79 @@
+"""Who proposes, approves and aborts: a name in one spelling, and who vouches for it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.model.errors import UsageError
+
+UNAUTHENTICATED: Final = "unauthenticated:"
+
+_INVISIBLE: Final = (
+    frozenset((0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0))
+    | frozenset(range(0xFE00, 0xFE10))
+    | frozenset(range(0xE0100, 0xE01F0))
+)
+"""Marks and letters that show nothing (Unicode `Default_Ignorable_Code_Point`, and the empty Braille cell); the other
+ones that do are of the categories `_REFUSED`."""
+
+_REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Control and format characters, what is no character, separators of lines and paragraphs."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """A name, and who vouches for it: a system that authenticates (`airflow`) or `unauthenticated:<system user>`.
+
+    The name is NFKC-normalised, with single spaces inside. Raises `UsageError` for a name that is empty or holds
+    characters that can't be seen: two names that look alike in a report must be one.
+    """
+
+    name: str
+    source: str
+
+    def __post_init__(self) -> None:
+        name = unicodedata.normalize("NFKC", self.name).strip()
+        if not name:
+            raise UsageError("a name is needed (--as NAME): the ledger keeps it beside what you do")
+        for character in name:
+            if unicodedata.category(character) in _REFUSED or ord(character) in _INVISIBLE:
+                raise UsageError(
+                    f"the name {name!a} holds the invisible character U+{ord(character):04X}: give the name without it"
+                )
+        object.__setattr__(self, "name", " ".join(name.split()))
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two names are one person's; also names that an earlier release recorded as they were typed."""
+    return _compared(one) == _compared(other)
+
+
+def is_authenticated(source: str) -> bool:
+    """Whether a system vouches for a name of this source."""
+    return not source.startswith(UNAUTHENTICATED)
+
+
+def _compared(name: str) -> str:
+    visible = "".join(
+        character
+        for character in unicodedata.normalize("NFKC", name)
+        if unicodedata.category(character) not in _REFUSED and ord(character) not in _INVISIBLE
+    )
+    return " ".join(visible.split()).casefold()
+
+
+def system_user() -> str:
+    """The user this process runs as, by its uid; anyone can set `LOGNAME` or `USER` in the environment."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # containers may run under a number that has no name
+        return f"uid {os.getuid()}"
+
+
+def person_on_command_line(name: str) -> Person:
+    """A typed name, for which no system vouches: the user of the machine is recorded with it. Raises `UsageError`."""
+    return Person(name, UNAUTHENTICATED + system_user())

@@ -1,0 +1,84 @@
+"""How carefully a plan is carried out: approved together with the plan, and afterwards only ever made stricter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal
+
+from pulsar_advisor.model.bounds import CANARY_HOLD, ERROR_BUDGET, MAX_AGE, PAUSE_BETWEEN
+from pulsar_advisor.model.errors import Refused
+
+Drift = Literal["stop", "skip"]
+
+
+@dataclass(frozen=True)
+class ApplyThrottle:
+    """The limits of a run. Times in seconds. Raises `UsageError` for one out of bounds."""
+
+    max_age_s: int = 6 * 3600
+    """Maximum age of the plan's snapshot."""
+    on_drift: Drift = "stop"
+    """What to do if the cluster no longer matches a step: end the run, or leave the step out."""
+    pause_s: float = 10.0
+    """Between two calls."""
+    canary_hold_s: float = 60.0
+    """How long the first step of a run must hold before the second one is sent."""
+    error_budget: int = 1
+    """Failed steps that a run may have and still go on. The first step of a run may not fail."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers out of bounds."""
+        MAX_AGE.check(self.max_age_s)
+        PAUSE_BETWEEN.check(self.pause_s)
+        CANARY_HOLD.check(self.canary_hold_s)
+        ERROR_BUDGET.check(self.error_budget)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> ApplyThrottle:
+        """This throttle with some limits replaced. Raises `Refused` if one of them becomes looser."""
+        changed = replace(self, **changes)
+        if looser := "; ".join(_looser(changed, self)):
+            raise Refused(f"the approval is for a stricter run: {looser}. Keep to it, or have the plan approved again")
+        return changed
+
+    def sentences(self) -> Iterator[str]:
+        """Each limit for a person to read before approving."""
+        yield f"the snapshot is at most {_hours(self.max_age_s)} old"
+        yield f"{self.pause_s:g} s between two calls"
+        yield f"the first step holds for {self.canary_hold_s:g} s before the second is sent"
+        yield f"{self.error_budget} failed step(s) after the first are tolerated"
+        yield "a step that the cluster no longer matches " + ("ends the run" if self.on_drift == "stop" else "is left out")
+
+    def as_json(self) -> str:
+        """The limits by name, as the ledger keeps them."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+DEFAULT_THROTTLE: Final = ApplyThrottle()
+
+
+def throttle_from_json(text: str | None) -> ApplyThrottle:
+    """What `as_json` wrote; the defaults for an approval of a release that recorded none."""
+    return ApplyThrottle(**json.loads(text or "{}"))
+
+
+_STRICTNESS: Final[Mapping[str, Callable[[Any], float]]] = {
+    "max_age_s": lambda seconds: -seconds,
+    "on_drift": ("skip", "stop").index,
+    "pause_s": float,
+    "canary_hold_s": float,
+    "error_budget": lambda failures: -failures,
+}
+"""Of two values of a limit the one with the greater number is stricter."""
+
+
+def _looser(throttle: ApplyThrottle, approved: ApplyThrottle) -> Iterator[str]:
+    before = asdict(approved)
+    for name, value in asdict(throttle).items():
+        if _STRICTNESS[name](value) < _STRICTNESS[name](before[name]):
+            yield f"{name} {value} was asked for, and {before[name]} was approved"
+
+
+def _hours(seconds: int) -> str:
+    return f"{seconds / 3600:.3g} h" if seconds >= 3600 else f"{seconds} s"

@@ -1,0 +1,22 @@
+"""`undo`: the plan that moves back what a run moved, written beside the plan it undoes. Nothing is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.execution.cluster_writes import AdminCluster
+from pulsar_advisor.execution.undo import propose_undo
+from pulsar_advisor.storage.plans import write_plan
+
+if TYPE_CHECKING:
+    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.model.plan import Plan
+    from pulsar_advisor.storage.root import Root
+
+
+def run(plan: Plan, ledger: Ledger, root: Root, connection: AdminConnection) -> tuple[Plan, str]:
+    """The undo plan and the name of its file; see `propose_undo`."""
+    with AdminTransport(connection) as transport:
+        undo = propose_undo(plan, ledger, AdminCluster(transport))
+    return undo, write_plan(root, undo)

@@ -1,0 +1,58 @@
+"""`audit verify`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from pulsar_advisor.cli import exit_code
+from pulsar_advisor.execution.approval import propose
+from pulsar_advisor.execution.ledger import open_ledger
+from unit.execution.actors import ALICE
+from unit.execution.doubles import make_plan, unload_step
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A ledger with one event."""
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    ledger = open_ledger(url)
+    propose(ledger, make_plan([unload_step()]), ALICE)
+    ledger.close()
+    return url
+
+
+def test_an_intact_ledger_shows_its_head(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["audit", "verify", "--ledger", url]) == 0
+    head, verdict = capsys.readouterr().out.splitlines()
+    assert (head.startswith("head: 1:"), verdict) == (True, "as it was written")
+    assert exit_code(["audit", "verify", "--ledger", url, "--head", head.removeprefix("head: ")]) == 0
+
+
+def test_a_changed_ledger_ends_with_five(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with create_engine(url).begin() as connection:
+        connection.execute(text("DROP TRIGGER proposals_fixed"))
+        connection.execute(text("UPDATE proposals SET proposer = 'bob'"))
+    assert exit_code(["audit", "verify", "--ledger", url, "--json"]) == 5
+    assert json.loads(capsys.readouterr().out)["findings"] == [
+        "proposals/1 is not as event 1 left it",
+        "the trigger proposals_fixed was removed, disabled or changed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ((), 2, "which ledger?"),
+        (("--ledger", "sqlite:////nowhere/l.sqlite"), 4, "there is no ledger at sqlite:////nowhere/l.sqlite"),
+        (("--ledger", "sqlite:///x", "--head", "17"), 2, "expected NUMBER:HASH"),
+    ],
+)
+def test_what_can_not_be_audited_is_named(
+    words: tuple[str, ...], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["audit", "verify", *words]) == code
+    assert says in capsys.readouterr().err

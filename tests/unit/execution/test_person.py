@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+import pwd
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_advisor.execution.person import Person, is_authenticated, person_on_command_line, same_person, system_user
+from pulsar_advisor.model.errors import UsageError
+
+
+def test_a_name_on_the_command_line_goes_with_the_user_of_the_process_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(variable, "ceo")
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert person_on_command_line(" Carol ") == Person("Carol", f"unauthenticated:{me}")
+
+
+def test_a_user_without_a_name_is_known_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    assert system_user() == "uid 4000000"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "\u00a0"])
+def test_a_name_can_not_be_empty(name: str) -> None:
+    with pytest.raises(UsageError, match="a name is needed"):
+        person_on_command_line(name)
+
+
+@pytest.mark.parametrize(
+    "mark", ["\u200b", "\u200d", "\u2060", "\ufeff", "\u202e", "\u00ad", "\u034f", "\u3164", "\ufe0f", "\u2800", "\x07"]
+)
+def test_a_character_that_can_not_be_seen_is_refused(mark: str) -> None:
+    with pytest.raises(UsageError, match=r"holds the invisible character U\+"):
+        Person(f"root{mark}", "airflow")
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [("ａｌｉｃｅ", "alice"), ("Zoe\u0308", "Zo\u00eb"), ("Anna   Lee", "Anna Lee"), ("李雷", "李雷")],
+)
+def test_a_name_has_one_spelling(typed: str, kept: str) -> None:
+    assert Person(typed, "airflow").name == kept
+
+
+@pytest.mark.parametrize("other", ["ALICE", "ａlice", " alice", "ali\u200bce", "alice\ufeff"])
+def test_names_that_look_alike_are_one_person(other: str) -> None:
+    assert same_person("alice", other)
+
+
+def test_different_names_are_different_people() -> None:
+    assert not same_person("alice", "alicia")
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_a_name_that_is_kept_is_kept_for_good(name: str) -> None:
+    try:
+        kept = Person(name, "airflow").name
+    except UsageError:
+        return
+    assert Person(kept, "airflow").name == kept
+    assert same_person(name, kept)
+
+
+@pytest.mark.parametrize(
+    ("source", "vouched"), [("airflow", True), ("policy:00", True), ("unauthenticated:ops", False)]
+)
+def test_a_typed_name_is_not_authenticated(source: str, vouched: bool) -> None:
+    assert is_authenticated(source) == vouched

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+
+import pytest
+
+from pulsar_advisor.execution.approval import approve, propose
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plan import digest_of
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, run
+from unit.execution.doubles import FakeCluster, make_plan, unload_step
+
+APPROVED = ApplyThrottle(max_age_s=3600, on_drift="skip", pause_s=5.0, canary_hold_s=30.0, error_budget=2)
+PLAN = make_plan([unload_step()])
+
+STRICTER = [
+    ("max_age_s", 3599),
+    ("on_drift", "stop"),
+    ("pause_s", 5.1),
+    ("canary_hold_s", 31.0),
+    ("error_budget", 1),
+]
+LOOSER = [
+    ("max_age_s", 3601),
+    ("pause_s", 4.9),
+    ("canary_hold_s", 29.0),
+    ("error_budget", 3),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), STRICTER)
+def test_a_limit_can_be_made_stricter(name: str, value: object) -> None:
+    assert asdict(APPROVED.with_changes({name: value})) == {**asdict(APPROVED), name: value}
+
+
+@pytest.mark.parametrize(("name", "value"), LOOSER)
+def test_a_limit_can_not_be_made_looser(name: str, value: object) -> None:
+    with pytest.raises(Refused, match=f"{name} {value} was asked for, and {asdict(APPROVED)[name]} was approved"):
+        APPROVED.with_changes({name: value})
+
+
+def test_a_run_that_ends_on_drift_can_not_be_made_to_skip() -> None:
+    with pytest.raises(Refused, match="on_drift skip was asked for, and stop was approved"):
+        ApplyThrottle().with_changes({"on_drift": "skip"})
+
+
+def test_every_limit_is_said_to_the_approver() -> None:
+    sentences = " ".join(APPROVED.sentences())
+    assert len(list(APPROVED.sentences())) == len(fields(ApplyThrottle))
+    assert all(text in sentences for text in ("1 h", "5 s", "30 s", "2 failed", "is left out"))
+
+
+@pytest.mark.parametrize("throttle", [ApplyThrottle(), APPROVED])
+def test_the_ledger_gives_back_what_it_was_given(throttle: ApplyThrottle) -> None:
+    assert throttle_from_json(throttle.as_json()) == throttle
+
+
+def test_an_approval_of_an_earlier_release_has_the_defaults() -> None:
+    assert throttle_from_json(None) == ApplyThrottle()
+
+
+def test_a_run_goes_no_faster_than_was_approved(ledger: Ledger, cluster: FakeCluster) -> None:
+    propose(ledger, PLAN, ALICE)
+    throttle = ApplyThrottle(canary_hold_s=120.0)
+    approve(ledger, PLAN, digest=digest_of(PLAN), approver=BOB, policy=FOUR_EYES, throttle=throttle)
+    with pytest.raises(Refused, match=r"canary_hold_s 60\.0 was asked for, and 120\.0 was approved"):
+        run(PLAN, ledger, cluster, canary_hold_s=60.0)
+    assert cluster.writes == []
