@@ -28,7 +28,7 @@ from pulsar_advisor.execution.ledger_tables import StepRecord
 from pulsar_advisor.model.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Identity, Plan, Step, digest_of
-from unit.execution.actors import approved
+from unit.execution.actors import approved, options_of
 from unit.execution.doubles import FakeTime, forecast, make_plan, split_step, unload_step
 
 TOKEN: Final = "the-token-of-a-super-user"
@@ -85,7 +85,7 @@ def seeded_run(
                 break
             with AdminTransport(connection, writes=True, sleep=time.pass_s) as transport:
                 on_drift = random.choice(("stop", "skip"))
-                options = ApplyOptions(resume=resume, on_drift=on_drift, error_budget=2, canary_hold_s=5, pause_s=2)
+                options = options_of(resume=resume, on_drift=on_drift, error_budget=2, canary_hold_s=5, pause_s=2)
                 _apply(plan, ledger, port(transport), options, time)
             time.pass_s(300)
             with server.lock:

@@ -35,8 +35,11 @@ def approved(ledger: Ledger, plan: Plan, consents: Collection[ConsentName] = EVE
     return plan
 
 
-def run(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: object) -> ApplyResult:
-    """Apply with the default throttle, but for the limits among `options`."""
+def options_of(**options: object) -> ApplyOptions:
+    """Options of an `apply` with the default throttle, but for the limits among `options`."""
     limits = {name: options.pop(name, value) for name, value in asdict(ApplyThrottle()).items()}
-    asked = ApplyOptions(throttle_changes=limits, **options)  # type: ignore[arg-type]
-    return apply_plan(plan, ledger, cluster, asked, lambda _line: None, cluster.time.clock)
+    return ApplyOptions(throttle_changes=limits, **options)  # type: ignore[arg-type]
+
+
+def run(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: object) -> ApplyResult:
+    return apply_plan(plan, ledger, cluster, options_of(**options), lambda _line: None, cluster.time.clock)

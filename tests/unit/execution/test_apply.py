@@ -9,13 +9,12 @@ import pytest
 from pulsar_advisor.execution.apply import abort, apply_plan
 from pulsar_advisor.execution.approval import approve, propose, withdraw
 from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
-from pulsar_advisor.execution.executor import ApplyOptions
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plan import Plan, digest_of, load_plan
-from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, run
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -551,7 +550,7 @@ def test_an_approval_of_one_plan_is_none_of_another(ledger: Ledger, cluster: Fak
 def test_progress_tells_what_is_sent_and_what_is_seen(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     lines: list[str] = []
-    apply_plan(plan, ledger, cluster, ApplyOptions(), lines.append, cluster.time.clock)
+    apply_plan(plan, ledger, cluster, options_of(), lines.append, cluster.time.clock)
     assert lines == [
         f"step-001: PUT /admin/v2/namespaces/{LOWER_BUNDLE}/unload?destinationBroker={B2}",
         f"step-001: confirmed, {B2} owns the bundle",

@@ -10,13 +10,13 @@ import pytest
 
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan, pause
 from pulsar_advisor.execution.cluster_port import Reply
-from pulsar_advisor.execution.executor import ApplyOptions, Interruption
+from pulsar_advisor.execution.executor import Interruption
 from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.execution.preconditions import destinations_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
-from unit.execution.actors import ALICE, approved, run
+from unit.execution.actors import ALICE, approved, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -190,7 +190,7 @@ def test_a_caller_that_waited_for_a_run_that_was_carried_out_has_nothing_to_do(
     other = HeldRun(ledger, held)
     other.conclude(MOVE.id, "confirmed", "")
     clock = replace(cluster.time.clock, sleep=lambda _seconds: other.end("done", "1 of 1 steps confirmed"))
-    options = ApplyOptions(resume=True, wait_for_holder=True)
+    options = options_of(resume=True, wait_for_holder=True)
     assert apply_plan(plan, ledger, cluster, options, lambda _line: None, clock).outcome == "nothing_to_do"
 
 
@@ -204,7 +204,7 @@ def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_over
             cluster.time.pass_s(181)
             ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
 
-    result = apply_plan(plan, ledger, cluster, ApplyOptions(), suspend, cluster.time.clock)
+    result = apply_plan(plan, ledger, cluster, options_of(), suspend, cluster.time.clock)
     assert "taken over by another process: this one stops" in result.sentence
     assert cluster.writes == []
 
@@ -212,7 +212,7 @@ def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_over
 def interrupted_run(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, interruption: Interruption, **options: object
 ) -> ApplyResult:
-    care = ApplyOptions(**options)  # type: ignore[arg-type]
+    care = options_of(**options)
     return apply_plan(plan, ledger, cluster, care, lambda _line: None, cluster.time.clock, interruption)
 
 

@@ -7,12 +7,11 @@ import json
 import pytest
 
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.executor import ApplyOptions
 from pulsar_advisor.execution.guard import restore_what_was_left
 from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of
-from unit.execution.actors import approved, run
+from unit.execution.actors import approved, options_of, run
 from unit.execution.doubles import B1, FakeCluster, make_plan, split_step, unload_step
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
@@ -65,7 +64,7 @@ def left_off(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
 def applied(ledger: Ledger, cluster: FakeCluster, plan: Plan, **options: object) -> list[str]:
     """What `apply` says."""
     lines: list[str] = []
-    apply_plan(plan, ledger, cluster, ApplyOptions(**options), lines.append, cluster.time.clock)  # type: ignore[arg-type]
+    apply_plan(plan, ledger, cluster, options_of(**options), lines.append, cluster.time.clock)
     return lines
 
 
@@ -129,7 +128,7 @@ def test_an_answer_that_makes_no_sense_while_restoring_does_not_hide_how_the_run
 
     cluster.on_event = spoil
     lines: list[str] = []
-    result = apply_plan(plan, ledger, cluster, ApplyOptions(guard=True), lines.append, cluster.time.clock)
+    result = apply_plan(plan, ledger, cluster, options_of(guard=True), lines.append, cluster.time.clock)
     assert result.outcome == "done"
     assert lines[-1].startswith("ATTENTION: the cluster's own balancer could not be switched on again")
     assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING, SPLITTING]
