@@ -236,12 +236,14 @@ def apply(
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
             result = carry_out(document, book, admin, options, _silent if log_json else log, interruption)
+        head = str(book.head())
     if json:
-        print_json(result.as_document())
+        print_json({**result.as_document(), "ledger_head": head})
     else:
         say("\n".join(apply_lines(result)))
         if result.undoable_steps:
             say(f"to take it back: pulsar-advisor undo {short(result.digest)} --as NAME")
+        say(f"ledger: {head}")
     if result.exit_code:
         raise Ended(result.exit_code)
 
@@ -324,10 +326,11 @@ def verify(
         make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
         _mind_the_guard(document, book, reach if captures else None)
         result = compare(document, book, root, snapshot)
+        head = str(book.head())
     if json:
-        print_json(result.as_document())
+        print_json({**result.as_document(), "ledger_head": head})
     else:
-        say("\n".join(verify_lines(result)))
+        say("\n".join([*verify_lines(result), f"ledger: {head}"]))
     if result.deviations:
         more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
         raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")

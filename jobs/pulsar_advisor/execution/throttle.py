@@ -48,7 +48,9 @@ class ApplyThrottle:
         yield f"{self.pause_s:g} s between two calls"
         yield f"the first step holds for {self.canary_hold_s:g} s before the second is sent"
         yield f"{self.error_budget} failed step(s) after the first are tolerated"
-        yield "a step that the cluster no longer matches " + ("ends the run" if self.on_drift == "stop" else "is left out")
+        yield "a step that the cluster no longer matches " + (
+            "ends the run" if self.on_drift == "stop" else "is left out"
+        )
 
     def as_json(self) -> str:
         """The limits by name, as the ledger keeps them."""

@@ -85,9 +85,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 self.log.info,
                 interruption=lambda: self._killed,
             )
-        self.log.info(result.sentence)
+            head = str(ledger.head())
+        self.log.info("%s; ledger: %s", result.sentence, head)
         if result.undoable_steps:
             self.log.info("to take it back: start pulsar_rebalance with digest %s and Undo ticked", reference.digest)
         if result.exit_code:
             raise AirflowFailException(f"{result.sentence}; clear this task to continue")
-        return result.as_document()
+        return {**result.as_document(), "ledger_head": head}

@@ -112,7 +112,7 @@ def test_a_run_that_was_overtaken_leaves_the_guard_to_the_process_that_goes_on(
     def overtake(what: str) -> None:
         if what == "after the call":
             cluster.time.pass_s(181)
-            ledger.take_over(ledger.runs(digest_of(plan))[0])
+            ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
 
     cluster.on_event = overtake
     assert "taken over" in run(plan, ledger, cluster, guard=True).sentence
