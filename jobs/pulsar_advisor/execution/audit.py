@@ -89,14 +89,15 @@ def audit(ledger: Ledger, known_head: ChainHead | None = None) -> AuditResult:
 
 
 def _broken_links(events: Sequence[Event]) -> Iterator[str]:
-    previous = START
-    for expected, event in enumerate(events, start=1):
-        if event.id != expected:
-            yield f"event {expected} is missing: the next one there is has number {event.id}"
-            return
+    """Events that don't follow the one before. Gaps that the chain spans are from before there was one."""
+    previous, number = START, 0
+    for event in events:
         if chained(previous, event.hashed_columns) != event.chain:
-            yield f"event {event.id} ('{event.kind}') was changed, moved or put in: its chain hash is not that of it"
-        previous = event.chain
+            if event.id != number + 1:
+                yield f"event {number + 1} is missing: the next one there is has number {event.id}"
+            else:
+                yield f"event {event.id} ('{event.kind}') was changed, moved or put in: its chain hash is another"
+        previous, number = event.chain, event.id
 
 
 def _contradictions(events: Sequence[Event], rows: list[Base]) -> Iterator[str]:
@@ -146,9 +147,10 @@ def _missing_guards(session: Session) -> Iterator[str]:
 
 
 def _not_reached(events: Sequence[Event], known: ChainHead | None) -> Iterator[str]:
-    if known is None or known.event == 0:
+    if known is None:
         return
-    if known.event > len(events):
-        yield f"event {known.event} of the known head is not there: the ledger ends with event {len(events)}"
-    elif events[known.event - 1].chain != known.chain:
+    chains = {event.id: event.chain for event in events}
+    if known.event not in chains:
+        yield f"event {known.event} of the known head is not there: the ledger ends with event {max(chains, default=0)}"
+    elif chains[known.event] != known.chain:
         yield f"event {known.event} is not the one of the known head: the chain was written anew"

@@ -46,7 +46,7 @@ def test_a_changed_ledger_ends_with_five(url: str, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        ((), 2, "which ledger?"),
+        ((), 2, "--root"),
         (("--ledger", "sqlite:////nowhere/l.sqlite"), 4, "there is no ledger at sqlite:////nowhere/l.sqlite"),
         (("--ledger", "sqlite:///x", "--head", "17"), 2, "expected NUMBER:HASH"),
     ],
