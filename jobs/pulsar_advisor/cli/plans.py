@@ -74,12 +74,6 @@ def approve(
     comment
         Why.
     """
-    from pulsar_advisor.execution.approval import approve_automatically, require_digest
-    from pulsar_advisor.execution.person import person_on_command_line
-    from pulsar_advisor.execution.throttle import ApplyThrottle
-    from pulsar_advisor.model.plan import digest_of
-    from pulsar_advisor.stages.approve import run as record
-
     refuse_together({"--as": as_ is not None, "--automatic": automatic})
     if as_ is None and not automatic:
         raise UsageError("who approves? Give --as NAME, or --automatic for the approval policy to decide")
@@ -88,16 +82,18 @@ def approve(
         "worse": accept_worse,
         "low_confidence": accept_low_confidence,
     }
-    how: dict[str, Any] = {
-        "policy": policy.read(),
-        "throttle": ApplyThrottle(**throttle.changes()),
-        "valid_for_s": seconds(expires),
-    }
     with _opened(plan, place, ledger) as (document, _, book):
-        from pulsar_advisor.execution.approval import ApprovalPolicy, person_on_command_line
+        from pulsar_advisor.execution.approval import approve_automatically, require_digest
+        from pulsar_advisor.execution.person import person_on_command_line
+        from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.plan import digest_of
         from pulsar_advisor.stages.approve import run as record
 
+        how: dict[str, Any] = {
+            "policy": policy.read(),
+            "throttle": ApplyThrottle(**throttle.changes()),
+            "valid_for_s": seconds(expires),
+        }
         _mind_the_guard(document, book)
         digest = digest or digest_of(document)
         if as_ is None:
@@ -141,13 +137,9 @@ def withdraw(
     comment
         Why.
     """
-    from pulsar_advisor.execution.approval import withdraw as take_back
-    from pulsar_advisor.execution.person import person_on_command_line
-    from pulsar_advisor.model.plan import digest_of
-
     with _opened(plan, place, ledger) as (document, _, book):
-        from pulsar_advisor.execution.approval import person_on_command_line
         from pulsar_advisor.execution.approval import withdraw as take_back
+        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.model.plan import digest_of
 
         _mind_the_guard(document, book)
@@ -196,15 +188,6 @@ def apply(
     log_json
         Each event of the run as a line of JSON on stderr, instead of the progress.
     """
-    from pulsar_advisor.cli.signals import deferred_signals
-    from pulsar_advisor.execution.apply import abort as end_run
-    from pulsar_advisor.execution.apply import pause as pause_run
-    from pulsar_advisor.execution.executor import ApplyOptions
-    from pulsar_advisor.execution.person import person_on_command_line, system_user
-    from pulsar_advisor.execution.telemetry import LOGGER
-    from pulsar_advisor.stages.apply import run as carry_out
-    from pulsar_advisor.storage.plans import short
-
     for other, given in {"--resume": resume, "--dry-run": dry_run, "--pause": pause}.items():
         refuse_together({"--abort": abort, other: given})
     for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
@@ -214,6 +197,15 @@ def apply(
         return connection.options(place).required_admin
 
     with _opened(plan, place, ledger) as (document, _, book):
+        from pulsar_advisor.cli.signals import deferred_signals
+        from pulsar_advisor.execution.apply import abort as end_run
+        from pulsar_advisor.execution.apply import pause as pause_run
+        from pulsar_advisor.execution.executor import ApplyOptions
+        from pulsar_advisor.execution.person import person_on_command_line, system_user
+        from pulsar_advisor.execution.telemetry import LOGGER
+        from pulsar_advisor.stages.apply import run as carry_out
+        from pulsar_advisor.storage.plans import short
+
         if abort or pause:
             end, how = (end_run, "ended") if abort else (pause_run, "ends once its step in flight is done")
             runs = end(book, document, person_on_command_line(as_ or system_user()))
@@ -268,17 +260,16 @@ def undo(
     as_
         Your name: the ledger keeps it as the proposer's.
     """
-    from pulsar_advisor.execution.approval import propose
-    from pulsar_advisor.execution.person import person_on_command_line
-    from pulsar_advisor.model.plan import digest_of
-    from pulsar_advisor.planning.consent import needed_consents
-    from pulsar_advisor.stages.undo import run as make_plan
-    from pulsar_advisor.storage.plans import short
-
-    proposer = person_on_command_line(as_)
     with _opened(plan, place, ledger) as (document, root, book):
+        from pulsar_advisor.execution.approval import propose
+        from pulsar_advisor.execution.person import person_on_command_line
+        from pulsar_advisor.model.plan import digest_of
+        from pulsar_advisor.planning.consent import needed_consents
+        from pulsar_advisor.stages.undo import run as make_plan
+        from pulsar_advisor.storage.plans import short
+
         back, file = make_plan(document, book, root, connection.options(place).required_admin)
-        propose(book, back, proposer)
+        propose(book, back, person_on_command_line(as_))
     digest = digest_of(back)
     if json:
         executable = [step.id for step in back.steps if step.executable]

@@ -97,7 +97,9 @@ def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> 
     """
     withdrawn = ledger.withdraw_approvals(digest, person, comment)
     if not withdrawn:
-        raise Refused(f"no approval of {digest} is in force, and no active run rests on one: there is nothing to withdraw")
+        raise Refused(
+            f"no approval of {digest} is in force, and no active run rests on one: there is nothing to withdraw"
+        )
     return withdrawn
 
 

@@ -142,7 +142,7 @@ def test_a_process_that_was_suspended_before_it_switches_finds_out_that_it_was_o
     def suspended_afterwards(held: HeldRun, setting: str, before: str | None) -> None:
         record(held, setting, before)
         cluster.time.pass_s(181)
-        other = ledger.take_over(ledger.runs(digest_of(plan))[0])
+        other = ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
         other.end("stopped", "")
         restore_what_was_left(ledger, "live", cluster, lambda _line: None)
 
