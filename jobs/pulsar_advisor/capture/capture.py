@@ -1,8 +1,8 @@
-"""Captures one cluster into a raw snapshot: what is read, in which order, and what is written last.
+"""Captures one cluster into a raw snapshot, in a fixed order of reads, with the manifest written last.
 
-Nothing that is read assigns or writes anything on the cluster. Order: who owns what · each broker's settings, load
-report and topics · namespaces, isolation, topic names · ZooKeeper · who owns what now · once more the brokers between
-which bundles moved, if that is wanted. The manifest comes last.
+No read assigns or writes anything on the cluster. Order: ownership · each broker's settings, load report and topics ·
+namespaces, isolation, topic names · ZooKeeper · ownership again · optionally a second read of the brokers between which
+bundles moved · the manifest.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 
 
 DOCUMENTS_BYTES: Final = 256 << 20
-"""Topic documents in memory at a time, all together: by far the largest thing a capture holds."""
+"""Total size of the topic documents in memory at a time, by far the largest data that a capture holds."""
 
 STATISTICS_PASS_S: Final = 2
-"""How long a broker may take over a pass of its statistics."""
+"""How long a statistics update on a broker may take."""
 
 
 def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> str:
-    """Capture the cluster into `root` and give back the snapshot's id.
+    """Capture the cluster into `root` and return the snapshot's id.
 
-    A broker that doesn't answer costs its part; the manifest says what is missing and why. Raises `ClusterUnreachable`
-    if the cluster can't be reached or doesn't let us in, `DataNotFit` if its load manager is none we know,
+    If a broker doesn't answer, only its part is lost; the manifest says what is missing and why. Raises
+    `ClusterUnreachable` if the cluster can't be reached or denies access, `DataNotFit` if its load manager is unknown,
     `StorageError` if the root can't be written. Then, as after an interruption, there is no snapshot.
     """
     with ExitStack() as stack:
@@ -111,7 +111,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
 
 
 def _agreed(identity: Identity | None, zookeeper: ZooKeeperReader | None) -> Identity:
-    """Which cluster both ways in lead to. Raises `UsageError` if they lead to two."""
+    """The cluster that the admin API and ZooKeeper both belong to. Raises `UsageError` if they belong to two."""
     if identity is None:
         assert zookeeper is not None
         return identify_in(zookeeper)
@@ -126,7 +126,7 @@ def _agreed(identity: Identity | None, zookeeper: ZooKeeperReader | None) -> Ide
 def _read(
     session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, options: CaptureOptions
 ) -> dict[str, Any]:
-    """Read everything, write all files, and give back the part of the manifest that follows from it."""
+    """Read everything, write all files, and return the part of the manifest that follows from the reads."""
     ownership = Ownership()
     ownership.read(session, zookeeper, "begin")
     if session.transport is not None:
@@ -163,7 +163,7 @@ def _read_by_admin_api(
     ownership: Ownership,
     options: CaptureOptions,
 ) -> BrokerFacts:
-    """Read what brokers tell, and beside it what ZooKeeper has; without an answer of any broker there is nothing."""
+    """Read from the brokers, and from ZooKeeper if it is given; fails if no broker answers."""
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
         raise ClusterUnreachable(
@@ -189,7 +189,7 @@ def _read_by_admin_api(
 
 
 def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> None:
-    """Read brokers between which bundles have moved once more, when they have had their next pass of statistics."""
+    """Read again, after their next statistics update, the brokers between which bundles have moved."""
     unsettled = ownership.unsettled_brokers(facts.reported_bundles())
     brokers = [broker for broker in session.brokers if broker in unsettled]
     if brokers:
@@ -203,7 +203,7 @@ def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> 
 def _channel(
     session: Session, zookeeper: ZooKeeperReader | None, facts: BrokerFacts, service_url: str | None
 ) -> AbstractContextManager[None]:
-    """Read what Extensible brokers tell their leader: now, or while the block reads other things."""
+    """Read what Extensible brokers publish for their leader: now, or while the block reads other things."""
     in_metadata_store = any(name.endswith(_METADATA_STORE_VIEW) for name in facts.table_view_classes.values())
     if in_metadata_store and zookeeper is not None:
         read_service_unit_states(session, zookeeper)

@@ -1,7 +1,7 @@
-"""What a snapshot may hold of Pulsar's documents: the allow-list is the type that decodes them.
+"""The parts of Pulsar's documents that a snapshot may hold; the types that decode them are the allow-list.
 
-A field that isn't named here is skipped by the decoder and never materialised: addresses, client ids, properties and
-metadata of producers and consumers in particular. Field names are Pulsar's. A field that was absent stays absent.
+The decoder skips any field that isn't named here and never materialises it, in particular addresses, client ids,
+properties and metadata of producers and consumers. Field names are Pulsar's. Absent fields stay absent.
 
 Source: Pulsar `LocalBrokerData`, `LoadReport`, `NamespaceBundleStats`, `TopicStatsImpl` as written by
 `PersistentTopic.updateRates`, `Policies`, `LocalPolicies`, `BundleData`, `TimeAverageBrokerData` (2.10 to 4.2).
@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from pulsar_advisor.admin.read_client import Document, decode
 from pulsar_advisor.admin.web_address import broker_at
 
-# Jackson writes a number that isn't finite as quoted text.
+# Jackson writes a non-finite number as quoted text.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None | UnsetType
 Count = int | None | UnsetType
 Text = str | None | UnsetType
@@ -29,7 +29,7 @@ Names = list[str] | None | UnsetType
 
 
 class AllowList(msgspec.Struct, gc=False):
-    """A cut-down document; `UNSET` fields are left out when it is written again."""
+    """A reduced document; `UNSET` fields are omitted when it is written again."""
 
 
 class ResourceUsage(AllowList):
@@ -40,7 +40,7 @@ class ResourceUsage(AllowList):
 
 
 class BundleStats(AllowList):
-    """`NamespaceBundleStats`: messages/s and bytes/s of one bundle, sums over its loaded topics."""
+    """`NamespaceBundleStats`: messages/s and bytes/s of one bundle, summed over its loaded topics."""
 
     msgRateIn: Number = UNSET
     msgThroughputIn: Number = UNSET
@@ -63,9 +63,9 @@ class SystemResourceUsage(AllowList):
 
 
 class LoadReport(AllowList):
-    """`LocalBrokerData` (Modular), `LoadReport` (Simple) and the look-up record of Extensible in one.
+    """`LocalBrokerData` (Modular), `LoadReport` (Simple) and Extensible's look-up record in one type.
 
-    `loadReportType` tells the first two apart; a broker's node under Extensible has neither it nor any load.
+    `loadReportType` distinguishes the first two; under Extensible a broker's node has neither that field nor any load.
     """
 
     loadReportType: Text = UNSET
@@ -124,7 +124,7 @@ class LoadReport(AllowList):
 
 
 class MetricDimensions(AllowList):
-    """What tells two metrics of one name apart."""
+    """Distinguishes metrics of the same name."""
 
     feature: Text = UNSET
 
@@ -141,14 +141,14 @@ class LoadMetrics(AllowList):
 
 
 class Metrics(AllowList):
-    """One entry of `broker-stats/metrics`; its `dimensions.broker` lacks the port, so the one called identifies it."""
+    """One entry of `broker-stats/metrics`; its `dimensions.broker` lacks the port, so the call identifies it."""
 
     dimensions: MetricDimensions = msgspec.field(default_factory=MetricDimensions)
     metrics: LoadMetrics = msgspec.field(default_factory=LoadMetrics)
 
 
 class BrokerMetrics(AllowList):
-    """The load metrics of one broker in one; `max` and `max_ema` are the two features of `brk_lb_resource_usage`."""
+    """The load metrics of one broker combined; `max` and `max_ema` are the two features of `brk_lb_resource_usage`."""
 
     brk_lb_cpu_usage: Number = UNSET
     brk_lb_memory_usage: Number = UNSET
@@ -162,7 +162,7 @@ class BrokerMetrics(AllowList):
 
 
 class PublisherStats(AllowList):
-    """Figures of one producer, nothing about who it is."""
+    """Figures of one producer, without its identity."""
 
     msgRateIn: Number = UNSET
     msgThroughputIn: Number = UNSET
@@ -170,7 +170,7 @@ class PublisherStats(AllowList):
 
 
 class ConsumerStats(AllowList):
-    """Figures of one consumer, nothing about who it is."""
+    """Figures of one consumer, without its identity."""
 
     msgRateOut: Number = UNSET
     msgThroughputOut: Number = UNSET
@@ -246,7 +246,7 @@ class BundlesData(AllowList):
 
 
 class Policies(AllowList):
-    """What placement and splitting look at in a namespace's policies."""
+    """The part of a namespace's policies that placement and splitting use."""
 
     bundles: BundlesData | UnsetType | None = UNSET
     deleted: Flag = UNSET
@@ -259,7 +259,7 @@ class Policies(AllowList):
 
 
 class LocalPolicies(AllowList):
-    """What only this cluster says about a namespace: the authority on its boundaries."""
+    """A namespace's policies in this cluster only, which are authoritative for its boundaries."""
 
     bundles: BundlesData | UnsetType | None = UNSET
     namespaceAntiAffinityGroup: Text = UNSET
@@ -267,14 +267,14 @@ class LocalPolicies(AllowList):
 
 
 class AutoFailoverParameters(AllowList):
-    """Numbers as text, as Pulsar keeps them."""
+    """Numbers as text, as Pulsar stores them."""
 
     min_limit: Text = UNSET
     usage_threshold: Text = UNSET
 
 
 class AutoFailoverPolicy(AllowList):
-    """When secondary brokers come in."""
+    """The condition for using secondary brokers."""
 
     policy_type: Text = UNSET
     parameters: AutoFailoverParameters | UnsetType | None = UNSET
@@ -323,7 +323,7 @@ class BrokerTimeAverage(AllowList):
 
 
 class ResourceQuota(AllowList):
-    """What a bundle is assumed to need: messages/s, bytes/s, MB; `dynamic` if the manager may revise it."""
+    """The assumed resource needs of a bundle: messages/s, bytes/s, MB; `dynamic` if the manager may revise them."""
 
     msgRateIn: Number = UNSET
     msgRateOut: Number = UNSET
@@ -342,12 +342,12 @@ class OwnershipNode(AllowList):
     disabled: Flag = UNSET
 
     def __post_init__(self) -> None:
-        """Refuse a node that names its owner by no broker's URL."""
+        """Refuse a node that doesn't name its owner by a broker's URL."""
         _ = self.owner
 
     @property
     def owner(self) -> str | None:
-        """Id of the owning broker; up to 4.2 only its URL is there."""
+        """Id of the owning broker; up to 4.2 the node has only its URL."""
         return self.brokerId or broker_at(self.httpUrl or self.httpUrlTls or "")
 
 
@@ -358,12 +358,12 @@ class LeaderNode(AllowList):
     serviceUrl: Text = UNSET
 
     def __post_init__(self) -> None:
-        """Refuse a node that names the leader by no broker's URL."""
+        """Refuse a node that doesn't name the leader by a broker's URL."""
         _ = self.leader
 
     @property
     def leader(self) -> str | None:
-        """Id of the leader; before 3.2 only its URL is there."""
+        """Id of the leader; before 3.2 the node has only its URL."""
         return self.brokerId or broker_at(self.serviceUrl or "")
 
 
@@ -382,7 +382,7 @@ _USAGES: Final = tuple(field for field in LoadMetrics.__struct_fields__ if field
 
 
 def broker_metrics(document: Document) -> BrokerMetrics:
-    """What a broker's `broker-stats/metrics` says of its load. Raises `UnreadableAnswer`."""
+    """The load in a broker's `broker-stats/metrics`. Raises `UnreadableAnswer`."""
     merged = BrokerMetrics()
     for entry in decode(document, METRICS):
         for field in _USAGES:
@@ -400,8 +400,8 @@ _BUNDLE_TOPICS = msgspec.json.Decoder(dict[str, dict[str, TopicStats]])
 def topic_lines(broker: str, document: Document) -> Iterator[list[TopicLine]]:
     """The lines of one broker's `broker-stats/topics`, bundle by bundle.
 
-    The document is cut into bundles first, so that beside its bytes only one bundle's objects are in memory. Raises
-    `UnreadableAnswer`, maybe after some bundles.
+    The document is cut into bundles first, so that memory holds its bytes and the objects of only one bundle.
+    Raises `UnreadableAnswer`, possibly after some bundles.
     """
     namespaces = decode(document, _BROKER_TOPICS)
     for namespace, bundles in namespaces.items():

@@ -1,4 +1,4 @@
-"""Says which calls a capture makes, and to whom, without making any."""
+"""Lists the calls that a capture makes, and their targets, without making any."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Whom = Literal["any broker", "each broker", "ZooKeeper", "system topic"]
 
 @dataclass(frozen=True)
 class Call:
-    """One kind of call. In `call`, names in braces stand for every cluster, broker, namespace… that there is."""
+    """One kind of call. In `call`, a name in braces is a placeholder for every cluster, broker, namespace…"""
 
     whom: Whom
     call: str
@@ -71,9 +71,9 @@ _ZOOKEEPER_ONLY: Final = (
 
 
 def explained(options: CaptureOptions) -> Iterator[Call]:
-    """The calls of a capture with these options, in the order in which it begins with them.
+    """The calls of a capture with these options, in the order in which it starts them.
 
-    Redirects to a broker of the cluster are followed, and what fails for the moment is tried three times.
+    Redirects to a broker of the cluster are followed, and temporary failures are tried three times.
     """
     if options.admin is None:
         yield from _ZOOKEEPER_ONLY

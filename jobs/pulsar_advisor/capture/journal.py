@@ -1,4 +1,4 @@
-"""What was asked of the cluster and what came of it: the part of the manifest that a reader judges trust by."""
+"""Records the requests to the cluster and their outcomes: the part of the manifest on which trust is judged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CLUSTER: Final = "cluster"
 """Target of reads that any broker answers."""
 ZOOKEEPER: Final = "zookeeper"
 SERVICE: Final = "service_url"
-"""Target of what is listened to: for as long as it is given, whatever the rest takes."""
+"""Target of surfaces that are listened to for a fixed time, independent of the other reads."""
 
 NOT_AVAILABLE: Final = "not available"
-"""How the reason begins where the cluster's release or load manager has no such thing."""
+"""How the reason begins if the cluster's release or load manager lacks the surface."""
 
 
 def now_ms() -> int:
@@ -30,18 +30,18 @@ def now_ms() -> int:
 
 @dataclass
 class Read:
-    """All reads of one surface at one target: how many, when, how much, and the worst answer."""
+    """All reads of one surface at one target: number, times, size, and worst response."""
 
     started_at_ms: int
     finished_at_ms: int
     requests: int = 0
     bytes: int = 0
     status: int | None = None
-    """The worst HTTP status, 0 where nobody answered; null for ZooKeeper."""
+    """The worst HTTP status, 0 without a response; null for ZooKeeper."""
 
 
 class Journal:
-    """Collects from several threads."""
+    """Collects reads from several threads."""
 
     def __init__(self, heartbeat: Callable[[], None]) -> None:
         self._heartbeat = heartbeat
@@ -52,7 +52,7 @@ class Journal:
         self._silent_brokers: dict[str, str] = {}
 
     def observer(self, surface: str, target: str) -> Observer:
-        """Records every answer to reads of this surface at this target (a broker id, or `CLUSTER`)."""
+        """Records every response to reads of this surface at this target (a broker id, or `CLUSTER`)."""
         started_at_ms = now_ms()
 
         def observe(status: int, size: int) -> None:
@@ -61,7 +61,7 @@ class Journal:
         return observe
 
     def read(self, surface: str, target: str, started_at_ms: int, *, status: int | None, size: int) -> None:
-        """Record one answer that came just now."""
+        """Record one response that has just arrived."""
         finished_at_ms = now_ms()
         with self._lock:
             read = self._reads.setdefault((surface, target), Read(started_at_ms, finished_at_ms))
@@ -75,10 +75,10 @@ class Journal:
 
     @contextmanager
     def attempt(self, surface: str, broker: str | None = None, namespace: str | None = None) -> Iterator[None]:
-        """A block that reads; if the cluster doesn't answer it, or unreadably, the journal notes it and work goes on.
+        """A block that reads; a missing or unreadable response is noted in the journal, and the capture goes on.
 
-        A namespace that was deleted in the meantime is not missing. A broker that gave no answer at all is noted as
-        silent: asking it for more would only cost a time-out each.
+        A namespace deleted in the meantime is not missing. A broker that gave no response at all is noted as silent, as
+        any further request to it would only cost a time-out.
         """
         try:
             yield
@@ -93,27 +93,27 @@ class Journal:
                 self.silence(broker, str(error))
 
     def miss(self, surface: str, reason: str, broker: str | None = None, namespace: str | None = None) -> None:
-        """Note that something was not to be had; the first reason given stays."""
+        """Note that a surface could not be read; the first reason is kept."""
         with self._lock:
             self._missing.setdefault((surface, broker, namespace), reason)
 
     def lack(self, surface: str, where: str) -> None:
-        """Note that a release or load manager (`where`: "in 2.10.5") has no such thing, so that nothing is wrong."""
+        """Note that a release or load manager (`where`: "in 2.10.5") lacks this surface, which is no fault."""
         self.miss(surface, f"{NOT_AVAILABLE} {where}")
 
     def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
-        """Note a document that came but can't be decoded."""
+        """Note a document that arrived but can't be decoded."""
         entry = {"surface": surface, "broker": broker, "error": error.error, "size": error.size, "sha256": error.sha256}
         with self._lock:
             self._failures.append(entry)
 
     def silence(self, broker: str, reason: str) -> None:
-        """Note that a broker (or `CLUSTER`: any of them) gives no answer; the first reason given stays."""
+        """Note that a broker (or `CLUSTER`: any of them) doesn't answer; the first reason is kept."""
         with self._lock:
             self._silent_brokers.setdefault(broker, reason)
 
     def silence_of(self, broker: str) -> str | None:
-        """Why a broker isn't asked any more, None while it answers."""
+        """Why a broker is no longer queried, None while it answers."""
         with self._lock:
             return self._silent_brokers.get(broker)
 
@@ -149,12 +149,12 @@ class Journal:
             return sorted(self._failures, key=lambda entry: (entry["surface"], entry["broker"] or "", entry["sha256"]))
 
     def incomplete_brokers(self) -> list[str]:
-        """Ids of the brokers of which something is missing or can't be decoded."""
+        """Ids of the brokers with missing or undecodable data."""
         entries = [*self.missing(), *self.failures()]
         return sorted({entry["broker"] for entry in entries if entry["broker"] is not None})
 
     def skew_ms(self) -> int:
-        """Time between the beginning of the first read and the end of the last, listening left out."""
+        """Time from the start of the first read to the end of the last, excluding listening."""
         reads = [read for read in self.reads() if read["target"] != SERVICE]
         return (
             max(read["finished_at_ms"] for read in reads) - min(read["started_at_ms"] for read in reads) if reads else 0

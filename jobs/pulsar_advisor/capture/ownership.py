@@ -1,4 +1,4 @@
-"""Who owns which bundle, read at the beginning and at the end of a capture, and what moved in between."""
+"""Bundle ownership, read at the start and the end of a capture, and the moves in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SURFACE = "owned_bundles"
 
 
 class Ownership:
-    """Owners as the brokers themselves (`rest`) and ZooKeeper tell them."""
+    """Owners according to the brokers themselves (`rest`) and to ZooKeeper."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[Source, Pass], dict[str, set[str]]] = {
@@ -51,20 +51,20 @@ class Ownership:
                 session.journal.read(SURFACE, ZOOKEEPER, started_at_ms, status=None, size=0)
 
     def moved(self) -> list[str]:
-        """Bundles whose owners differ between the two passes by either source, sorted."""
+        """Bundles whose owners differ between the two passes in either source, sorted."""
         moved: set[str] = set()
         for source in ("rest", "zookeeper"):
             begin, end = self._owners[source, "begin"], self._owners[source, "end"]
             both = self._answered[source, "begin"] & self._answered[source, "end"]
             either = self._answered[source, "begin"] | self._answered[source, "end"]
-            # A broker that didn't answer says nothing; one that has no node in ZooKeeper owns nothing.
+            # A broker that didn't answer proves nothing; one without a node in ZooKeeper owns nothing.
             moved |= moved_bundles(begin, end, both if source == "rest" else either)
         return sorted(moved)
 
     def unsettled_brokers(self, reported: Mapping[str, Collection[str]]) -> set[str]:
-        """Brokers whose figures miss a bundle, or hold one that another owns: a bundle has moved since they were made.
+        """Brokers whose figures lack a bundle they own, or include one that another owns, as a bundle has moved since.
 
-        `reported`: by broker, the bundles of whose load it tells.
+        `reported`: by broker, the bundles in its load report.
         """
         end = self._owners["rest", "end"]
         strays = {
@@ -102,7 +102,7 @@ class Ownership:
 
 
 def moved_bundles(begin: OwnersByBundle, end: OwnersByBundle, answered: Collection[str]) -> set[str]:
-    """Bundles whose owners, among the brokers that answered, differ: moved, lost their owner, or got one."""
+    """Bundles whose owners, among the brokers that answered, differ: they moved, lost their owner, or gained one."""
     brokers = frozenset(answered)
     return {
         bundle

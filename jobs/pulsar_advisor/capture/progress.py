@@ -1,4 +1,4 @@
-"""Tells a person how far a capture is: a bar on a terminal, plain lines elsewhere, always on stderr."""
+"""Shows the progress of a capture: a bar on a terminal, plain lines elsewhere, always on stderr."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class CaptureProgress(Protocol):
-    """What a capture reports; safe to call from several threads."""
+    """The progress that a capture reports; thread-safe."""
 
     def begin(self, step: str, total: int) -> None:
-        """A step of so many units begins; the one before it is done."""
+        """A step of `total` units begins; the previous one is done."""
 
     def advance(self) -> None:
         """One unit of the current step is done."""
@@ -42,12 +42,12 @@ class _Lines:
         print(f"capture: {step} ({total})", file=self._stream, flush=True)
 
     def advance(self) -> None:
-        """Lines tell steps, not units."""
+        """Lines show steps, not units."""
 
 
 @contextmanager
 def shown_progress() -> Iterator[CaptureProgress]:
-    """Progress on stderr, in the form that suits it."""
+    """Progress on stderr, in the form that suits the stream."""
     stream = sys.stderr
     if not stream.isatty():
         yield _Lines(stream)

@@ -1,4 +1,4 @@
-"""The files of a raw snapshot while they are made: JSON lines, compressed as they come, one zstd frame a file."""
+"""Writes the files of a raw snapshot: JSON lines, compressed as they arrive, one zstd frame per file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pulsar_advisor.storage.files import sha256_hex, write_file
 
 COMPRESSION_LEVEL: Final = 3
 LINES_AT_ONCE: Final = 10_000
-"""Lines encoded together: a namespace may have a million topics, and their names need less room than their lines."""
+"""Lines encoded per batch: a namespace may have a million topics, and their names take less memory than their lines."""
 
 _ENCODER = msgspec.json.Encoder()
 
 
 class CompleteFile(NamedTuple):
-    """The bytes of one file, and how many lines they are."""
+    """The bytes of one file, and its number of lines."""
 
     content: bytes
     rows: int
@@ -51,7 +51,7 @@ class RawFile:
 
 
 class SnapshotFiles:
-    """All files of one snapshot; what has been written so far is listed as the manifest lists it."""
+    """All files of one snapshot, with a listing of those written so far in the manifest's format."""
 
     def __init__(self, folder: UPath) -> None:
         self._folder = folder
@@ -60,7 +60,7 @@ class SnapshotFiles:
         self._written: dict[str, dict[str, Any]] = {}
 
     def extend(self, surface: str, lines: Iterable[Any]) -> None:
-        """Add lines to a surface's file. No lines at all still make the file: asked, and answered with nothing."""
+        """Add lines to a surface's file. Even without lines the file is created: the surface was read and was empty."""
         with self._lock:
             file = self._open.setdefault(surface, RawFile())
         remaining = iter(lines)
@@ -68,7 +68,7 @@ class SnapshotFiles:
             file.extend(some)
 
     def write(self, path: str, surface: str, broker: str | None, file: CompleteFile) -> None:
-        """Write one complete file, in place of an earlier one of this path. Raises `StorageError`."""
+        """Write one complete file, replacing any earlier one at this path. Raises `StorageError`."""
         write_file(self._folder / path, file.content)
         entry = {
             "path": path,
@@ -93,8 +93,8 @@ class SnapshotFiles:
 
 
 def read_lines(content: bytes) -> Iterator[bytes]:
-    """The lines of one file. Raises `zstandard.ZstdError` if it is cut short or damaged."""
-    # The frame doesn't state its size, as it is written while the lines come.
+    """The lines of one file. Raises `zstandard.ZstdError` if it is truncated or damaged."""
+    # The frame doesn't state its size, as it is written while lines arrive.
     frame = zstandard.ZstdDecompressor().decompressobj()
     data = frame.decompress(content)
     if not frame.eof:

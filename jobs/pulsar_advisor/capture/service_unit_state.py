@@ -1,7 +1,7 @@
-"""Which record of a bundle holds in the Extensible manager's ownership channel, and which owner it names.
+"""Determines a bundle's valid record, and its owner, in the Extensible manager's ownership channel.
 
 The channel's topic is compacted with a conflict resolver, so the last record of a bundle is not always the one that
-every broker goes by. Source: Pulsar `ServiceUnitStateDataConflictResolver`, `ServiceUnitState`,
+the brokers use. Source: Pulsar `ServiceUnitStateDataConflictResolver`, `ServiceUnitState`,
 `ServiceUnitStateData` of `loadbalance.extensions.channel` (3.0.7 to 4.2.4).
 """
 
@@ -37,7 +37,7 @@ _LEAST_VERSION: Final = -(2**63)
 
 
 class ServiceUnitState(AllowList):
-    """`ServiceUnitStateData`: brokers by id; `timestamp` epoch milliseconds; `versionId` grows by one a change."""
+    """`ServiceUnitStateData`: brokers by id; `timestamp` epoch milliseconds; each change increments `versionId`."""
 
     state: Text = UNSET
     dstBroker: Text = UNSET
@@ -52,7 +52,7 @@ SERVICE_UNIT_STATE: Final = msgspec.json.Decoder(ServiceUnitState)
 
 
 def prevailing(records: Iterable[tuple[str, ServiceUnitState | None]]) -> dict[str, ServiceUnitState]:
-    """Bundle -> the record that holds after all `records` (bundle, record or None: removed), in their order."""
+    """Bundle -> its valid record after applying `records` (bundle, record or None: removed) in order."""
     held: dict[str, ServiceUnitState] = {}
     for bundle, record in records:
         if record is None:
@@ -63,7 +63,7 @@ def prevailing(records: Iterable[tuple[str, ServiceUnitState | None]]) -> dict[s
 
 
 def replaces(new: ServiceUnitState, old: ServiceUnitState | None) -> bool:
-    """Whether a record takes the place of the one held for its bundle."""
+    """Whether a record replaces the one held for its bundle."""
     if old is not None:
         held, offered = old.versionId or 0, new.versionId or 0
         if (held, offered) != (_GREATEST_VERSION, _LEAST_VERSION):

@@ -1,4 +1,4 @@
-"""Which cluster is captured, and how: one read at a time per broker, a bounded number in all, each noted."""
+"""The session of a capture: one read at a time per broker, a bounded number overall, each recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
 @dataclass(frozen=True)
 class Identity:
-    """The cluster by Pulsar's own name, and the ids of its brokers."""
+    """The cluster's name in Pulsar, and the ids of its brokers."""
 
     cluster_name: str
     brokers: tuple[str, ...]
@@ -31,7 +31,7 @@ class Identity:
 
 
 def identify(client: ReadClient) -> Identity:
-    """Which cluster answers. Raises `ClusterUnreachable` if none does, it wants other credentials, or has no broker."""
+    """The cluster that answers. Raises `ClusterUnreachable` if none does, access is denied, or it has no broker."""
     try:
         cluster_name = client.runtime_configuration().get("clusterName", "")
         brokers = client.active_brokers(cluster_name)
@@ -41,7 +41,7 @@ def identify(client: ReadClient) -> Identity:
 
 
 def identify_in(zookeeper: ZooKeeperReader) -> Identity:
-    """Which cluster's metadata these are. Raises `UsageError` if they don't tell, `ClusterUnreachable` as above."""
+    """The cluster that owns the metadata. Raises `UsageError` if it is ambiguous, `ClusterUnreachable` as above."""
     names = zookeeper.clusters()
     if len(names) != 1:
         known = f"knows several clusters ({', '.join(names)})" if names else "does not identify the cluster's name"
@@ -68,12 +68,12 @@ BrokerRead = tuple[str, Callable[[ReadClient, str], None]]
 
 @dataclass(frozen=True)
 class Session:
-    """One capture's means. Reads run on `pool`; when `stopped` is set they end after the answer they wait for."""
+    """The resources of one capture. Reads run on `pool`; once `stopped` is set they end after the pending response."""
 
     cluster_name: str
     brokers: tuple[str, ...]
     transport: AdminTransport | None
-    """None: there is ZooKeeper only."""
+    """None if only ZooKeeper is available."""
     journal: Journal
     files: SnapshotFiles
     documents: ByteBudget
@@ -84,19 +84,19 @@ class Session:
 
     @property
     def admin(self) -> AdminTransport:
-        """The admin API, for whoever asks it."""
+        """The admin API, for callers that require it."""
         assert self.transport is not None
         return self.transport
 
     def client(self, surface: str, broker: str | None = None, any_broker_url: str | None = None) -> ReadClient:
-        """A client whose reads are noted under this surface and broker."""
+        """A client whose reads are recorded under this surface and broker."""
         observer = self.journal.observer(surface, broker or CLUSTER)
         return ReadClient(self.admin, any_broker_url=any_broker_url, observe=observer)
 
     def at_each_broker(self, step: str, brokers: Sequence[str], reads: Sequence[BrokerRead]) -> None:
-        """Do some reads at each of these brokers, one after the other, and at several brokers at a time.
+        """Run these reads at each broker, one after another, at several brokers in parallel.
 
-        A broker that has stopped answering isn't asked for the rest.
+        A broker that has stopped answering gets no further reads.
         """
 
         def read_broker(broker: str) -> None:
@@ -115,9 +115,9 @@ class Session:
         self._finish([self.pool.submit(read_broker, broker) for broker in brokers])
 
     def for_each(self, step: str, surface: str, items: Sequence[str], read: Callable[[ReadClient, str], None]) -> None:
-        """Do a read that any broker answers for each item (a namespace), shared out over the brokers that answer.
+        """Run a read that any broker answers for each item (a namespace), distributed over the brokers that answer.
 
-        `read` may run twice for an item whose broker falls silent, so it adds to the files last.
+        `read` may run twice for an item if its broker stops answering, so it must add to the files last.
         """
         answering = [broker for broker in self.brokers if self.journal.silence_of(broker) is None]
 
@@ -135,7 +135,7 @@ class Session:
         self._finish([self.pool.submit(read_share, broker, share) for broker, share in shares if share])
 
     def _read_somewhere(self, surface: str, broker: str, read: Callable[[ReadClient, str], None], item: str) -> None:
-        """Read at this broker, or, if it doesn't answer, at any admin URL; once none answers, ask no more."""
+        """Read at this broker, or, if it doesn't answer, at any admin URL; once none answers, skip further reads."""
         if broker != CLUSTER and self.journal.silence_of(broker) is None:
             try:
                 read(self.client(surface, any_broker_url=self.admin.web_address(broker)), item)
@@ -154,7 +154,7 @@ class Session:
     def decoded(
         self, surface: str, nodes: Iterator[tuple[str, Node]], decoder: msgspec.json.Decoder[T]
     ) -> Iterator[tuple[str, Node, T]]:
-        """(name, node, document) of ZooKeeper nodes; one that can't be decoded is noted and left out."""
+        """(name, node, document) of ZooKeeper nodes; one that can't be decoded is recorded and skipped."""
         for name, node in nodes:
             try:
                 yield name, node, decode(node.document, decoder)

@@ -1,4 +1,4 @@
-"""What a capture reads, surface by surface: each broker, the cluster as a whole, its metadata in ZooKeeper."""
+"""Reads each surface of a capture: the brokers, the cluster as a whole, its metadata in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pulsar_advisor.model.settings import ALLOWED_KEYS, setting_value
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
 LONGEST_STATISTICS_INTERVAL_S: Final = 3600.0
-"""More is not believed: a second pass would wait so long."""
+"""Upper bound on the configured value, as a second pass waits for it."""
 
 Line = dict[str, Any]
 
@@ -47,38 +47,38 @@ _KIND_OF_CLASS: tuple[tuple[str, LoadManagerKind], ...] = (
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """By broker id, as far as the brokers answered."""
+    """Facts by broker id, for the brokers that answered."""
 
     releases: dict[str, str] = field(default_factory=dict)
     clocks_ahead_ms: dict[str, int] = field(default_factory=dict)
-    """How far a broker's clock certainly is ahead of ours, negative if behind; 0 where they may be the same."""
+    """The certain offset of a broker's clock ahead of ours, negative if behind; 0 if they may agree."""
     load_manager_classes: dict[str, str] = field(default_factory=dict)
     load_managers: dict[str, LoadManagerKind] = field(default_factory=dict)
     statistics_intervals: dict[str, str] = field(default_factory=dict)
     """`statsUpdateFrequencyInSecs`."""
     load_reports: dict[str, Line] = field(default_factory=dict)
     broker_metrics: dict[str, Line] = field(default_factory=dict)
-    """Lines of these surfaces, of which a broker has one or the other: written when nothing more is read."""
+    """Lines of these two surfaces, of which a broker has one; written after the last read."""
     table_view_classes: dict[str, str] = field(default_factory=dict)
     """Where an Extensible broker keeps its ownership channel: `loadManagerServiceUnitStateTableViewClassName`."""
 
     read_again: list[str] = field(default_factory=list)
-    """Ids of those whose load and topics are from a second pass."""
+    """Ids of the brokers whose load and topics are from a second pass."""
 
     def reported_bundles(self) -> dict[str, Collection[str]]:
-        """By broker, the bundles of whose load its report tells."""
+        """By broker, the bundles in its load report."""
         documents = {broker: line["document"] for broker, line in self.load_reports.items()}
         return {broker: (report.lastStats or report.bundleStats or {}) for broker, report in documents.items()}
 
     def statistics_interval_s(self) -> float:
-        """After so many seconds every broker has had a pass of its statistics."""
+        """The time in seconds within which every broker has updated its statistics."""
         texts = self.statistics_intervals.values() or ("",)
         told = (setting_value(_STATISTICS_INTERVAL, runtime={_STATISTICS_INTERVAL: text}) for text in texts)
         return min(float(max(told)), LONGEST_STATISTICS_INTERVAL_S)
 
 
 def read_brokers(session: Session) -> BrokerFacts:
-    """Read each broker's settings, release, load and topics; `write_load` is still to be called."""
+    """Read each broker's settings, release, load and topics; `write_load` must be called afterwards."""
     facts = BrokerFacts()
 
     def read_settings(client: ReadClient, broker: str) -> None:
@@ -102,13 +102,13 @@ def read_brokers(session: Session) -> BrokerFacts:
 
 
 def read_load_again(session: Session, facts: BrokerFacts, brokers: Sequence[str]) -> None:
-    """Read the load and the topics of some brokers in place of what was read of them before."""
+    """Read the load and the topics of some brokers again, replacing the earlier data."""
     session.at_each_broker("load and topics again", brokers, _load(session, facts))
     facts.read_again.extend(brokers)
 
 
 def write_load(session: Session, facts: BrokerFacts) -> None:
-    """Write what was read last of each broker's load."""
+    """Write each broker's load as last read."""
     for surface, lines in (("load_reports", facts.load_reports), ("broker_metrics", facts.broker_metrics)):
         if lines:
             session.files.extend(surface, lines.values())
@@ -149,7 +149,7 @@ def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) ->
 
 
 def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadManagerKind | None:
-    """Which manager a broker runs: by its load report's type, else by `loadManagerClassName`; None if neither tells."""
+    """Which manager a broker runs: by its load report's type, else by `loadManagerClassName`; None if unknown."""
     if report_type is not None and report_type in _KIND_OF_REPORT:
         return _KIND_OF_REPORT[report_type]
     name = simple_name(class_name or "")
@@ -157,7 +157,7 @@ def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadMa
 
 
 def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | None) -> LoadManagerKind | None:
-    """The leader's manager, as it is the one that decides; without a leader, the one most brokers run."""
+    """The leader's manager, as the leader decides; without a leader, the one that most brokers run."""
     if leader is not None and leader in kinds:
         return kinds[leader]
     found = list(kinds.values())
@@ -165,7 +165,7 @@ def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | 
 
 
 def oldest_release(releases: Collection[str]) -> str | None:
-    """The oldest of some releases; a milestone or a snapshot counts as its release."""
+    """The oldest of these releases; a milestone or a snapshot counts as its release."""
     return min(
         sorted(releases),
         key=lambda release: [int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3]],
@@ -177,7 +177,7 @@ _DOMAINS: tuple[Domain, ...] = ("persistent", "non-persistent")
 
 
 def read_cluster(session: Session) -> None:
-    """Read what holds for the whole cluster."""
+    """Read what applies to the whole cluster."""
     session.progress.begin("cluster", 3)
     with session.journal.attempt("settings"):
         values = session.client("settings").dynamic_configuration()
@@ -199,10 +199,10 @@ def read_cluster(session: Session) -> None:
 
 
 def read_namespaces(session: Session) -> None:
-    """Read tenants, namespaces and the names of all their topics.
+    """Read tenants, namespaces and all their topic names.
 
-    Non-persistent topics aren't listed: they exist only where they are loaded, so `topic_stats` names them all, and
-    Pulsar would ask every bundle's owner in turn.
+    Non-persistent topics aren't listed: they exist only while loaded, so `topic_stats` has them all, and listing them
+    would make Pulsar query every bundle's owner in turn.
     """
     tenants: tuple[str, ...] = ()
     with session.journal.attempt("tenants"):
@@ -252,7 +252,7 @@ def read_namespaces(session: Session) -> None:
 _OF_ZOOKEEPER_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
 
 _OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
-"""The other load managers keep no averages, in ZooKeeper or elsewhere."""
+"""The other load managers keep no averages at all."""
 
 _LINES_AT_A_TIME = 10_000
 
@@ -308,7 +308,7 @@ def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
 
 
 def miss_zookeeper(journal: Journal, load_manager: LoadManagerKind) -> None:
-    """Note what only ZooKeeper has, where none was given."""
+    """Record what only ZooKeeper has as missing, if none was configured."""
     for surface in _OF_ZOOKEEPER_ONLY:
         if load_manager != "modular" and surface in _OF_MODULAR_ONLY:
             journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
@@ -317,7 +317,7 @@ def miss_zookeeper(journal: Journal, load_manager: LoadManagerKind) -> None:
 
 
 def read_service_unit_states(session: Session, zookeeper: ZooKeeperReader) -> None:
-    """Read the Extensible manager's ownership channel, of a cluster that keeps it in its metadata store."""
+    """Read the Extensible manager's ownership channel, for a cluster that keeps it in its metadata store."""
     nodes = zookeeper.service_unit_states()
     with session.journal.attempt(STATES):
         write_nodes(
@@ -331,7 +331,7 @@ def read_service_unit_states(session: Session, zookeeper: ZooKeeperReader) -> No
 
 
 def write_nodes(session: Session, surface: str, lines: Iterable[Line]) -> None:
-    """Write the lines made of a surface's nodes while they are read, and note the read."""
+    """Write a surface's lines while its nodes are read, and record the read."""
     started_at_ms = now_ms()
     some: list[Line] = []
     for line in lines:
@@ -368,7 +368,7 @@ _SETTINGS = msgspec.json.Decoder(dict[str, str | None])
 
 
 def read_metadata(session: Session, zookeeper: ZooKeeperReader) -> BrokerFacts:
-    """Read into the snapshot what the admin API would have told and ZooKeeper tells too, and what only it has."""
+    """Read into the snapshot what ZooKeeper shares with the admin API, and what only ZooKeeper has."""
     facts = BrokerFacts()
     with session.journal.attempt("brokers"):
         for broker, _, report in session.decoded("load_reports", zookeeper.broker_nodes(), LOAD_REPORT):
@@ -384,7 +384,7 @@ def read_metadata(session: Session, zookeeper: ZooKeeperReader) -> BrokerFacts:
 
 
 def miss_what_brokers_tell(session: Session, load_manager: LoadManagerKind, zookeeper: ZooKeeperReader) -> None:
-    """Note what is not to be had, and what can't be computed for want of it."""
+    """Record what is unavailable, and what can't be computed without it."""
     unknown = dict(_TOLD_BY_BROKERS_ONLY)
     if load_manager == "extensible":
         unknown |= _TOLD_BY_EXTENSIBLE_BROKERS_ONLY
@@ -396,7 +396,7 @@ def miss_what_brokers_tell(session: Session, load_manager: LoadManagerKind, zook
 
 
 def _read_configuration(session: Session, zookeeper: ZooKeeperReader) -> None:
-    """Read what Pulsar keeps in its configuration store, which may be another one than this."""
+    """Read what Pulsar keeps in its configuration store, which may be a different store."""
     cluster_name = session.cluster_name
 
     def dynamic_settings() -> Iterator[Line]:

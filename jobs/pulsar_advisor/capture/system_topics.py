@@ -1,7 +1,7 @@
-"""Reads the Extensible manager's three system topics: who owns what, and what brokers tell their leader of their load.
+"""Reads the Extensible manager's three system topics: ownership, and the load that brokers publish for their leader.
 
-The ownership channel is read from its beginning. The other two keep nothing, so they are listened to, for a bounded
-time, while the rest is captured. Reading them assigns no bundle: the leader serves them whatever they hash to.
+The ownership channel is read from its beginning. The other two keep nothing, so the capture listens to them, for a
+bounded time, while it reads the rest. Reading them assigns no bundle: the leader serves them whatever their hash.
 Source: Pulsar `ServiceUnitStateTableViewImpl`, `BrokerLoadData`, `TopBundlesLoadData`, `LoadDataStoreFactory` of
 `loadbalance.extensions` (3.0.7 to 4.2.4).
 """
@@ -38,7 +38,7 @@ TOP_BUNDLES: Final = "top_bundles"
 SURFACES: Final = (STATES, BROKER_LOAD, TOP_BUNDLES)
 
 LISTEN_S: Final = 65.0
-"""Brokers tell their top bundles after each statistics pass, every 60 s by default; once all have told, it ends."""
+"""Brokers publish their top bundles after each statistics update, every 60 s by default; once all have, it ends."""
 STATES_LIMIT_S: Final = 60.0
 OPERATION_LIMIT_S: Final = 10
 _POLL_MS: Final = 200
@@ -52,7 +52,7 @@ TOPICS: Final = {
 
 
 class BrokerLoadData(AllowList):
-    """What a broker tells of its load: ratios, messages/s, bytes/s, epoch milliseconds."""
+    """The load that a broker publishes: ratios, messages/s, bytes/s, epoch milliseconds."""
 
     cpu: ResourceUsage | UnsetType = UNSET
     memory: ResourceUsage | UnsetType = UNSET
@@ -80,7 +80,7 @@ class TopBundle(AllowList):
 
 
 class TopBundlesLoadData(AllowList):
-    """A broker's busiest bundles, the lightest of them first."""
+    """A broker's busiest bundles, lightest first."""
 
     topBundlesLoadData: list[TopBundle] | UnsetType | None = UNSET
 
@@ -93,9 +93,9 @@ _TOLD: Final[dict[str, msgspec.json.Decoder[Any]]] = {
 
 @contextmanager
 def listening(session: Session, service_url: str, *, states_in_topic: bool) -> Iterator[None]:
-    """Read the topics into the snapshot while the block reads other things, and on until every broker was heard.
+    """Read the topics into the snapshot while the block reads other things, and then until every broker has published.
 
-    `states_in_topic`: false where the cluster keeps the channel in its metadata store. What can't be read is noted.
+    `states_in_topic`: false where the cluster keeps the channel in its metadata store. What can't be read is recorded.
     """
     surfaces = SURFACES if states_in_topic else (BROKER_LOAD, TOP_BUNDLES)
     with ThreadPoolExecutor(1, "system-topics") as pool:
@@ -111,7 +111,7 @@ def listening(session: Session, service_url: str, *, states_in_topic: bool) -> I
 
 
 def refusal(transport: AdminTransport, service_url: str) -> str | None:
-    """Why the topics can't be read there; None if they can."""
+    """Why the topics can't be read at this URL; None if they can."""
     import pulsar
 
     try:
@@ -140,7 +140,7 @@ def _read(session: Session, service_url: str, surfaces: tuple[str, ...]) -> None
 
 @contextmanager
 def _noted(session: Session, service_url: str, surfaces: tuple[str, ...]) -> Iterator[None]:
-    """A block of calls of the client; what fails there is missing from the snapshot."""
+    """A block of client calls; whatever fails is recorded as missing from the snapshot."""
     import pulsar
 
     try:
@@ -151,7 +151,7 @@ def _noted(session: Session, service_url: str, surfaces: tuple[str, ...]) -> Ite
 
 
 def _explained(error: Exception, service_url: str) -> str:
-    """The one line for a failure of the client."""
+    """The one-line message for a client failure."""
     kind = type(error).__name__
     advice = _ADVICE.get(kind, "check that it is the brokers' binary port, with pulsar+ssl:// if that uses TLS")
     return f"{service_url}: {kind}: {advice}"
@@ -164,7 +164,7 @@ _ADVICE: Final = {
 
 
 def _client(transport: AdminTransport, service_url: str) -> pulsar.Client:
-    """A client with the credentials and the trust of the admin connection; it logs nowhere."""
+    """A client with the admin connection's credentials and trusted certificates; it logs nothing."""
     import pulsar
 
     connection = transport.connection
@@ -189,7 +189,7 @@ def _client(transport: AdminTransport, service_url: str) -> pulsar.Client:
 
 
 def _states(session: Session, client: pulsar.Client) -> Iterator[tuple[str, ServiceUnitState | None]]:
-    """(bundle, record or None: removed) as the channel has them. Raises `ClusterUnreachable` if it takes too long."""
+    """(bundle, record or None: removed) in the channel's order. Raises `ClusterUnreachable` if it takes too long."""
     import pulsar
 
     started_at_ms, size = now_ms(), 0
@@ -209,7 +209,7 @@ def _states(session: Session, client: pulsar.Client) -> Iterator[tuple[str, Serv
 
 
 def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
-    """Keep the last thing each broker says, until every one has said everything or the time is over."""
+    """Keep each broker's latest message per topic, until every broker has published on all of them or time is up."""
     import pulsar
 
     heard: dict[str, dict[str, dict[str, Any]]] = {surface: {} for surface in readers}
@@ -236,7 +236,7 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
 def _hear(session: Session, surface: str, message: pulsar.Message, told: dict[str, dict[str, Any]]) -> None:
     broker, body = message.partition_key(), message.data()
     if not body:
-        told.pop(broker, None)  # the broker takes back what it said
+        told.pop(broker, None)  # a tombstone: the broker withdraws its record
         return
     read_at_ms = now_ms()
     session.journal.read(surface, SERVICE, read_at_ms, status=None, size=len(body))

@@ -1,7 +1,7 @@
-"""Turns brokers' topic documents into files of the snapshot: on all cores, in bounded memory.
+"""Converts brokers' topic documents into snapshot files, on all cores and in bounded memory.
 
-Decoding holds the interpreter's lock, so threads would share one core. The decoders are plain interpreters at the other
-end of a socket: they end by themselves when this process is gone, however it went.
+Decoding holds the interpreter lock, so threads would share one core. Each decoder is a plain interpreter at the other
+end of a socket, and exits when this process does, however it ends.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class _Room:
 
 
 class ByteBudget:
-    """Room for documents whose sizes are known only once they have been read; safe to use from several threads.
+    """Memory for documents whose sizes are known only once they have been read; thread-safe.
 
-    Before it is read a document counts as much as the largest so far, before there is one as a quarter of the limit.
-    One that turns out larger waits for more room while it arrives, except the oldest, so that one always goes on. What
-    is held at a time is the limit, and beyond it at most what the oldest document needs.
+    An unread document counts as much as the largest so far, or a quarter of the limit if there is none yet. One that
+    turns out larger waits for more room while it arrives, except the oldest, so that one always makes progress. The
+    total exceeds the limit at most by what the oldest document needs.
     """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
         self._largest: int | None = None
         self._held: dict[_Room, int] = {}
-        """In the order in which the documents came in."""
+        """Sizes held, in the order in which the documents were admitted."""
         self._changed = threading.Condition()
         self._reading = threading.local()
 
     @contextmanager
     def room(self) -> Iterator[Callable[[int], None]]:
-        """Wait for room for one document; call what is given with its size in bytes as soon as that is known."""
+        """Wait for room for one document; call the yielded function with its size in bytes as soon as that is known."""
         room = _Room()
         with self._changed:
             self._changed.wait_for(lambda: not self._held or self._fits(self._expected()))
@@ -71,7 +71,7 @@ class ByteBudget:
                 self._changed.notify_all()
 
     def arrive(self, size: int) -> None:
-        """A piece of this size of the document that this thread reads has come; without a room it isn't counted."""
+        """Count a received piece of the document that this thread reads; without a room it isn't counted."""
         room: _Room | None = getattr(self._reading, "room", None)
         if room is None:
             return
@@ -90,16 +90,16 @@ class ByteBudget:
 
 
 MOST_PROCESSES: Final = 8
-"""Each needs some 40 MiB beside the document it decodes."""
+"""Each needs some 40 MiB in addition to the document it decodes."""
 SMALL_BYTES: Final = 1 << 20
-"""A document up to this size is decoded at once: starting a process takes longer."""
+"""A document up to this size is decoded in place: starting a process takes longer."""
 
 _GONE = (EOFError, OSError, pickle.UnpicklingError)
-"""What speaking to a process raises that has ended, at any point of a message."""
+"""Errors when talking to a process that has ended, at any point of a message."""
 
 
 def topic_file(broker: str, document: Document) -> CompleteFile:
-    """One broker's `broker-stats/topics` as it stands in the snapshot. Raises `UnreadableAnswer`."""
+    """One broker's `broker-stats/topics` in the form of the snapshot. Raises `UnreadableAnswer`."""
     file = RawFile()
     for lines in topic_lines(broker, document):
         file.extend(lines)
@@ -107,7 +107,7 @@ def topic_file(broker: str, document: Document) -> CompleteFile:
 
 
 class TopicDecoders:
-    """Up to one process a core; safe to use from several threads, each of which waits for its document."""
+    """Up to one process per core; thread-safe, and each thread waits for its document."""
 
     def __init__(self) -> None:
         cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -124,7 +124,7 @@ class TopicDecoders:
             self._idle.get().end()
 
     def topic_file(self, broker: str, document: Document) -> CompleteFile:
-        """As the function of that name, on another core. Raises `UnreadableAnswer`, also if that process dies of it."""
+        """As the function of the same name, on another core. Raises `UnreadableAnswer`, also if that process dies."""
         if len(document.body) <= SMALL_BYTES:
             return topic_file(broker, document)
         with self._cores:
@@ -149,7 +149,7 @@ class _Decoder:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(  # in a session of its own, so that Ctrl-C reaches only us
+            self._process = subprocess.Popen(  # in a separate session, so that Ctrl-C reaches only us
                 [sys.executable, "-c", f"from {__name__} import answer_all; answer_all({theirs.fileno()})"],
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
@@ -158,21 +158,21 @@ class _Decoder:
             self._stream = ours.makefile("rwb")
 
     def ask(self, broker: str, body: bytes | bytearray) -> CompleteFile | str:
-        """The file, or what is wrong with the document. Raises one of `_GONE` if the process is gone."""
+        """The file, or the fault in the document. Raises one of `_GONE` if the process is gone."""
         _say(self._stream, (broker, body))
         answer: CompleteFile | str = pickle.load(self._stream)
         return answer
 
     def end(self) -> int:
-        """Let the process end, and give back its exit code."""
-        with suppress(OSError):  # what is left to send, if the process is gone
+        """Let the process end, and return its exit code."""
+        with suppress(OSError):  # unsent data, if the process is gone
             self._stream.close()
         return self._process.wait()
 
 
 def answer_all(socket_number: int) -> None:
-    """The child's whole life: documents in, files out, until nobody is at the other end."""
-    gc.disable()  # decoding makes many objects and no cycles: 1.5 to 2.7 times as fast
+    """The child's main loop: documents in, files out, until the other end closes."""
+    gc.disable()  # decoding creates many objects but no cycles: 1.5 to 2.7 times as fast without it
     with socket.socket(fileno=socket_number) as theirs, theirs.makefile("rwb") as stream, suppress(*_GONE):
         while True:
             broker, body = pickle.load(stream)
@@ -184,5 +184,5 @@ def answer_all(socket_number: int) -> None:
 
 
 def _say(stream: io.BufferedRWPair, what: object) -> None:
-    pickle.dump(what, stream, pickle.HIGHEST_PROTOCOL)  # which copies no large bytes
+    pickle.dump(what, stream, pickle.HIGHEST_PROTOCOL)  # avoids copies of large byte strings
     stream.flush()
