@@ -67,8 +67,12 @@ def test_parsing_the_dags_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize("dag_id", ["pulsar_recommend", "pulsar_rebalance"])
 def test_a_form_offers_what_the_registries_hold(dags: Mapping[str, DAG], dag_id: str) -> None:
     params = dags[dag_id].params
-    assert params.get_param("shedder").schema["enum"] == ["all", *(shedder.name for shedder in SHEDDERS)]
-    assert params.get_param("placement").schema["enum"] == ["all", *(placement.name for placement in PLACEMENTS)]
+    assert params.get_param("shedder").schema["enum"] == ["configured", "all", *(shedder.name for shedder in SHEDDERS)]
+    assert params.get_param("placement").schema["enum"] == [
+        "configured",
+        "all",
+        *(placement.name for placement in PLACEMENTS),
+    ]
 
 
 def test_only_a_person_can_start_what_writes_to_a_cluster(dags: Mapping[str, DAG]) -> None:
