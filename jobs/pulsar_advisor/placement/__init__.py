@@ -1,1 +1,1 @@
-"""Placement: which broker receives a bundle. One module a strategy; `registry` lists them."""
+"""Placement: which broker receives a bundle. One module per strategy; `registry` lists them."""

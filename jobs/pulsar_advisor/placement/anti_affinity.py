@@ -1,9 +1,9 @@
 """Anti-affinity groups: namespaces of one group spread over failure domains and brokers.
 
-Groups compare without regard to case. A broker counts, for the Modular manager, the namespaces of the group that have
-a bundle on it, for the Extensible one the bundles it owns of them. With `failureDomainsEnabled` and at least one
-broker in a domain, brokers of domains above the lowest sum are dropped (brokers in none make up the domain
-"default"); of the rest, those above the lowest count. Same from 2.11 to 5.0. Source: Pulsar
+Groups are compared case-insensitively. Per broker, the Modular manager counts the namespaces of the group that have a
+bundle on it, the Extensible manager the bundles of the group that it owns. With `failureDomainsEnabled` and at least
+one broker in a domain, brokers of domains above the lowest sum are dropped (brokers without a domain form the domain
+"default"); of the rest, those above the lowest count. Unchanged from 2.11 to 5.0. Source: Pulsar
 `LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`, `shouldAntiAffinityNamespaceUnload`,
 `AntiAffinityGroupPolicyHelper`.
 """
@@ -23,14 +23,14 @@ _DEFAULT_DOMAIN = "default"
 
 @dataclass(frozen=True, eq=False)
 class AntiAffinity:
-    """The groups of a cluster with what every broker counts of them."""
+    """The groups of a cluster, and each broker's counts of them."""
 
     group_of_namespace: Indices
-    """NO_GROUP where a namespace is in none."""
+    """NO_GROUP for a namespace without a group."""
     counts: Integers
     """(groups, brokers)."""
     domain: Indices | None
-    """Per broker a number of its failure domain; None where domains don't count."""
+    """Per broker, the number of its failure domain; None if domains don't count."""
 
 
 def anti_affinity_of(state: ClusterState, failure_domains_enabled: bool) -> AntiAffinity:
@@ -56,7 +56,7 @@ def anti_affinity_of(state: ClusterState, failure_domains_enabled: bool) -> Anti
 
 
 def domains(failure_domains: Sequence[str | None]) -> Indices | None:
-    """A number per broker for its failure domain; None where no broker is in any."""
+    """A number per broker for its failure domain; None if no broker has one."""
     if not any(domain is not None for domain in failure_domains):
         return None
     names = [_DEFAULT_DOMAIN if domain is None else domain for domain in failure_domains]
@@ -66,7 +66,7 @@ def domains(failure_domains: Sequence[str | None]) -> Indices | None:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """What anti-affinity leaves of the candidates, and the comparison that dropped the others."""
+    """The candidates that anti-affinity leaves, and the comparison that dropped the others."""
 
     in_domain: Booleans
     """Candidates whose domain is among those with the lowest sum."""
@@ -79,7 +79,7 @@ class Spread:
 
 
 def least_occupied(candidates: Booleans, counts: Integers, domain: Indices | None) -> Spread:
-    """The candidates (a flag per broker) that a further namespace of the group, counted by `counts`, may go to."""
+    """The candidates (a flag per broker) for one more namespace of the group that `counts` describes."""
     domain_count = np.zeros_like(counts)
     in_domain, least_in_domain = candidates, 0
     if domain is not None and candidates.any():
@@ -94,7 +94,7 @@ def least_occupied(candidates: Booleans, counts: Integers, domain: Indices | Non
 def may_unload(candidates: Booleans, counts: Integers, current: int) -> bool:
     """Whether the Modular manager would unload a bundle of the group from broker `current`.
 
-    `candidates` are the brokers that the policies allow; with none the answer is no, unless the group is nowhere yet.
+    `candidates` are the brokers that the policies allow. Without any it would not, unless the group has no bundle yet.
     Otherwise it would, unless the current broker is no fuller than the emptiest candidate and every candidate is as
     full as that one.
     """

@@ -1,11 +1,11 @@
-"""`AvgShedder` as placement: the broker it had in mind when it chose the bundle, else any.
+"""`AvgShedder` as placement: the broker it remembered when it chose the bundle, else any.
 
-What Pulsar does: shedder and placement share a memory of destinations. A bundle that has one among the candidates goes
-there; otherwise a candidate is drawn.
+What Pulsar does: shedder and placement share a memory of destinations. A bundle whose destination is a candidate goes
+there; otherwise a candidate is drawn at random.
 
-Releases: from 5.0.1 a remembered destination that is no candidate leads to a draw among the candidates without the
+Releases: from 5.0.1 on, a remembered destination that is no candidate leads to a draw among the candidates without the
 source. One whose score (weighted usage × 100) is above `loadBalancerBrokerOverloadedThresholdPercentage` leads to a
-draw among those that are not, without source and destination, and if there is none to the destination after all.
+draw among those that are not, without source and destination; if there are none, the destination is used after all.
 Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
@@ -31,7 +31,7 @@ observe: Final = load_data
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a candidate."""
+    """The answers about a candidate."""
 
     DRAWN_AMONG = yes("no destination is remembered for the bundle, so the choice is random among all candidates")
     REMEMBERED = yes("is the destination the shedder intended (score {left:,.1f})")
@@ -46,14 +46,14 @@ class BrokerOutcome(Outcome):
 
 
 Memory = AvgMemory
-"""That of the shedder, if it is AvgShedder too; a new one knows no destination, so every candidate is eligible."""
+"""The shedder's memory, if it is AvgShedder too; a new one has no destinations, so every candidate is eligible."""
 
 
 @np.errstate(all="ignore")
 def choose(
     load: LoadData, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: AvgMemory
 ) -> tuple[PlacementDecision, AvgMemory]:
-    """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
+    """Brokers from which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
     brokers = load.brokers
     threshold = float(settings.load_balancer_broker_overloaded_threshold_percentage)
     scores = brokers.weighted_usage[candidates] * 100

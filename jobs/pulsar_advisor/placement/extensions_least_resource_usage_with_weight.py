@@ -1,8 +1,8 @@
 """`LeastResourceUsageWithWeight` of the Extensible manager: a broker far enough below the candidates' mean load.
 
-What Pulsar does: of the candidates with load data, those whose load (smoothed weighted maximum) plus
-`loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most their mean are drawn among; if there is
-none, all candidates are, with data or without.
+What Pulsar does: it draws among the candidates with load data whose load (smoothed weighted maximum) plus
+`loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most their mean; if there is none, among all
+candidates, with data or without.
 
 Source: `org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight`, 3.0.7 to 5.0.1.
 """
@@ -33,7 +33,7 @@ observe: Final = extensible_load
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a candidate."""
+    """The answers about a candidate."""
 
     NO_LOAD_DATA = no("has no load data")
     NEAR_MEAN = no("load plus the required distance, {left:.2%}, is above the mean {right:.2%}", ">")
@@ -48,7 +48,7 @@ Memory = NoMemory
 def choose(
     load: ExtensibleLoad, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
-    """Brokers among which Pulsar draws for one bundle out of `candidates` (rows, in iteration order)."""
+    """Brokers from which Pulsar draws for one bundle out of `candidates` (rows, in iteration order)."""
     required = settings.load_balancer_average_resource_usage_difference_threshold_percentage / 100.0
     is_stored = np.zeros(len(load.broker_ids), dtype=np.bool_)
     is_stored[load.stored] = True

@@ -1,9 +1,9 @@
-"""Which brokers a bundle may go to before a placement strategy has its say, and why the others may not.
+"""Which brokers a bundle may go to before a placement strategy chooses, and why not the others.
 
 Two pipelines. Modular: isolation policies, topic limit, anti-affinity, even spread of the namespace's bundles, load
-manager class, latest version; what fails or leaves nobody brings back everyone the policies allow. Extensible: load
-manager class, topic limit, latest version, anti-affinity, isolation policies, on one shrinking set; a filter that fails
-is passed over, and nobody is brought back. Bundles that the leader assigned but nobody reports yet are not known here.
+manager class, latest version; a step that fails or leaves no broker restores all that the policies allow. Extensible:
+load manager class, topic limit, latest version, anti-affinity, isolation policies, on one shrinking set; a filter that
+fails is skipped, and no broker is restored. Bundles that the leader assigned but no broker reports yet are unknown.
 
 Releases: the class filter came with 3.0; `pulsar/system` is spread evenly from 3.3 on even if
 `loadBalancerDistributeBundlesEvenlyEnabled` is false.
@@ -46,7 +46,7 @@ _SYSTEM_SPREAD_SINCE: Final = (3, 3, 0)
 
 
 class FilterOutcome(Outcome):
-    """What the filters answer about a broker."""
+    """The answers of the filters about a broker."""
 
     CANDIDATE = yes("passes every filter")
     BROUGHT_BACK = yes("is a candidate again: the filters failed, left no broker, or chose an overloaded one")
@@ -66,7 +66,7 @@ class FilterOutcome(Outcome):
 
 
 Version = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
-"""A semantic version as Python compares it in the right order: number, whether it is a release, pre-release parts."""
+"""A semantic version in a form that Python orders correctly: number, whether it is a release, pre-release parts."""
 
 _SEMANTIC_VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
@@ -75,7 +75,7 @@ _SEMANTIC_VERSION = re.compile(
 
 
 def semantic_version(text: str) -> Version | None:
-    """A broker's version, build metadata left out; None where it is no semantic version, such as `4.0.8.1`."""
+    """A broker's version without build metadata; None if it is not a semantic version, such as `4.0.8.1`."""
     match = _SEMANTIC_VERSION.fullmatch(text)
     if match is None:
         return None
@@ -88,20 +88,20 @@ def semantic_version(text: str) -> Version | None:
 
 @dataclass(frozen=True, eq=False)
 class PlacementFacts:
-    """What the filters look up, worked out once per snapshot."""
+    """The facts that the filters look up, computed once per snapshot."""
 
     isolation: Isolation
     anti_affinity: AntiAffinity
     listed: Indices
     """Rows of the bundles in some broker's list, by namespace."""
     listed_offsets: Integers
-    """Those of namespace row s are `listed[listed_offsets[s]:listed_offsets[s + 1]]`."""
+    """The bundles of namespace row s are `listed[listed_offsets[s]:listed_offsets[s + 1]]`."""
     same_class: Booleans
-    """Per broker, whether it runs the load manager class of the settings; true where its class is not known."""
+    """Per broker, whether it runs the load manager class of the settings; true if its class is unknown."""
     versions: tuple[Version | None, ...]
-    """Per broker; None where it reported none that can be read."""
+    """Per broker; None if it reported no readable version."""
     non_persistent: Booleans
-    """Per bundle, whether a loaded topic of it is known to be non-persistent."""
+    """Per bundle, whether one of its loaded topics is known to be non-persistent."""
 
 
 def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
@@ -134,7 +134,7 @@ def _with_non_persistent_topics(state: ClusterState) -> Booleans:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The brokers left, and the answer about every broker."""
+    """The remaining brokers, and the answer about every broker."""
 
     brokers: Indices
     """Rows, ascending."""
@@ -142,7 +142,7 @@ class Candidates:
 
 
 class _Filtering:
-    """Candidates that shrink step by step, with the reason beside every broker dropped."""
+    """Candidates that shrink step by step, with the reason for every broker dropped."""
 
     def __init__(self, number: int) -> None:
         self.left_over = np.ones(number, dtype=np.bool_)
@@ -239,8 +239,8 @@ def modular_candidates(
 
 
 def overloaded_retry(candidates: Candidates, allowed: Booleans) -> Candidates:
-    """The candidates for the second choice of the Modular manager, made when the first one fell on a broker above
-    `loadBalancerBrokerOverloadedThresholdPercentage`: all that the policies allow (`policy_candidates`) come back.
+    """The candidates for the second choice of the Modular manager, made when the first choice was a broker above
+    `loadBalancerBrokerOverloadedThresholdPercentage`: all that the policies allow (`policy_candidates`) are restored.
     """
     was_left = np.zeros(len(allowed), dtype=np.bool_)
     was_left[candidates.brokers] = True
@@ -314,7 +314,7 @@ def _by_anti_affinity(filtering: _Filtering, facts: PlacementFacts, namespace: i
 
 
 def _by_version(filtering: _Filtering, settings: LoadBalancerSettings, facts: PlacementFacts) -> bool:
-    """Keeps the candidates of the latest version; False where it can't be told, and then nothing is dropped."""
+    """Keeps the candidates of the latest version; False if versions can't be compared, and then nothing is dropped."""
     if not settings.prefer_later_versions:
         return True
     versions = [facts.versions[row] for row in np.flatnonzero(filtering.left_over)]

@@ -1,8 +1,8 @@
 """`LeastLongTermMessageRate`, the Modular manager's default placement: the lowest long-term message rate wins.
 
 What Pulsar does: a candidate's score is the long-term rate (in + out) of its bundles, plus that of bundles on their way
-to it; +infinity if its usage is above `loadBalancerBrokerOverloadedThresholdPercentage`. The lowest score wins; equal
-ones are drawn among, and if every candidate is overloaded, all are drawn among.
+to it; +infinity if its usage is above `loadBalancerBrokerOverloadedThresholdPercentage`. The lowest score wins, equal
+scores by a random draw; if every candidate is overloaded, the draw is among all.
 
 Releases: usage is the weighted maximum from 4.0 on (PIP-358), the unweighted one before.
 Source: `org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate`, 2.11.0 to 5.0.1.
@@ -30,7 +30,7 @@ observe: Final = load_data
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a candidate."""
+    """The answers about a candidate."""
 
     HIGHER_RATE = no("long-term rate {left:,.1f} msg/s is above the lowest, {right:,.1f} msg/s", ">")
     OVERLOADED = no("usage {left:.2%} is above the overload threshold {right:.2%}", ">")
@@ -46,7 +46,7 @@ Memory = NoMemory
 def choose(
     load: LoadData, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
-    """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
+    """Brokers from which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
     brokers = load.brokers
     threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
     usage = brokers.overload_usage[candidates]

@@ -1,9 +1,9 @@
 """`LeastResourceUsageWithWeight` of the Modular manager: a broker far enough below the candidates' mean usage.
 
 What Pulsar does: every choice advances a smoothed weighted usage of each candidate, history × h + (1 - h) × usage;
-a broker without bundles or messages starts afresh. Candidates whose smoothed usage plus
-`loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most the candidates' mean are drawn among;
-if there is none, all candidates are, the busiest included.
+a broker without bundles or messages starts afresh. The draw is among candidates whose smoothed usage plus
+`loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most the candidates' mean;
+if there is none, among all candidates, the busiest included.
 
 Releases: up to 2.11 an idle broker keeps its history, and the heap counts.
 Source: `org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight`, 2.11.0 to 5.0.1.
@@ -37,7 +37,7 @@ _IDLE_STARTS_AFRESH: Final = (3, 0, 0)
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a candidate."""
+    """The answers about a candidate."""
 
     NEAR_MEAN = no("smoothed usage plus the required distance, {left:.2%}, is above the mean {right:.2%}", ">")
     BELOW_MEAN = yes("smoothed usage plus the required distance, {left:.2%}, is within the mean {right:.2%}", "<=")
@@ -50,9 +50,9 @@ class Memory:
 
     brokers: tuple[str, ...] = ()
     usage: Floats = field(default_factory=lambda: np.empty(0))
-    """Ratio, beside `brokers`."""
+    """Ratio, parallel to `brokers`."""
     known: Booleans = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
-    """Whether there is any history, beside `brokers`."""
+    """Whether there is any history, parallel to `brokers`."""
 
     @property
     def history(self) -> dict[str, float]:
@@ -61,7 +61,7 @@ class Memory:
         return {self.brokers[row]: float(self.usage[row]) for row in rows}
 
     def beside(self, brokers: tuple[str, ...]) -> Memory:
-        """The same memory, a row for each of `brokers`; others are forgotten, as by the leader since 3.0."""
+        """The same memory with a row for each of `brokers`; others are forgotten, as the leader does since 3.0."""
         if brokers is self.brokers:
             return self
         history = self.history
@@ -73,7 +73,7 @@ class Memory:
 def choose(
     load: LoadData, candidates: Indices, _bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
-    """Brokers among which Pulsar draws for one bundle out of `candidates` (rows, in iteration order)."""
+    """Brokers from which Pulsar draws for one bundle out of `candidates` (rows, in iteration order)."""
     brokers = load.brokers
     keep = settings.load_balancer_history_resource_percentage
     required = settings.load_balancer_average_resource_usage_difference_threshold_percentage / 100.0

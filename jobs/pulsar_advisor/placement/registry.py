@@ -61,7 +61,7 @@ PLACEMENTS: Final = (
 
 
 class Placement(Protocol):
-    """What the module of a placement strategy offers."""
+    """The interface of a placement strategy's module."""
 
     @property
     def READS(self) -> frozenset[Input]:  # noqa: N802
@@ -69,18 +69,18 @@ class Placement(Protocol):
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that decide what it does."""
+        """Pulsar's keys that determine its behaviour."""
 
     @property
     def Memory(self) -> type[Any]:  # noqa: N802
-        """What it remembers between choices; without arguments: what a new leader starts with.
+        """What it remembers between choices; without arguments, the initial state of a new leader.
 
-        A shedder whose memory is of the same type is one object with it in Pulsar, and hands its memory over.
+        A shedder whose memory has the same type is one object with it in Pulsar, and passes its memory on.
         """
 
     @property
     def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:
-        """Its input from a cluster state, the settings and the time (epoch ms). The same function, the same input."""
+        """Its input from cluster state, settings and time (epoch ms). The same function means the same input."""
 
     @property
     def choose(
@@ -90,5 +90,5 @@ class Placement(Protocol):
 
 
 def load(name: str) -> Placement:
-    """The placement strategy of this name. Raises `UsageError` for an unknown one."""
+    """The placement strategy with this name. Raises `UsageError` if it is unknown."""
     return cast("Placement", find(PLACEMENTS, name, "placement strategy").load())

@@ -1,4 +1,4 @@
-"""`RoundRobinBrokerSelector`: one broker after the other; also used for namespaces excluded from shedding.
+"""`RoundRobinBrokerSelector`: one broker after another; also used for namespaces excluded from shedding.
 
 What Pulsar does: a counter selects from a list of brokers that is copied from the candidates only when their number
 changes or the selected one is no longer a candidate, so the order of an earlier set persists.
@@ -29,7 +29,7 @@ _WRAPS_AFTER: Final = 2**31 - 1
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a candidate."""
+    """The answers about a candidate."""
 
     NOT_ITS_TURN = no("is at position {left:.0f}; the next position is {right:.0f}", "!=")
     ITS_TURN = yes("is at position {left:.0f}, the next in turn ({right:.0f})", "==")
@@ -37,12 +37,12 @@ class BrokerOutcome(Outcome):
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """How many choices were made, and the list of brokers that the counter walks."""
+    """How many choices were made, and the list of brokers that the counter cycles through."""
 
     counter: int = 0
     """Modulo 2**31."""
     brokers: tuple[str, ...] = ()
-    """Ids that `walked` refers to: those of the latest load data, then those that have left but are still walked."""
+    """Ids that `walked` refers to: those of the latest load data, then those that have left but are still listed."""
     walked: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     """Rows of `brokers`."""
 
@@ -60,7 +60,7 @@ class Memory:
 def choose(
     load: LoadData, candidates: Indices, _bundle: int, _settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
-    """The broker whose turn it is out of `candidates` (rows, in iteration order); none without candidates."""
+    """The next broker out of `candidates` (rows, in iteration order); none without candidates."""
     if not len(candidates):
         nothing = np.empty(0)
         return PlacementDecision(

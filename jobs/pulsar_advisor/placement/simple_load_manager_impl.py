@@ -1,13 +1,13 @@
 """`SimpleLoadManagerImpl`'s own placement: brokers ranked by the estimated needs of their bundles.
 
-What Pulsar does: each candidate's load is the greatest percentage of its resources; what the quotas of its bundles sum
-up to counts if it is more than what is used. By `loadBalancerPlacementStrategy` brokers rank by load
+What Pulsar does: each candidate's load is the greatest percentage of its resources; the sum of its bundles' quotas
+counts if it exceeds the actual usage. By `loadBalancerPlacementStrategy` brokers rank by load
 (leastLoadedServer), by messages (leastMsgPerSecond) or by room, capacity × (free share)² (weightedRandomSelection). The
-last draws with the ranks as weights. The others prefer the best busy broker, but take one without bundles when even the
-best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back on the most room above
+last draws with the ranks as weights. The others prefer the best busy broker, but take one without bundles if even the
+best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back to the most room above
 `loadBalancerBrokerOverloadedThresholdPercentage`, and on a rotating broker at 100 %.
 
-Here quotas are settled ones (see `model.simple_load`), and bundles on their way count for nothing.
+Here quotas are settled (see `model.simple_load`), and bundles on their way are not counted.
 Source: `SimpleLoadManagerImpl.findBrokerForPlacement`, `ResourceUnitRanking` (read, not executed), 2.11.0 to 5.0.1.
 """
 
@@ -61,7 +61,7 @@ _ROTATION: Final = 1_000_000
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a candidate."""
+    """The answers about a candidate."""
 
     NOT_BEST = no("load {left:.1f} %, capacity {right:,.0f} bundles: another broker is preferred")
     BEST_BUSY = yes("load {left:.1f} %: the best of the brokers with bundles")
@@ -75,7 +75,7 @@ class BrokerOutcome(Outcome):
 
 @dataclass(frozen=True)
 class Memory:
-    """Where the rotation among hopelessly loaded brokers stands."""
+    """Position of the rotation among hopelessly overloaded brokers."""
 
     cursor: int = 0
 
@@ -85,7 +85,7 @@ class Ranking:
     """Brokers as the Simple manager sees them; a row per broker."""
 
     percent: Floats
-    """(n, 5), at most 100: the load, then what decides between loads that are close, most important first."""
+    """(n, 5), at most 100: the load, then the tie-breakers between loads that are close, most important first."""
     rate_per_s: Floats
     capacity: Floats
     """How many bundles of the default quota the broker could hold."""
@@ -109,7 +109,7 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class RankedLoad:
-    """What `choose` decides on: the Simple manager's view, and every broker ranked with all its bundles."""
+    """The input of `choose`: the Simple manager's view, and every broker ranked with all its bundles."""
 
     load: SimpleLoad
     ranking: Ranking
@@ -126,7 +126,7 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
 def choose(
     ranked: RankedLoad, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
-    """Brokers among which Pulsar draws for one bundle (a row) out of `candidates` (rows)."""
+    """Brokers from which Pulsar draws for one bundle (a row) out of `candidates` (rows)."""
     ranking = _candidates_without(ranked, candidates, bundle)
     strategy = settings.load_balancer_placement_strategy
     if strategy not in (LEAST_LOADED_SERVER, LEAST_MSG_PER_SECOND):
@@ -139,7 +139,7 @@ def choose(
         return _answer(candidates, code, weights, np.zeros(len(candidates))), memory
     by_messages = strategy == LEAST_MSG_PER_SECOND
     value = np.trunc(ranking.rate_per_s if by_messages else ranking.load_percent)
-    # Rows of brokers are sorted by id, so equal ranks are walked by id, as in Pulsar.
+    # Rows of brokers are sorted by id, so equal ranks are visited by id, as in Pulsar.
     walk = np.lexsort((candidates, value))
     code = np.full(len(candidates), BrokerOutcome.NOT_BEST)
     left, right = ranking.load_percent.copy(), ranking.capacity.copy()
@@ -153,14 +153,14 @@ def choose(
 
 
 def _candidates_without(ranked: RankedLoad, candidates: Indices, bundle: int) -> Ranking:
-    """The candidates without the bundle itself, which the walk takes off the broker that still reports it."""
+    """The candidates without the bundle itself, which is subtracted from the broker that still reports it."""
     load, ranking = ranked.load, ranked.ranking.of(candidates)
     place = np.flatnonzero(candidates == load.bundles.owner[bundle])
     if len(place) and load.bundles.reported[bundle]:
         owner = candidates[place]
         quota, bundles = load.broker_quota[owner] - load.quota[bundle], np.diff(load.offsets)[owner] - 1
         without = _rank(load, owner, quota, bundles)
-        # Room hangs on no bundle.
+        # Room depends on no bundle.
         ranking.percent[place], ranking.rate_per_s[place] = without.percent, without.rate_per_s
         ranking.loaded[place] = without.loaded
     return ranking
@@ -168,7 +168,7 @@ def _candidates_without(ranked: RankedLoad, candidates: Indices, bundle: int) ->
 
 @np.errstate(all="ignore")
 def _rank(load: SimpleLoad, brokers: Indices, quota: Floats, bundles: Integers) -> Ranking:
-    """The ranking of brokers (rows) whose bundles, so many, add up to `quota`."""
+    """The ranking of brokers (rows), given the number of their bundles and the sums of these bundles' quotas."""
     used, limit = load.usage[brokers], load.limit[brokers]
     needed = used.copy()
     needed[:, CPU] = np.maximum(used[:, CPU], load.cpu_factor * quota[:, QUOTA_RATE])
@@ -193,7 +193,7 @@ def _rank(load: SimpleLoad, brokers: Indices, quota: Floats, bundles: Integers) 
 def _walk(
     ranking: Ranking, walk: Integers, best: int, by_messages: bool, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[int, int, float]:
-    """Place of the chosen candidate, why, and what its load was held against; `best` is that of the best busy one."""
+    """Position of the chosen candidate, why, and the load it was compared with; `best` is the best busy candidate's."""
     underload = settings.load_balancer_broker_underloaded_threshold_percentage
     overload = settings.load_balancer_broker_overloaded_threshold_percentage
     without_bundles = walk[~ranking.loaded[walk]]
@@ -210,7 +210,7 @@ def _walk(
 
 
 def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
-    """The best candidate that has bundles, NOBODY without one. Not transitive, so the order of the walk counts."""
+    """The best candidate with bundles, NOBODY without one. The comparison is not transitive, so the order counts."""
     busy = walk[ranking.loaded[walk]]
     if not len(busy):
         return NOBODY
@@ -218,7 +218,7 @@ def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
         return int(busy[np.argmin(ranking.rate_per_s[busy])])
     best, load = 0, ranking.load_percent[busy]
     while True:
-        # The walk ascends in whole percent, so what comes after one clearly above the best is so too.
+        # The order ascends in whole percent, so whatever follows one clearly above the best is above it too.
         clearly_above = load[best + 1 :] > load[best] + CLOSE_PERCENT + 1
         end = np.argmax(clearly_above) if clearly_above.any() else len(clearly_above)
         lighter = _are_lighter(ranking.percent[busy[best + 1 : best + 1 + end]], ranking.percent[busy[best]])
@@ -228,9 +228,9 @@ def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
 
 
 def _are_lighter(ones: Floats, other: Floats) -> Booleans:
-    """By the first percentage that differs clearly, load first; else by load to the last digit."""
+    """By the first percentage that differs clearly, load first; else by the exact load."""
     differs = np.abs(ones - other) > CLOSE_PERCENT
-    # Where none differs, the first is the load.
+    # If none differs, argmax gives the load.
     first = np.argmax(differs, axis=1)
     lighter: Booleans = (ones < other)[np.arange(len(ones)), first]
     return lighter

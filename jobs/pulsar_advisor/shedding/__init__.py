@@ -1,1 +1,1 @@
-"""Load shedders: which bundles leave which broker. One module a shedder; `registry` lists them."""
+"""Load shedders: which bundles leave which broker. One module per shedder; `registry` lists them."""

@@ -1,14 +1,14 @@
-"""`AvgShedder`: pair the busiest with the idlest brokers and move part of what lies between them.
+"""`AvgShedder`: pair the busiest with the idlest brokers and move part of the difference between them.
 
 What Pulsar does: brokers are sorted by score (weighted usage × 100) and paired from both ends, the middle one of an odd
-number with itself. A pair whose scores are `loadBalancerAvgShedderLowThreshold` apart counts a low hit for both, from
-`...HighThreshold` on a high hit too; a pair closer together loses its hits. Once a broker of a pair has
+number with itself. A pair whose scores differ by `loadBalancerAvgShedderLowThreshold` or more counts a low hit for
+both, from `...HighThreshold` on a high hit too; a pair closer together loses its hits. Once a broker of a pair has
 `...HitCountHighThreshold` high or `...HitCountLowThreshold` low hits, the hits of both are dropped and
 `maxUnloadPercentage` of the gap in message rate (if above `minUnloadMessage`), else in throughput (if above
-`minUnloadMessageThroughput`), moves: the largest bundles that still fit. The idler broker is kept in mind as
-destination; that counts only when `AvgShedder` is the placement strategy too.
+`minUnloadMessageThroughput`), moves: the largest bundles that still fit. The idler broker is remembered as the
+destination, which matters only if `AvgShedder` is the placement strategy too.
 
-Releases: up to 3.3 scores less than a point apart count as equal; what is kept in mind changed in 5.0.1 (see
+Releases: up to 3.3, scores less than a point apart count as equal; what is remembered changed in 5.0.1 (see
 `model.avg_memory`). Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
@@ -49,7 +49,7 @@ _EXACT_ORDER: Final = (4, 0, 0)
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a broker."""
+    """The answers about a broker."""
 
     PAIR_ALIKE = no("its pair's scores are {left:,.2f} points apart, below the low threshold {right:.0f}", "<")
     TOO_FEW_HITS = no("its pair is above the threshold for {left:.0f} hits; {right:.0f} are needed", "<")
@@ -60,7 +60,7 @@ class BrokerOutcome(Outcome):
 
 
 class BundleOutcome(Outcome):
-    """What is answered about a bundle."""
+    """The answers about a bundle."""
 
     RATE_TOO_LARGE = no("{left:,.1f} msg/s exceeds the {right:,.1f} msg/s still to be moved", ">")
     THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">")
@@ -74,7 +74,7 @@ Memory = AvgMemory
 
 @np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) -> tuple[SheddingDecision, AvgMemory]:
-    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    """One cycle of the shedder: what to unload from which broker, and why nothing from the others."""
     ids, order = load.brokers.ids, load.brokers.order
     low_threshold = settings.load_balancer_avg_shedder_low_threshold
     scores = load.brokers.weighted_usage * 100
@@ -137,7 +137,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
 
 
 def _ascending(brokers: Indices, scores: Floats, settings: LoadBalancerSettings) -> list[int]:
-    """Brokers by score. Whole points, as up to 3.3, make no order: the outcome hangs on that of the input."""
+    """Brokers by score. Whole points, as up to 3.3, define no order: the result depends on the input's order."""
     if settings.behaviour >= _EXACT_ORDER:
         return list(brokers[np.argsort(total_order(scores[brokers]), kind="stable")].tolist())
 
@@ -154,7 +154,7 @@ def _count_hits(
     hits_low: dict[str, int],
     distance: Floats,
 ) -> list[tuple[int, int]]:
-    """Advance the hits in place and note each broker's distance to its partner; the pairs that stand out."""
+    """Advance the hits in place and record each broker's distance to its partner; returns pairs far enough apart."""
     kept = []
     for low, high in paired:
         apart = float(scores[high]) - float(scores[low])
@@ -186,7 +186,7 @@ def _count(hits: dict[str, int], brokers: tuple[str, str]) -> None:
 def _hits(
     low: str, high: str, settings: LoadBalancerSettings, hits_high: dict[str, int], hits_low: dict[str, int]
 ) -> tuple[int, int]:
-    """The first hits that suffice and what they are held against, else the nearest. Missing entries become zero."""
+    """The first hits that suffice and their threshold, else the nearest. Missing entries become zero."""
     tests = (
         (hits_high, low, settings.load_balancer_avg_shedder_hit_count_high_threshold),
         (hits_high, high, settings.load_balancer_avg_shedder_hit_count_high_threshold),
@@ -213,7 +213,7 @@ def _needs(load: LoadData, low: int, high: int, settings: LoadBalancerSettings) 
 
 
 def _fit(ranked: RankedBundles, budgets: list[float], dimensions: list[int]) -> tuple[Codes, Floats]:
-    """Go through each giver's bundles, greatest first, and choose what still fits into its budget."""
+    """Walk each giver's bundles, greatest first, and choose those that still fit into its budget."""
     code: list[int] = []
     before: list[float] = []
     values = ranked.value.tolist()

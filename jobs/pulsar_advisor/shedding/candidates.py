@@ -1,6 +1,7 @@
-"""What the Modular shedders share: which bundles of a broker may go, in which order, and the greedy take.
+"""What the Modular shedders share: which bundles of a broker may leave, in which order, and the greedy take.
 
-Source: what `OverloadShedder`, `ThresholdShedder`, `UniformLoadShedder` and `AvgShedder` (2.11.0 to 5.0.1) have alike.
+Source: the code common to `OverloadShedder`, `ThresholdShedder`, `UniformLoadShedder` and `AvgShedder` (2.11.0 to
+5.0.1).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SMALLER_MULTIMAP: Final = (3, 0, 0)
 
 @dataclass(frozen=True, eq=False)
 class RankedBundles:
-    """Bundles that may be moved off some brokers, each broker's in the order they are considered."""
+    """Bundles that may be moved off some brokers, per broker in the order they are considered."""
 
     sources: Indices
     """Broker rows."""
@@ -34,10 +35,10 @@ class RankedBundles:
     """(sources + 1,): those of `sources[i]` are at `starts[i]:starts[i + 1]`."""
     bundle: Indices
     value: Floats
-    """What they are ranked by, in its unit."""
+    """The values they are ranked by, in their unit."""
 
     def source_position(self) -> Integers:
-        """Position in `sources` beside each bundle."""
+        """Position in `sources`, parallel to the bundles."""
         return np.repeat(np.arange(len(self.sources)), np.diff(self.starts))
 
 
@@ -46,7 +47,7 @@ def rank(
 ) -> RankedBundles:
     """Bundles that may leave `sources` (broker rows), greatest `value` (per bundle row) first; ties in map order.
 
-    With `dimension` (per source), `value` holds a row per dimension, and each source's bundles go by its own.
+    With `dimension` (per source), `value` has one row per dimension, and each source's bundles are ranked by its own.
     """
     starts, bundle = _gather(load.candidates, sources)
     own = value[bundle] if dimension is None else value[np.repeat(dimension, np.diff(starts)), bundle]
@@ -66,13 +67,13 @@ class Take:
 
     taken: Booleans
     taken_before: Floats
-    """Sum of the values taken before the bundle; what was held against the minimum."""
+    """Sum of the values taken before the bundle: the side compared with the minimum."""
 
 
 def greedy_take(ranked: RankedBundles, minimum: Floats) -> Take:
     """Take each source's bundles from the top until their values reach `minimum` (per source); the first always goes.
 
-    The last one may overshoot. A value that is no number ends the taking.
+    The last one may overshoot. A NaN value ends the taking.
     """
     starts, lengths = ranked.starts[:-1], np.diff(ranked.starts)
     occupied = lengths > 0
@@ -97,7 +98,7 @@ def greedy_take(ranked: RankedBundles, minimum: Floats) -> Take:
 def in_result_order(
     load: LoadData, ranked: RankedBundles, taken: Booleans, settings: LoadBalancerSettings
 ) -> tuple[Indices, Indices]:
-    """Source and bundle rows of what was taken, in the order the shedder's result map is walked."""
+    """Source and bundle rows of the bundles taken, in the iteration order of the shedder's result map."""
     position = ranked.source_position()[taken]
     selected = np.unique(position)
     buckets = _MULTIMAP_BUCKETS if settings.behaviour >= _SMALLER_MULTIMAP else _MULTIMAP_BUCKETS_UP_TO_2_11
@@ -116,9 +117,9 @@ def bundle_outcomes(
     left: Floats,
     right: Floats,
 ) -> Outcomes:
-    """Outcomes of the ranked bundles and, after them, of the bundles their brokers list but no shedder may choose.
+    """Outcomes of the ranked bundles, followed by those of bundles that the brokers list but no shedder may choose.
 
-    `code` is of `vocabulary`; `left` and `right` stand beside the ranked bundles.
+    `code` indexes `vocabulary`; `left` and `right` are parallel to the ranked bundles.
     """
     starts, _ = _gather(load.excluded, ranked.sources)
     rows = _slices(load.excluded.offsets, ranked.sources, starts)
@@ -134,7 +135,7 @@ def bundle_outcomes(
 
 
 class TakeOutcome(Outcome):
-    """What a take by throughput answers about a bundle."""
+    """The answers of a take by throughput about a bundle."""
 
     QUOTA_FILLED = no("larger ones already carry {left:,.0f} B/s of the {right:,.0f} B/s to be moved", ">=")
     CHOSEN = yes("largest remaining: {left:,.0f} B/s chosen before it, {right:,.0f} B/s to be moved", "<")
@@ -142,14 +143,14 @@ class TakeOutcome(Outcome):
 
 
 def take_outcomes(load: LoadData, ranked: RankedBundles, take: Take, planned: Floats) -> Outcomes:
-    """Outcomes of a take by throughput; `planned`: bytes/s to be moved off its broker, beside the ranked bundles."""
+    """Outcomes of a take by throughput; `planned`: bytes/s to move off its broker, parallel to the ranked bundles."""
     taken = np.where(take.taken_before < planned, TakeOutcome.CHOSEN, TakeOutcome.CHOSEN_AS_FIRST)
     code = np.where(take.taken, taken, TakeOutcome.QUOTA_FILLED)
     return bundle_outcomes(load, ranked, TakeOutcome, code.astype(np.uint8), take.taken_before, planned)
 
 
 def _gather(members: Memberships, brokers: Indices) -> tuple[Integers, Indices]:
-    """Starts and bundle rows of some brokers' slices, one after the other."""
+    """Starts and bundle rows of some brokers' slices, concatenated."""
     starts = np.concatenate(([0], np.cumsum(members.offsets[brokers + 1] - members.offsets[brokers])))
     return starts, members.bundle[_slices(members.offsets, brokers, starts)]
 

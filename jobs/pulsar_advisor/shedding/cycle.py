@@ -1,4 +1,4 @@
-"""Run shedding cycles: until a shedder acts on a steady snapshot, through a history, and with what wraps it in Pulsar.
+"""Run shedding cycles: until a shedder acts on a steady snapshot, through a history, and with its wrapper in Pulsar.
 
 Source: `ModularLoadManagerImpl.doLoadShedding` and `UnloadScheduler.execute` (2.11.0 to 5.0.1).
 """
@@ -18,15 +18,15 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.registry import Shedder
 
 MAX_CYCLES: Final = 10
-"""How often a single snapshot is fed before the answer is that the shedder does not act on it."""
+"""How often a single snapshot is fed before the shedder counts as not acting on it."""
 
 
 @dataclass(frozen=True, eq=False)
 class SteadyState:
-    """What a shedder does when the same figures come in cycle after cycle."""
+    """What a shedder does when the same figures repeat cycle after cycle."""
 
     decision: SheddingDecision
-    """Of the cycle in which it acts, else of the last one that got furthest towards acting."""
+    """The decision of the cycle in which it acts, else of the last one that came closest to acting."""
     acts_in_cycle: int | None
     """Counted from 1; None if it did not act."""
     memory: Any
@@ -36,7 +36,7 @@ class SteadyState:
 def steady_state(
     shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int = MAX_CYCLES
 ) -> SteadyState:
-    """Feed one view until the shedder acts or `cycles` have passed; `memory` is what earlier snapshots left behind."""
+    """Feed one view until the shedder acts or `cycles` have passed; `memory` comes from earlier snapshots."""
     decisions = []
     for cycle in range(1, cycles + 1):
         decision, memory = shedder.decide(view, settings, memory)
@@ -44,20 +44,20 @@ def steady_state(
             return SteadyState(decision, cycle, memory)
         decisions.append(decision)
     # Answers are in the order of the questions. AvgShedder drops its hits when it finds too little to move, and counts
-    # anew: what it said then is the reason, not that it counts.
+    # again from zero: the reason is that answer, not the counting.
     furthest = max(reversed(decisions), key=lambda decision: decision.brokers.code.max(initial=0))
     return SteadyState(furthest, None, memory)
 
 
 def advance(shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int) -> Any:
-    """The memory after `cycles` over an earlier snapshot: as many as lay between it and the next."""
+    """The memory after `cycles` over an earlier snapshot: as many as separate it from the next one."""
     for _ in range(cycles):
         _, memory = shedder.decide(view, settings, memory)
     return memory
 
 
 class LoadManagerOutcome(Outcome):
-    """What the load manager makes of a bundle that the shedder chose."""
+    """What the load manager does with a bundle that the shedder chose."""
 
     UNLOAD = yes("is unloaded")
     EXCLUDED_NAMESPACE = no("was chosen, but its namespace is in loadBalancerSheddingExcludedNamespaces")
@@ -70,24 +70,24 @@ class LoadManagerOutcome(Outcome):
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What the Modular manager asks about each bundle that a shedder chose. Rows are those of the cluster state."""
+    """What the Modular manager checks for each bundle that a shedder chose. Rows are those of the cluster state."""
 
     available_brokers: int
     excluded_namespace: Booleans
     """Per bundle row, whether its namespace is in `loadBalancerSheddingExcludedNamespaces`."""
     policies_allow: Callable[[int, int], bool]
-    """(bundle, source): whether isolation policies leave a broker other than the source."""
+    """(bundle, source): whether isolation policies allow a broker other than the source."""
     anti_affinity_allows: Callable[[int, int], bool]
-    """(bundle, source): whether its anti-affinity group permits the unload."""
+    """(bundle, source): whether the bundle's anti-affinity group permits the unload."""
     destination: Callable[[int, int], int]
-    """(bundle, source): broker that placement selects; NOBODY where there is none. Asked once per bundle, in order."""
+    """(bundle, source): broker that placement selects; NOBODY if there is none. Called once per bundle, in order."""
 
 
 def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[SheddingDecision, Outcomes]:
-    """What the Modular manager makes of a shedder's choice: the unloads left with destinations, and why not the others.
+    """What the Modular manager does with a shedder's choice: the remaining unloads with destinations, and refusals.
 
-    What is refused here comes back in the next cycle, and the shedder has spent its budget on it. Every choice sees the
-    same loads: nothing is counted towards a destination within a cycle.
+    A bundle refused here returns in the next cycle, and the shedder has spent its budget on it. Every choice sees the
+    same loads: within a cycle nothing is added to a destination's load.
     """
     code = np.zeros(len(decision.bundle), dtype=np.uint8)
     destination = np.full(len(decision.bundle), NOBODY, dtype=np.int32)
@@ -113,7 +113,7 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
 
 
 def _fate(bundle: int, source: int, surroundings: Surroundings) -> tuple[int, int]:
-    """Outcome and destination of one chosen bundle, asked in Pulsar's order."""
+    """Outcome and destination of one chosen bundle, checked in Pulsar's order."""
     if surroundings.available_brokers <= 1:
         return LoadManagerOutcome.ONE_BROKER, NOBODY
     if surroundings.excluded_namespace[bundle]:

@@ -1,15 +1,16 @@
 """The fewest moves that bring every broker under its ceiling: a lower bound, a heuristic, and an exact search.
 
-The problem: each bundle stays or goes to one broker; no broker ends above its ceiling in any resource; minimise the
-bundles that go. Loads are whole parts per million of a broker's limit, so sums are exact in any order.
+The problem: each bundle stays or moves to one broker; no broker ends above its ceiling in any resource; minimise the
+number of bundles that move. Loads are whole parts per million of a broker's limit, so sums are exact in any order.
 
-* Bound: a broker's excess in one resource can't leave with fewer bundles than its largest ones add up to; brokers add.
-* Heuristic: the broker furthest above its ceiling gives the bundle that takes most of the excess with it (the smallest
-  of those that take all of it), until every excess is gone or nothing fits. Once each bundle goes to the broker that
-  it fills least, once to the one that it fills most; the better answer counts.
-* Exact: where the two differ and the problem is small, `scipy.optimize.milp` (HiGHS) looks for fewer moves, or for any
-  that do, and may also leave brokers below their ceiling to make room. Bounded by nodes, not by time, so that the
-  answer doesn't depend on the machine.
+* Bound: a broker must give at least as many bundles as its largest ones need to cover its excess in one resource;
+  these numbers add up over the brokers.
+* Heuristic: the broker furthest above its ceiling gives the bundle that removes most of the excess (the smallest of
+  those that remove all of it), until every excess is gone or nothing fits. It runs twice: each bundle goes to the
+  broker that it fills least, then to the one that it fills most; the better answer counts.
+* Exact: if the two differ and the problem is small, `scipy.optimize.milp` (HiGHS) searches for fewer moves, or for any
+  that suffice, and may also take bundles from brokers below their ceiling to make room. Bounded by nodes, not by time,
+  so that the answer doesn't depend on the machine.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ import numpy.typing as npt
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats, Indices, Integers
 
 EXACT_PAIRS: Final = 2_000
-"""Pairs of bundle and destination up to which the search is worth its while: ten brokers with two hundred bundles."""
+"""Most pairs of bundle and destination for which the search is worthwhile: ten brokers with two hundred bundles."""
 
 EXACT_NODES: Final = 100
-"""Nodes of the branch-and-bound tree after which the search ends with the bound it has."""
+"""Nodes of the branch-and-bound tree after which the search stops with its current bound."""
 
 _INFEASIBLE: Final = 2
-"""`OptimizeResult.status` of `scipy.optimize.milp` where there is no solution."""
+"""`OptimizeResult.status` of `scipy.optimize.milp` if there is no solution."""
 
 BEYOND_ALL_BOUNDS_PPM: Final = 1e12
 """A million times a limit: no such load fits anywhere, and sums up to it are exact."""
@@ -39,7 +40,7 @@ Rows = npt.NDArray[np.signedinteger] | int
 
 
 def whole_ppm(amount: Floats, ppm_per_unit: Floats) -> Integers:
-    """Amounts in whole parts per million; what is beyond all bounds counts as just that."""
+    """Amounts in whole parts per million, capped at BEYOND_ALL_BOUNDS_PPM."""
     with np.errstate(over="ignore"):
         return np.rint(np.minimum(amount * ppm_per_unit, BEYOND_ALL_BOUNDS_PPM)).astype(np.int64)
 
@@ -51,24 +52,24 @@ class Balancing:
     load: Integers
     """(n, 5), parts per million of the broker's limit, weights applied."""
     ceiling: Integers
-    """(n,): what no resource of the broker may exceed in the end."""
+    """(n,): the ceiling that no resource of the broker may end above."""
     receives: Booleans
-    """(n,): whether bundles may go there."""
+    """(n,): whether bundles may move there."""
     spare: Integers
     """(n,): how many bundles may leave."""
     source: Indices
     """(m,): row of the broker that has the bundle."""
     moved: Floats
-    """(m, 5): what goes with the bundle, in the resource's unit."""
+    """(m, 5): what moves with the bundle, in the resource's unit."""
     ppm_per_unit: Floats
-    """(n, 5): what a unit of the resource makes up at the broker."""
+    """(n, 5): the share that one unit of the resource takes at the broker."""
 
     def demand(self, bundles: Rows, brokers: Rows) -> Integers:
-        """What bundles (rows) make up at brokers (rows)."""
+        """The load that bundles (rows) cause at brokers (rows)."""
         return whole_ppm(self.moved[bundles], self.ppm_per_unit[brokers])
 
     def demand_at_source(self) -> Integers:
-        """(m, 5): what each bundle makes up where it is."""
+        """(m, 5): the load that each bundle causes where it is."""
         return self.demand(np.arange(len(self.source)), self.source)
 
     def load_after(self, destination: Indices) -> Integers:
@@ -80,20 +81,20 @@ class Balancing:
         return load
 
     def reached(self, destination: Indices) -> bool:
-        """Whether no broker is above its ceiling then."""
+        """Whether no broker is then above its ceiling."""
         return bool((self.load_after(destination) <= self.ceiling[:, None]).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What to move, and how good that is known to be."""
+    """What to move, and how good that is proven to be."""
 
     destination: Indices
     """(m,): NOBODY for a bundle that stays."""
     reached: bool
     """Whether every broker ends within its ceiling."""
     least: int | None
-    """Proven: no fewer moves reach the ceilings. None where it is proven that none do."""
+    """Proven: no fewer moves reach the ceilings. None if proven that no moves do."""
 
     @property
     def number(self) -> int:
@@ -102,14 +103,14 @@ class Moves:
 
 
 def few_moves(problem: Balancing) -> Moves:
-    """The heuristic's answer, however large the problem."""
+    """The heuristic's answer, for problems of any size."""
     found = (_greedy(problem, fill_most) for fill_most in (False, True))
     moves = (Moves(destination, problem.reached(destination), counting_bound(problem)) for destination in found)
     return min(moves, key=lambda answer: (not answer.reached, answer.number))
 
 
 def fewest_moves(problem: Balancing) -> Moves:
-    """The heuristic's answer, improved or proven best by the exact search where the problem is small."""
+    """The heuristic's answer, improved or proven optimal by the exact search if the problem is small."""
     moves = few_moves(problem)
     if moves.least is None or (moves.reached and moves.number == moves.least):
         return moves
@@ -118,7 +119,7 @@ def fewest_moves(problem: Balancing) -> Moves:
 
 
 def counting_bound(problem: Balancing) -> int | None:
-    """A number of moves that no solution undercuts; None if some broker can't give enough whatever it gives."""
+    """A lower bound on the moves of any solution; None if some broker can't give enough."""
     fewest = _fewest_to_leave(problem)
     return None if fewest is None else int(fewest.sum())
 
@@ -176,7 +177,7 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
             load[source] -= demand[bundle]
             load[to] += problem.demand(bundle, to)
         else:
-            # Receivers only fill up: what fits nowhere now never will, so it is not asked again.
+            # Receivers only fill up: what fits nowhere now never will, so it is not tried again.
             room = (ceiling[receivers] - load[receivers]).max(axis=0)
             mine = members[source]
             members[source] = mine[(whole_ppm(problem.moved[mine], least_per_unit) <= room).all(axis=1)]
@@ -186,11 +187,11 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
 
 
 def _exact(problem: Balancing, known: Moves) -> Moves:
-    """Search for fewer moves than known, or for any that reach the ceilings; what was found and proven.
+    """Search for fewer moves than known, or for any that reach the ceilings; returns what was found and proven.
 
-    A row of the program per bundle (goes to one broker), per broker and resource (its ceiling), and per broker (how
-    many may leave, how many must); a column per pair of bundle and destination. Asked for fewer moves only, so that
-    `known` is proven best where there is no solution.
+    The program has a row per bundle (goes to one broker), per broker and resource (its ceiling), and per broker (how
+    many may leave, how many must), and a column per pair of bundle and destination. It asks for fewer moves only, so
+    `known` is proven optimal if there is no solution.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
@@ -199,7 +200,7 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
     fewest = _fewest_to_leave(problem)
     bundles, brokers = np.flatnonzero(demand.any(axis=1)), np.flatnonzero(problem.receives)
     bundle, to = (axis.ravel() for axis in np.meshgrid(bundles, brokers, indexing="ij"))
-    # Not even with everything else gone that may go.
+    # A bundle can only move to a broker where it fits once every bundle that may leave has left.
     rest = problem.load.copy()
     np.subtract.at(rest, problem.source, demand)
     possible = (rest[to] + problem.demand(bundle, to) <= problem.ceiling[to, None]).all(axis=1)
@@ -237,7 +238,7 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
         destination = np.full(len(problem.source), NOBODY, dtype=np.int32)
         chosen = np.rint(answer.x).astype(np.bool_)
         destination[bundle[chosen]] = to[chosen]
-        # The solver's sums are rounded, ours are not: believe it only what can be added up.
+        # The solver's sums are rounded, ours are not: accept only what adds up exactly.
         if problem.reached(destination):
             return Moves(destination, True, least)
     return Moves(known.destination, known.reached, min(least, known.number) if known.reached else least)

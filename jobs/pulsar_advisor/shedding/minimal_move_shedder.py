@@ -1,13 +1,13 @@
-"""`MinimalMoveShedder`, a strategy of ours: bring the busiest broker near the mean with the fewest moved bundles.
+"""`MinimalMoveShedder`, our own strategy: bring the busiest broker near the mean with the fewest moved bundles.
 
 No broker is to end above 1.10 times the mean usage of the brokers as found. A bundle that alone exceeds this stays
-where it is, and a broker that can't get there by giving is held to 1.10 times what stays with it. Of all moves that
-reach this it wants the fewest, so it names destinations itself. Where none are found, 1.10 is raised in steps of 0.05
-until some are. What moves with a bundle follows the `proportional` model, so every resource is a linear sum.
-Bound, heuristic and optimum are in `fewest_moves`.
+where it is, and a broker that can't get there by giving gets a ceiling of 1.10 times the usage that stays with it. Of
+all moves that reach this it takes the fewest, so it names destinations itself. If it finds none, it raises 1.10 in
+steps of 0.05 until it does. What moves with a bundle follows the `proportional` model, so every resource is a linear
+sum. Bound, heuristic and optimum are in `fewest_moves`.
 
-It moves only what may be carried out without a person's second thought: never what Pulsar's own shedders leave alone,
-what validation found unfit, what a split is working on, or what isolation policies and anti-affinity groups rule.
+It moves only what is safe without further review: never what Pulsar's own shedders leave alone, what validation found
+unfit, what is being split, or what isolation policies and anti-affinity groups rule.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ SETTING_KEYS: Final = (
 )
 
 TARGET_PERCENT: Final = 110
-"""Greatest usage in percent of the mean. ThresholdShedder tolerates 10 points above the mean, too, by default; in
-proportion to it, ten percent leave room for the error of the `proportional` model and for a bundle's own size."""
+"""Maximum usage in percent of the mean. By default ThresholdShedder, too, tolerates 10 points above the mean; relative
+to the mean, ten percent leave room for the error of the `proportional` model and for a bundle's own size."""
 
 STEP_PERCENT: Final = 5
-"""How much the target is raised at a time where it is out of reach."""
+"""How much the target is raised at a time if it is out of reach."""
 
 PPM: Final = 1_000_000
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a broker."""
+    """The answers about a broker."""
 
     UNFIT = no("its figures are incomplete or unfit, so it is neither source nor destination")
     NO_LOAD = no("the mean usage of all brokers is {left:.2%}: nothing to balance", "==")
@@ -91,7 +91,7 @@ class BrokerOutcome(Outcome):
 
 
 class BundleOutcome(Outcome):
-    """What is answered about a bundle."""
+    """The answers about a bundle."""
 
     UNFIT = no("validation found its figures, or those of its broker, unfit")
     NO_FIGURES = no("its figures are not numbers")
@@ -110,7 +110,7 @@ Memory = NoMemory
 
 @dataclass(frozen=True, eq=False)
 class MovableLoad:
-    """Brokers and bundles as they may be moved; rows as in the cluster state."""
+    """The brokers and bundles that moves may involve; rows as in the cluster state."""
 
     broker_ids: tuple[str, ...]
     brokers: Indices
@@ -118,7 +118,7 @@ class MovableLoad:
     fit: Booleans
     """Per broker row, whether it takes part."""
     receives: Booleans
-    """Per broker row, whether a bundle without policies may go there."""
+    """Per broker row, whether a bundle without policies may move there."""
     usage: Floats
     """(n, 5), order of RESOURCES."""
     limit: Floats
@@ -127,16 +127,16 @@ class MovableLoad:
     bundles: Indices
     """Rows of the bundles that those brokers list, ascending."""
     source: Indices
-    """Broker row beside each of `bundles`."""
+    """Broker row, parallel to `bundles`."""
     exclusion: npt.NDArray[np.int64]
-    """Beside each of `bundles`, why it may not move: a `BundleOutcome` (NOT_NEEDED where it may), after these an
+    """Parallel to `bundles`, why it may not move: a `BundleOutcome` (NOT_NEEDED if it may), or numbered after these an
     `Exclusion`."""
     moved: Floats
-    """(bundles, 5): what goes with each of `bundles`, order of RESOURCES, in their units."""
+    """(bundles, 5): what moves with each of `bundles`, order of RESOURCES, in their units."""
 
 
 def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> MovableLoad:
-    """What may move in a cluster state, and what would go with it."""
+    """What may move in a cluster state, and what would move with it."""
     brokers, bundles = state.brokers, state.bundles
     load = load_data(state, settings, now_ms)
     rows = np.sort(load.brokers.order)
@@ -231,17 +231,17 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What the ceilings are worked out from; usage in parts per million."""
+    """The inputs of the ceilings; usage in parts per million."""
 
     movable: npt.NDArray[np.intp]
     """Positions in `MovableLoad.bundles`."""
     alone: Integers
-    """What each of `MovableLoad.bundles` makes up at the broker where it makes up least."""
+    """The load that each of `MovableLoad.bundles` causes at the broker where it causes least."""
     unbounded: Balancing
-    """The problem, its ceilings left open."""
+    """The problem, with its ceilings left open."""
     mean: int
     stays: Integers
-    """Per broker row, usage that no moves from it can undercut."""
+    """Per broker row, the usage that moves from it can't go below."""
 
     @property
     def target(self) -> int:
@@ -268,11 +268,11 @@ def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
 
 
 def _usage(load: MovableLoad, settings: LoadBalancerSettings) -> tuple[Integers, Floats]:
-    """(n, 5) each: weighted usage in parts per million of the limit, and what a unit of the resource makes up of it.
+    """(n, 5) each: weighted usage in parts per million of the limit, and the share that one unit of the resource takes.
 
-    As in Pulsar, what is no number and what has no limit counts as idle; so do brokers that take no part.
+    As in Pulsar, NaN figures and resources without a limit count as idle; so do brokers that take no part.
     """
-    # A resource used whole while the others idle shows its own weight.
+    # A fully used resource while the others idle reveals its own weight.
     weights = weighted_maximum(np.eye(len(RESOURCES)), np.ones((len(RESOURCES), len(RESOURCES))), settings)
     with np.errstate(all="ignore"):
         per_unit = np.minimum(np.where(load.limit > 0, weights * PPM / load.limit, 0.0), np.finfo(np.float64).max)
@@ -288,7 +288,7 @@ def _usage(load: MovableLoad, settings: LoadBalancerSettings) -> tuple[Integers,
 
 
 def _stays(problem: Balancing) -> Integers:
-    """Per broker, usage that is left when all that may leave has left; it keeps one bundle."""
+    """Per broker, the usage that remains when every bundle that may leave has left; it keeps one bundle."""
     demand = problem.demand_at_source()
     rest = problem.load.copy()
     np.subtract.at(rest, problem.source, demand)
@@ -300,7 +300,7 @@ def _stays(problem: Balancing) -> Integers:
 
 
 def _within(goal: _Goal, percent: int) -> Balancing:
-    """The problem of staying within so many percent of the mean, or of what stays anyway."""
+    """The problem of staying within this percentage of the mean, or of what stays anyway."""
     return replace(
         goal.unbounded,
         ceiling=np.maximum(goal.mean, goal.stays) * percent // 100,

@@ -36,7 +36,7 @@ MARGIN: Final = 0.05
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a broker."""
+    """The answers about a broker."""
 
     BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
     ONE_BUNDLE = no("is overloaded, but lists {left:.0f} bundle(s): a broker keeps its last one", "<=")
@@ -49,7 +49,7 @@ Memory = NoMemory
 
 @np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
-    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    """One cycle of the shedder: what to unload from which broker, and why nothing from the others."""
     brokers = load.brokers
     threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
     usage = brokers.overload_usage

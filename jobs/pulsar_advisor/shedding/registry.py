@@ -68,7 +68,7 @@ SHEDDERS: Final = (
 
 
 class Shedder(Protocol):
-    """What the module of a shedder offers."""
+    """The interface of a shedder's module."""
 
     @property
     def READS(self) -> frozenset[Input]:  # noqa: N802
@@ -76,15 +76,15 @@ class Shedder(Protocol):
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that decide what it does."""
+        """Pulsar's keys that determine its behaviour."""
 
     @property
     def Memory(self) -> type[Any]:  # noqa: N802
-        """What it remembers between cycles, a `ShedderMemory`; without arguments: what a new leader starts with."""
+        """What it remembers between cycles, a `ShedderMemory`; without arguments, the initial state of a new leader."""
 
     @property
     def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:
-        """Its input from a cluster state, the settings and the time (epoch ms). The same function, the same input."""
+        """Its input from cluster state, settings and time (epoch ms). The same function means the same input."""
 
     @property
     def decide(self) -> Callable[[Any, LoadBalancerSettings, Any], tuple[SheddingDecision, Any]]:
@@ -92,5 +92,5 @@ class Shedder(Protocol):
 
 
 def load(name: str) -> Shedder:
-    """The shedder of this name. Raises `UsageError` for an unknown one."""
+    """The shedder with this name. Raises `UsageError` if it is unknown."""
     return cast("Shedder", find(SHEDDERS, name, "shedder").load())

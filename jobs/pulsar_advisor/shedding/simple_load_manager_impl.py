@@ -1,10 +1,10 @@
 """`SimpleLoadManagerImpl`'s own shedding: one bundle from every overloaded broker if another broker is comfortable.
 
 What Pulsar does: a broker is overloaded when its percentage of bandwidth out, bandwidth in, CPU or direct memory is
-above `loadBalancerBrokerOverloadedThresholdPercentage`. The greatest of CPU, memory, bandwidth in and out says what its
-bundles are sorted by (message rate, connections, bandwidth), and the first bundle goes, provided the broker has
+above `loadBalancerBrokerOverloadedThresholdPercentage`. The greatest of CPU, memory, bandwidth in and out determines
+how its bundles are sorted (message rate, connections, bandwidth), and the first bundle goes, provided the broker has
 others and some broker it may go to has all four percentages below `loadBalancerBrokerComfortLoadLevelPercentage`.
-Memory can be the bottleneck but never makes a broker overloaded; direct memory the reverse.
+Memory can be the bottleneck but never makes a broker overloaded; for direct memory it is the reverse.
 
 Releases: how bundles compare changed in 4.0 (see `model.top_bundles`).
 Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadShedding` (read, not executed), 2.11.0 to
@@ -56,7 +56,7 @@ SORTED_BY: Final = ("byMsgRate", "byTopicConnections", "byBandwidthIn", "byBandw
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a broker."""
+    """The answers about a broker."""
 
     NOT_OVERLOADED = no("busiest resource {left:.1f} % is not above the overload threshold {right:.0f} %", "<=")
     ONE_BUNDLE = no("is overloaded, but reports {left:.0f} bundle(s): a broker keeps its last one", "<=")
@@ -68,7 +68,7 @@ class BrokerOutcome(Outcome):
 
 
 class BundleOutcome(Outcome):
-    """What is answered about a bundle."""
+    """The answers about a bundle."""
 
     FIRST = yes("is the first by its broker's bottleneck resource")
     NOBODY_COMFORTABLE = no("is the first of its broker, but no broker is comfortable enough to take it")
@@ -81,7 +81,7 @@ Memory = NoMemory
 
 @np.errstate(all="ignore")
 def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
-    """One cycle: what to unload from whom, and why not from the others."""
+    """One cycle: what to unload from which broker, and why nothing from the others."""
     overload = settings.load_balancer_broker_overloaded_threshold_percentage
     comfort = settings.load_balancer_broker_comfort_load_level_percentage
     shares = percent(load.usage, load.limit)
@@ -107,7 +107,7 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
             code[broker], answer = BrokerOutcome.RECENTLY_UNLOADED, BundleOutcome.RECENTLY_UNLOADED
         else:
             moves.append((broker, first))
-        # numpy reads plain integers several times faster than members of an enumeration.
+        # numpy reads plain integers several times faster than enumeration members.
         of_first, of_others = int(answer), int(BundleOutcome.NOT_FIRST)
         answers += [(row, of_first if row == first else of_others) for row in reported.tolist()]
 
@@ -126,7 +126,7 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
 
 
 def _first(load: SimpleLoad, broker: int, criterion: str, settings: LoadBalancerSettings) -> int:
-    """The broker's greatest bundle; the first of equals in order of rows."""
+    """The broker's greatest bundle; among equals, the first row."""
     rows, bundles = load.of_broker(broker), load.bundles
     traffic = bundles.traffic[rows]
     figures: Floats | Integers
@@ -143,6 +143,6 @@ def _first(load: SimpleLoad, broker: int, criterion: str, settings: LoadBalancer
 
 
 def _idlest(load: SimpleLoad, allowed: Booleans, busiest: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """The lowest busiest resource (percent) of the brokers a bundle may go to, its own included, as in Pulsar."""
+    """The lowest maximum usage (percent) among the brokers a bundle may go to, its own included, as in Pulsar."""
     candidates = load.reporting[allowed[load.reporting]]
     return float(np.min(busiest[candidates], initial=np.inf))

@@ -57,7 +57,7 @@ MIB: Final = 1024 * 1024
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a broker."""
+    """The answers about a broker."""
 
     NEAR_MEAN = no("smoothed usage {left:.2%} is below mean plus threshold {right:.2%}", "<")
     TOO_LITTLE_TO_MOVE = no(
@@ -83,7 +83,7 @@ class Memory(ShedderMemory):
 
 @np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
-    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    """One cycle of the shedder: what to unload from which broker, and why nothing from the others."""
     brokers = load.brokers
     threshold = settings.load_balancer_broker_threshold_shedder_percentage / 100.0
     worth_moving = settings.load_balancer_bundle_unload_min_throughput_threshold * MIB
@@ -125,7 +125,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 def _smooth(
     brokers: BrokerLoad, sample: Floats, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[Memory, Floats, float]:
-    """Advance the history by one sample; the smoothed usage by broker row, and its mean, added in Java's order."""
+    """Advance the history by one sample; returns smoothed usage by broker row, and its mean, added in Java's order."""
     keep = settings.load_balancer_history_resource_percentage
     usage = sample.copy()
     for row in brokers.order.tolist():
@@ -139,7 +139,7 @@ def _smooth(
 
 
 def _busiest_above(brokers: BrokerLoad, usage: Floats, lower: float) -> int:
-    """First of the busiest brokers with more than one bundle and usage above `lower`; NOBODY where there is none."""
+    """First of the busiest brokers with more than one bundle and usage above `lower`; NOBODY if there is none."""
     eligible = brokers.order[(brokers.published_bundles > 1)[brokers.order] & (usage[brokers.order] > lower)]
     return int(eligible[np.argmax(usage[eligible])]) if len(eligible) else NOBODY
 
@@ -148,7 +148,7 @@ Selection = tuple[RankedBundles, Take, Floats]
 
 
 def _take(load: LoadData, sources: Indices, minimum: Floats) -> Selection:
-    """`minimum` is per broker row; the last part of the answer stands beside the ranked bundles."""
+    """`minimum` is per broker row; the last part of the answer is parallel to the ranked bundles."""
     ranked = rank(load, sources, load.bundles.throughput_bytes_per_s())
     return ranked, greedy_take(ranked, minimum[sources]), minimum[sources][ranked.source_position()]
 

@@ -2,7 +2,7 @@
 
 What Pulsar does, with load = smoothed weighted maximum: a cycle is a hit when the standard deviation of the loads is
 above `loadBalancerBrokerLoadTargetStd`, or the idlest broker is far under the mean, or the busiest is overloaded and
-far above it; it acts once more hits than `loadBalancerSheddingConditionHitCountThreshold` follow each other. Then, for
+far above it; it acts after more consecutive hits than `loadBalancerSheddingConditionHitCountThreshold`. Then, for
 up to `loadBalancerMaxNumberOfBrokerSheddingPerCycle` pairs of busiest and idlest broker, it moves the source's top
 bundles, lightest first, until half the gap in load, as a share of the source's throughput, is moved; a bundle that
 would exceed it goes only in exchange for bundles of the destination. Traffic gained in exchanges counts in debug mode
@@ -67,7 +67,7 @@ _IDLE_PASSED_OVER: Final = (4, 0, 0)
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a broker."""
+    """The answers about a broker."""
 
     NO_BROKERS = no("no broker has load data")
     OUTDATED = no("load data is {left:,.0f} s old; the limit is {right:,.0f} s", ">")
@@ -84,7 +84,7 @@ class BrokerOutcome(Outcome):
 
 
 class BundleOutcome(Outcome):
-    """What is answered about a bundle."""
+    """The answers about a bundle."""
 
     NOT_OWNED = no("is no longer owned by the broker that reports it")
     EXCLUDED_NAMESPACE = no("is in a namespace that is excluded from shedding")
@@ -101,7 +101,7 @@ class BundleOutcome(Outcome):
 
 @dataclass(frozen=True)
 class Memory(ShedderMemory):
-    """What lasts between cycles."""
+    """What persists between cycles."""
 
     hits: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Memory(ShedderMemory):
 
 @dataclass(frozen=True)
 class _Spread:
-    """Mean and deviation of the loads that count."""
+    """Mean and standard deviation of the loads that count."""
 
     sum_of_squares: np.float64
     count: int
@@ -120,7 +120,7 @@ class _Spread:
     deviation: np.float64
 
     def after(self, source: np.float64, destination: np.float64, moved: np.float64) -> _Spread:
-        """With `moved` of the source's load gone to the destination."""
+        """The spread after `moved` of the source's load has moved to the destination."""
         left, filled = np.maximum(0.0, source - moved), destination + moved
         squares = self.sum_of_squares - (source * source + destination * destination) + (left * left + filled * filled)
         deviation = np.sqrt(np.abs(squares / self.count - self.mean * self.mean))
@@ -129,7 +129,7 @@ class _Spread:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """What is found out on the way."""
+    """Answers collected during the cycle."""
 
     code: Codes
     """Per broker row, as `left` and `right`."""
@@ -142,7 +142,7 @@ class _Answers:
 
     @classmethod
     def of(cls, brokers: int, code: int, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan) -> _Answers:
-        """The same answer for so many brokers; the sides of its inequality may differ from one to the next."""
+        """The same answer for this many brokers; the sides of its inequality may differ between them."""
         codes = np.full(brokers, code, dtype=np.uint8)
         return cls(codes, np.full(brokers, left, dtype=np.float64), np.full(brokers, right, dtype=np.float64))
 
@@ -153,7 +153,7 @@ class _Answers:
 
 @np.errstate(all="ignore")
 def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
-    """One cycle of the shedder: what moves where, and why not the rest."""
+    """One cycle of the shedder: what moves where, and why the rest stays."""
     number = len(load.broker_ids)
     memory, skipped = _cool_down(load, settings, memory)
     if skipped is not None:
@@ -198,7 +198,7 @@ def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory)
 def _cool_down(
     load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[Memory, tuple[int, float, float] | None]:
-    """Forget sources that have cooled down; the answer for every broker where one has not."""
+    """Forget sources that have cooled down; returns the answer for every broker if one has not."""
     unloaded = dict(memory.recently_unloaded_brokers)
     delay_ms = settings.load_balance_shedding_delay_in_seconds * 1000
     outdated = _outdated(load, settings)
@@ -225,7 +225,7 @@ def _outdated(load: ExtensibleLoad, settings: LoadBalancerSettings) -> Booleans:
 
 
 def _spread(loads: Floats) -> _Spread:
-    """Added one after the other, as Java does. The root of a difference that rounds below zero is NaN: balanced."""
+    """Added one after the other, as in Java. The root of a difference that rounds below zero is NaN: balanced."""
     total, squares = np.add.accumulate(loads)[-1], np.add.accumulate(loads * loads)[-1]
     mean = total / len(loads)
     return _Spread(squares, len(loads), mean, np.sqrt(squares / len(loads) - mean * mean))
@@ -250,9 +250,9 @@ def _reason(
 def _transfer(
     load: ExtensibleLoad, settings: LoadBalancerSettings, spread: _Spread, ascending: list[int], answers: _Answers
 ) -> tuple[_Spread, str]:
-    """Pair the busiest with the idlest until the loads are in balance; fills `answers`.
+    """Pair the busiest with the idlest broker until the loads are balanced; fills `answers`.
 
-    Gives the spread that is expected then and, in case nothing moves, what that is counted as.
+    Returns the spread expected afterwards and, if nothing moves, the counter for it.
     """
     served = without_data = too_few = 0
     low, high = 0, len(ascending) - 1
@@ -288,7 +288,7 @@ def _serve(
     reason: str,
     answers: _Answers,
 ) -> tuple[float, float]:
-    """Move the source's top bundles until the goal is reached; throughput that leaves and that comes back."""
+    """Move the source's top bundles until the goal is reached; returns throughput that leaves and that comes back."""
     top = load.top(source)
     own = load.throughput_bytes_per_s[source]
     goal = float(own * ((load.load[source] - load.load[destination]) / 2) / load.load[source])
@@ -362,8 +362,8 @@ def _swap(
 ) -> list[TopBundle]:
     """Bundles of the destination that make room for one more of the source; none if they can't.
 
-    `offered` goes on from where the source's previous bundle left it, and the destination's side is neither asked for
-    ownership, recent unloads nor excluded namespaces, as in Pulsar.
+    `offered` continues where the source's previous bundle left it. As in Pulsar, the destination's side is checked for
+    neither ownership, recent unloads nor excluded namespaces.
     """
     own = float(load.throughput_bytes_per_s[source])
     at_source = own - marked + gained - throughput

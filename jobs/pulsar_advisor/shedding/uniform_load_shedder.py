@@ -1,10 +1,10 @@
 """`UniformLoadShedder`: narrow the gap between the busiest and the idlest broker, by messages or by bytes.
 
-What Pulsar does: with the greatest and the least of all brokers, message rates differ too much when
+What Pulsar does: taking the maximum and minimum over all brokers, message rates differ too much when
 (max - min) × 100 / min exceeds `loadBalancerMsgRateDifferenceShedderThreshold`, throughputs when max / min exceeds
-`loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold`; a least value of zero counts as 1. The busiest broker
+`loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold`; a minimum of zero counts as 1. The busiest broker
 gives up `maxUnloadPercentage` of the gap, by rate if the rates differ too much, else by throughput: the largest bundles
-that still fit, each lowering what is left, at most `maxUnloadBundleNumPerShedding`. The budget is a 32-bit integer.
+that still fit, each reducing what is left, at most `maxUnloadBundleNumPerShedding`. The budget is a 32-bit integer.
 
 Releases: in 2.11 both dimensions share one busiest and one idlest broker, and either budget suffices. A bundle may
 exceed the budget by 1000: in 2.11 in the message dimension, from 3.0.7 to 4.0 in both, from 4.1 on not at all.
@@ -43,14 +43,14 @@ observe: Final = load_data
 SLACK: Final = 1000
 NO_CAP: Final = -1
 NO_MINIMUM: Final = 2147483647.0
-"""Where the search for the least value starts; brokers that all lie above it get it as a false minimum."""
+"""Initial value of the search for the minimum; if all brokers are above it, it becomes a false minimum."""
 ALMOST_ZERO: Final = 1e-6
 _SEPARATE_DIMENSIONS: Final = (3, 0, 7)
 _NO_SLACK: Final = (4, 1, 0)
 
 
 class BrokerOutcome(Outcome):
-    """What is answered about a broker."""
+    """The answers about a broker."""
 
     RATES_ALIKE = no("message rates differ by {left:,.1f} %, the tolerance is {right:,.1f} %", "<=")
     THROUGHPUTS_ALIKE = no("highest throughput is {left:,.2f} times the lowest; the tolerance is {right:,.2f}", "<=")
@@ -65,7 +65,7 @@ class BrokerOutcome(Outcome):
 
 
 class BundleOutcome(Outcome):
-    """What is answered about a bundle."""
+    """The answers about a bundle."""
 
     RATE_TOO_LARGE = no("{left:,.1f} msg/s exceeds the {right:,.0f} msg/s still to be moved", ">")
     THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">")
@@ -79,7 +79,7 @@ Memory = NoMemory
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """The busiest broker's bundles in order, with what decided about each."""
+    """The busiest broker's bundles in order, with the decision about each."""
 
     ranked: RankedBundles
     code: Codes
@@ -93,7 +93,7 @@ class _Walk:
 
 @dataclass(frozen=True)
 class _Extremes:
-    """Busiest broker (row or NOBODY) of one dimension, greatest and least value."""
+    """Busiest broker (row or NOBODY) of one dimension, maximum and minimum."""
 
     busiest: int
     greatest: float
@@ -102,7 +102,7 @@ class _Extremes:
 
 @np.errstate(all="ignore")
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
-    """One cycle of the shedder: what to unload from whom, and why not from the others."""
+    """One cycle of the shedder: what to unload from which broker, and why nothing from the others."""
     brokers = load.brokers
     rate_limit = settings.load_balancer_msg_rate_difference_shedder_threshold
     throughput_limit = settings.load_balancer_msg_throughput_multiplier_difference_shedder_threshold
@@ -165,7 +165,7 @@ def _extremes(load: LoadData, value: Floats) -> _Extremes:
 
 
 def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> tuple[_Extremes, _Extremes]:
-    """In 2.11: one broker stands for both dimensions, and either one being greater (or less) moves both."""
+    """In 2.11: both dimensions share one broker, and a new extreme in either one replaces both."""
     busiest, most_rate, most_bytes, least_rate, least_bytes = NOBODY, -1.0, -1.0, NO_MINIMUM, NO_MINIMUM
     for row in load.brokers.order.tolist():
         rate, throughput = float(rates[row]), float(throughputs[row])
@@ -189,7 +189,7 @@ def _no_walk(load: LoadData) -> _Walk:
 
 
 def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: LoadBalancerSettings) -> _Walk:
-    """Go through the bundles of the busiest broker, greatest first, and choose what still fits into `need`."""
+    """Walk the bundles of the busiest broker, greatest first, and choose those that still fit into `need`."""
     value = (load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s())[dimension]
     ranked = rank(load, np.array([busiest], dtype=np.int32), value)
     cap = settings.max_unload_bundle_num_per_shedding

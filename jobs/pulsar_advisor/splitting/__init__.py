@@ -1,1 +1,1 @@
-"""Bundle splitting: where a bundle is cut, and who decides that it is."""
+"""Bundle splitting: where a bundle is cut, and who decides to split it."""

@@ -1,8 +1,8 @@
-"""What becomes of chosen bundles when a Modular or Simple manager has them split through the admin API.
+"""What happens to chosen bundles when a Modular or Simple manager has them split through the admin API.
 
-The request names no algorithm, so the broker's default one is used. A range that can't be cut, a bundle that is gone,
-an algorithm that refuses, a boundary that is not strictly inside: the attempt is left out or fails, and the next
-bundle is tried. No boundary at all is a success that changes nothing (2.11 and later). Source: Pulsar
+The request names no algorithm, so the broker's default one is used. If the range can't be cut, the bundle is gone, the
+algorithm refuses, or a boundary is not strictly inside, the attempt is skipped or fails, and the next bundle is tried.
+A split without any boundary succeeds and changes nothing (2.11 and later). Source: Pulsar
 `ModularLoadManagerImpl.checkNamespaceBundleSplit`, `NamespaceService.splitAndOwnBundle`.
 """
 
@@ -28,10 +28,10 @@ def admin_splits(
     verdicts: Verdicts,
     chosen: Iterable[int],
 ) -> tuple[Split, ...]:
-    """The splits of the chosen rows, in that order; the answer about a row whose split can't succeed is corrected.
+    """The splits of the chosen rows, in that order; corrects the answer about a row whose split can't succeed.
 
-    A split in which the algorithm finds nothing to do has no boundaries. A bundle whose topics the algorithm needs and
-    nobody completely listed is left out.
+    A split for which the algorithm finds nothing to do has no boundaries. A bundle is skipped if the algorithm needs
+    its topics and the list of them is incomplete.
     """
     splits = []
     near_tie = verdicts.outcomes(figures).near_tie()
@@ -53,7 +53,7 @@ def admin_splits(
         except DataNotFit:
             verdicts.tell(row, SplitOutcome.TOPICS_UNKNOWN)
             continue
-        # A boundary on a bound or given twice makes an empty child, which Pulsar refuses.
+        # A boundary that equals a bound or another boundary makes an empty child, which Pulsar refuses.
         cuts = (lower, *boundaries, upper)
         misplaced = [above for below, above in zip(cuts, boundaries, strict=False) if not below < above < upper]
         if misplaced:

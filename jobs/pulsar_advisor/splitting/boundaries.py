@@ -1,4 +1,4 @@
-"""The set arithmetic of bundles: initial division, look-up of a hash, and what a split does to a boundary list.
+"""The set arithmetic of bundles: initial division, look-up of a hash, and the effect of a split on a boundary list.
 
 A namespace of n bundles is a list of n + 1 ascending positions of the 32-bit ring; bundle i is [b[i], b[i + 1]), the
 last one including its upper bound. Source: Pulsar `NamespaceBundleFactory.getBundles`, `canSplitBundle`,
@@ -29,15 +29,15 @@ def initial_boundaries(count: int) -> tuple[int, ...]:
 
 
 def can_split(lower: int, upper: int) -> bool:
-    """Whether the bundle is wider than one position, the least Pulsar agrees to split."""
+    """Whether the bundle is wider than one position: Pulsar refuses to split narrower ones."""
     return upper - lower > 1
 
 
 def find_bundle(boundaries: Sequence[int], position: int) -> int | None:
-    """Index of the bundle a hash is looked up in; None for 0xffffffff.
+    """Index of the bundle in which a hash is looked up; None for 0xffffffff.
 
     The last range includes 0xffffffff, yet Pulsar's look-up of exactly that hash runs past the end of its bundle list
-    and fails, so a topic with it can't be served.
+    and fails, so a topic with this hash can't be served.
     """
     index = bisect_right(boundaries, position) - 1
     return index if 0 <= index < len(boundaries) - 1 else None
@@ -50,7 +50,7 @@ def split_bundles(
 
     With `positions` the bundle is cut exactly there and `count` is ignored; without, into `count` equal children, the
     last one taking the remainder. Raises `UsageError` where Pulsar refuses (range too narrow, position not strictly
-    inside) or hangs (a position given twice, or more children than the range has room for), and `DataNotFit` when the
+    inside) or hangs (a duplicate position, or more children than the range has room for), and `DataNotFit` if the
     bundle is not among the boundaries.
     """
     name = format_range(lower, upper)

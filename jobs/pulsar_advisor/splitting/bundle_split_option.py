@@ -1,4 +1,4 @@
-"""What a split algorithm is given: the bundle's range, its topics, the positions asked for, the quotas.
+"""The input of a split algorithm: the bundle's range, its topics, the requested positions, the quotas.
 
 Source: Pulsar `BundleSplitOption` and `FlowOrQpsEquallyDivideBundleSplitOption` (2.11, 3.0).
 """
@@ -21,7 +21,7 @@ class BundleTopics:
     loaded: Booleans
     """Whether the owner has statistics of the topic."""
     traffic: Floats
-    """(t, 4), order of `FIGURES`; not read where the topic is not loaded."""
+    """(t, 4), order of `FIGURES`; not read if the topic is not loaded."""
 
     def __len__(self) -> int:
         return len(self.hash)
@@ -29,7 +29,7 @@ class BundleTopics:
 
 @dataclass(frozen=True)
 class Quotas:
-    """What `flow_or_qps_equally_divide` fills a child up to."""
+    """The limits up to which `flow_or_qps_equally_divide` fills a child."""
 
     max_msg_rate: int
     """Messages/s, in and out together (`loadBalancerNamespaceBundleMaxMsgRate`)."""
@@ -50,19 +50,19 @@ class Quotas:
 
 @dataclass(frozen=True, eq=False)
 class BundleSplitOption:
-    """A bundle [lower, upper) and what the algorithms ask about it; what is not known is None."""
+    """A bundle [lower, upper) and what the algorithms need to know about it; None if unknown."""
 
     lower: int
     upper: int
     topics: BundleTopics | None = None
-    """None where the topic names of the namespace are not completely known."""
+    """None if the topic names of the namespace are not completely known."""
     positions: tuple[int, ...] = ()
-    """Where the caller wants the bundle cut; read by `specified_positions_divide` only."""
+    """Where the caller wants the bundle cut; read only by `specified_positions_divide`."""
     quotas: Quotas | None = None
-    """None where the broker doesn't pass them: it does so only if `flow_or_qps_equally_divide` is its default."""
+    """None if the broker doesn't pass them: it does so only if `flow_or_qps_equally_divide` is its default."""
 
     def known_topics(self) -> BundleTopics:
-        """The topics; raises `DataNotFit` where the listing is incomplete."""
+        """The topics; raises `DataNotFit` if the listing is incomplete."""
         if self.topics is None:
             raise DataNotFit(
                 f"the topics of bundle {format_range(self.lower, self.upper)} are not completely known; "

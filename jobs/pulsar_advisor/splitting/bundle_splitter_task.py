@@ -1,10 +1,10 @@
-"""`BundleSplitterTask`: the leader of the Modular manager looks for bundles that grew too big.
+"""`BundleSplitterTask`: the leader of the Modular manager looks for bundles that have grown too big.
 
-A bundle in any broker's report, of at least two loaded topics is too big when its loaded topics, its sessions, or its
+A bundle with at least two loaded topics in any broker's report is too big if its loaded topics, its sessions, or its
 long-term rate or throughput (in and out, over up to 1000 samples) exceed a limit. It is chosen while its namespace
-has fewer bundles than `loadBalancerNamespaceMaximumBundles`, those chosen before in the same pass counted in; where
-that binds, Java's map order says which ones win. The leader then splits each through the admin API by the default
-algorithm, leaving out ranges that can't be cut and bundles that are gone.
+has fewer bundles than `loadBalancerNamespaceMaximumBundles`, including those chosen earlier in the same pass; if that
+limit binds, Java's map order decides which ones win. The leader then splits each through the admin API by the default
+algorithm, skipping ranges that can't be cut and bundles that are gone.
 
 Releases: selection is the same from 2.10 to 5.0.1. From 3.0.1 nothing is split while fewer than two brokers are
 known. A bundle that is gone is skipped from January 2026 on (4.0.9, 4.2) and fails before; either way nothing is
@@ -36,7 +36,7 @@ SETTING_KEYS: Final = LIMIT_KEYS
 
 
 def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) -> Verdicts:
-    """The task itself: what the leader picks; `bundle_count` is per namespace, -1 where it can't be counted."""
+    """The task itself: the leader's selection; `bundle_count` is per namespace, -1 if it can't be counted."""
     verdicts = Verdicts.by_limits(figures, limits)
     few = figures.topics < LEAST_TOPICS
     verdicts.tell(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
@@ -55,7 +55,7 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
 def decide(
     state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
 ) -> tuple[SplittingDecision, SplitMemory]:
-    """What the leader would split in one refresh, in the order in which it walks its selection."""
+    """What the leader would split in one refresh, in the order of its selection."""
     figures = figures_of(state, reported_bundles(state), state.bundles.long_term)
     limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
     verdicts = select(figures, limits, bundle_counts(state, settings))

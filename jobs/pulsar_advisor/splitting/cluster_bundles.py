@@ -1,7 +1,7 @@
-"""A cluster state as the split deciders see it: reported bundles in visiting order, bundle counts, the topics of one.
+"""A cluster state as the split deciders see it: reported bundles in visiting order, bundle counts, a bundle's topics.
 
-Brokers and bundles are taken to have entered Java's maps in the order of their names; within a broker's report the
-order is that of the concurrent map its broker wrote it from.
+Assumption: brokers and bundles were put into Java's maps in the order of their names; within a broker's report the
+order is that of the concurrent map from which its broker wrote it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_for
 
 
 def reported_bundles(state: ClusterState) -> Indices:
-    """Rows of the bundles with figures in their owner's report, broker by broker, in the order Java walks them."""
+    """Rows of the bundles with figures in their owner's report, broker by broker, in Java's iteration order."""
     bundles = state.bundles
     rows = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
     rows = rows[np.argsort(bundles.owner[rows], kind="stable")]
@@ -59,7 +59,7 @@ def figures_of(state: ClusterState, rows: Indices, traffic: Floats) -> BundleFig
 
 
 def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Integers:
-    """Bundles of each namespace by its boundaries; -1 where Pulsar can't count them: the name is no namespace to it."""
+    """Bundles of each namespace by its boundaries; -1 if Pulsar can't count them: the namespace name is invalid."""
     counts: Integers = np.bincount(
         state.bundles.namespace[state.bundles.in_boundaries], minlength=len(state.namespaces)
     ).astype(np.int64)
@@ -70,7 +70,7 @@ def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Intege
 
 
 def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
-    """All topics of a bundle by name; None where the listing of its namespace is incomplete."""
+    """All topics of a bundle by name; None if the listing of its namespace is incomplete."""
     if not state.lists_topics(int(state.bundles.namespace[bundle])):
         return None
     rows: npt.NDArray[np.intp] = np.flatnonzero(state.topics.bundle == bundle)
@@ -78,7 +78,7 @@ def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
 
 
 def automatic_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> tuple[str, BundleSplitOption]:
-    """Name of the algorithm of an automatic split, which is the broker's default one, and what it is given."""
+    """Name of the algorithm of an automatic split, which is the broker's default one, and its input."""
     algorithm = algorithm_in_force(None, settings)
     reads = find(SPLIT_ALGORITHMS, algorithm, "split algorithm").reads
     return algorithm, BundleSplitOption(

@@ -1,16 +1,16 @@
 """`DefaultNamespaceBundleSplitStrategyImpl`: each broker of the Extensible manager splits its own bundles.
 
-Every `loadBalancerSplitIntervalMinutes` it walks the figures of its last statistics pass. A bundle of at least two
-loaded topics that it owns and whose range can be cut counts a hit when loaded topics, sessions, rate or throughput
+Every `loadBalancerSplitIntervalMinutes` it goes through the figures of its last statistics pass. A bundle with at least
+two loaded topics that it owns and whose range can be cut counts a hit when loaded topics, sessions, rate or throughput
 exceed a limit, and loses its hits when none does. With more hits than
-`loadBalancerNamespaceBundleSplitConditionHitCountThreshold` it is split, if its namespace has room (bundles chosen
-before in this cycle counted in), no bundle that shares one of its bounds is being split, and the default algorithm
+`loadBalancerNamespaceBundleSplitConditionHitCountThreshold` it is split, if its namespace has room (including bundles
+chosen earlier in this cycle), no bundle that shares one of its bounds is being split, and the default algorithm
 gives exactly one boundary. Hits of a split bundle are forgotten; after
-`loadBalancerMaxNumberOfBundlesToSplitPerCycle` splits the cycle stops, and what it did not reach keeps its hits.
+`loadBalancerMaxNumberOfBundlesToSplitPerCycle` splits the cycle stops, and bundles it did not reach keep their hits.
 
-Quirks kept: "being split" compares texts, so `t/ns1` also answers for `t/ns10`; a boundary outside the bundle ends the
-cycle with an error and throws its decisions away, while the hits stay as they were left; one on 0xffffffff passes
-here and fails later. Same from 3.0 to 5.0.1.
+Quirks kept: "being split" compares texts, so `t/ns1` also matches `t/ns10`; a boundary outside the bundle ends the
+cycle with an error and discards its decisions, while the hits stay as they are; one on 0xffffffff passes
+here and fails later. Unchanged from 3.0 to 5.0.1.
 Source: Pulsar `DefaultNamespaceBundleSplitStrategyImpl` (read from the 4.0.8 classes), `NamespaceBundle`.
 """
 
@@ -53,12 +53,12 @@ SETTING_KEYS: Final = (
 
 @dataclass(frozen=True)
 class HitRules:
-    """When hits suffice, and how many bundles a broker splits in one cycle."""
+    """How many hits trigger a split, and how many bundles a broker splits in one cycle."""
 
     threshold: int
     """A bundle needs more hits than this."""
     splits_per_cycle: int
-    """The cycle stops when it has exactly this many; never, if not positive."""
+    """The cycle stops at exactly this number; never, if not positive."""
 
     @classmethod
     def from_settings(cls, settings: LoadBalancerSettings) -> HitRules:
@@ -71,18 +71,18 @@ class HitRules:
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What one broker knows beside the figures of its bundles."""
+    """What one broker knows besides the figures of its bundles."""
 
     name: Callable[[int], str]
     """Full name of a row of the figures, as the broker writes it."""
     owned: Booleans
-    """Per row, whether the ownership channel calls this broker its owner."""
+    """Per row, whether the ownership channel names this broker as the owner."""
     bundle_count: Integers
-    """Per namespace, -1 where it can't be counted."""
+    """Per namespace, -1 if it can't be counted."""
     splitting: tuple[str, ...]
     """Full names of the bundles in state Splitting, anywhere in the cluster."""
     boundaries: Callable[[int], tuple[int, ...] | None]
-    """What the default algorithm gives for a row; raises `UsageError` where it refuses."""
+    """What the default algorithm gives for a row; raises `UsageError` if it refuses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Cycle:
     hits: Integers
     """Per row, after the cycle."""
     failures: int
-    """How often the counter Failure/Unknown was raised."""
+    """How often the counter Failure/Unknown was incremented."""
     aborted: bool
     """Whether a boundary outside its bundle ended the cycle with an error."""
 
@@ -111,7 +111,7 @@ _FAILURES: Final = (
 def run_cycle(
     figures: BundleFigures, hits: Integers, limits: SplitLimits, rules: HitRules, surroundings: Surroundings
 ) -> Cycle:
-    """One broker looks at its bundles once; `hits` is per row, from the cycles before."""
+    """One broker examines its bundles once; `hits` is per row, from earlier cycles."""
     verdicts = Verdicts.by_limits(figures, limits)
     few = figures.topics < LEAST_TOPICS
     foreign = ~few & ~surroundings.owned
@@ -201,9 +201,9 @@ def _shares_bound_with_splitting(bundle: str, splitting: tuple[str, ...]) -> boo
 def decide(
     state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
 ) -> tuple[SplittingDecision, SplitMemory]:
-    """What all brokers would split in one cycle, each for itself, and what they remember for the next one.
+    """What all brokers would split in one cycle, each independently, and what they remember for the next one.
 
-    No bundle is taken to be in state Splitting.
+    Assumes that no bundle is in state Splitting.
     """
     limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
     rules = HitRules.from_settings(settings)

@@ -2,10 +2,10 @@
 
 With R = max_msg_rate, B = max_bandwidth_mbytes * 2**20 (64-bit), d = difference_threshold_percent / 100: nothing to
 do with fewer than two distinct hashes, or while total rate < R * (1 + d) and total throughput < B * (1 + d). Then, in
-ascending hashes, a topic that would lift the running rate above R or the running throughput above B starts a new
-child, cut at h[i - 1] + floor((h[i] - h[i - 1]) / 2) + 1. Topics with no traffic don't count; of two topics with one
-hash the later one's figures stand for both in the walk, while both count in the totals. Works by name only where it
-is also the broker's default. Since 3.0, same up to 5.0.1. Source: Pulsar
+ascending order of hashes, a topic that would raise the running rate above R or the running throughput above B starts a
+new child, cut at h[i - 1] + floor((h[i] - h[i - 1]) / 2) + 1. Topics without traffic don't count. Of two topics with
+the same hash, the walk uses only the later one's figures, but the totals include both. Works by name only if it is also
+the broker's default. Since 3.0, unchanged up to 5.0.1. Source: Pulsar
 `FlowOrQpsEquallyDivideBundleSplitAlgorithm`.
 """
 
@@ -30,9 +30,9 @@ SETTING_KEYS: Final[tuple[str, ...]] = (
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
-    """The boundaries, ascending (equal ones where three topics share a hash); None where there is nothing to do.
+    """The boundaries, ascending (equal ones if three topics share a hash); None if there is nothing to do.
 
-    Raises `DataNotFit` where the topics are not completely known, `UsageError` without quotas.
+    Raises `DataNotFit` if the topics are not completely known, `UsageError` without quotas.
     """
     topics = option.known_topics()
     if option.quotas is None:
@@ -46,7 +46,7 @@ def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
     max_throughput = float(option.quotas.max_bandwidth_mbytes * _MEBIBYTE)
     slack = 1 + option.quotas.difference_threshold_percent / 100.0
 
-    # Sums are taken in listing order and one by one, as Pulsar does: another order can differ in the last digit.
+    # Sums are added one by one in listing order, as in Pulsar: another order can differ in the last digit.
     total_rate = total_throughput = 0.0
     hashes: list[int] = []
     figures: dict[int, tuple[float, float]] = {}

@@ -1,10 +1,10 @@
-"""The four limits that make a bundle too big, the figures held against them, and which of them decided.
+"""The four limits that make a bundle too big, the figures compared with them, and which limit decided.
 
 Every manager compares with a strict ">", in the order topics, sessions, message rate, bandwidth. They differ in the
 figures (Modular: long-term averages; Simple and Extensible: the last statistics pass) and in the arithmetic: Modular
-and Extensible multiply the bandwidth limit in 32 bits, so that 2048 MiB/s and above wrap, Simple in 64 bits; all add
+and Extensible multiply the bandwidth limit in 32 bits, so 2048 MiB/s and above wrap, Simple in 64 bits; all add
 sessions in 32 bits. Source: Pulsar `BundleSplitterTask`, `DefaultNamespaceBundleSplitStrategyImpl`,
-`SimpleLoadManagerImpl` (same from 2.11 to 5.0; read from the 4.0.8 classes).
+`SimpleLoadManagerImpl` (unchanged from 2.11 to 5.0; read from the 4.0.8 classes).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Intege
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 LEAST_TOPICS: Final = 2
-"""Loaded topics below which no manager splits a bundle."""
+"""Number of loaded topics below which no manager splits a bundle."""
 
 LIMIT_KEYS: Final = (
     "loadBalancerNamespaceBundleMaxTopics",
@@ -95,12 +95,12 @@ def sessions_of(producers: Integers, consumers: Integers) -> Integers:
 
 
 REASONS: Final = ("Unknown", "Topics", "Sessions", "MsgRate", "Bandwidth")
-"""Pulsar's own words for why a bundle is split (`SplitDecision.Reason`); the position is the code of `Excess.limit`."""
+"""Pulsar's reasons for a split (`SplitDecision.Reason`); the position is the code of `Excess.limit`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """Per bundle the first limit it exceeds, else the one it comes nearest to, and both sides of that comparison."""
+    """Per bundle, the first limit it exceeds, else the one it comes closest to, and both sides of that comparison."""
 
     exceeded: Booleans
     limit: Codes
@@ -110,7 +110,7 @@ class Excess:
 
 
 def excess(figures: BundleFigures, limits: SplitLimits) -> Excess:
-    """Holds every bundle against the four limits. A figure that is NaN exceeds nothing, as in Java."""
+    """Compares every bundle with the four limits. A NaN figure exceeds nothing, as in Java."""
     bounds = (limits.topics, limits.sessions, limits.msg_rate, limits.bandwidth_bytes)
     columns = (figures.topics, figures.sessions, figures.msg_rate, figures.msg_throughput)
     exceeded = np.zeros(len(figures), dtype=np.bool_)

@@ -1,6 +1,6 @@
-"""`range_equally_divide`: cut the bundle in the middle of its range, whatever lies in it.
+"""`range_equally_divide`: cut the bundle in the middle of its range, whatever its topics.
 
-Boundary = lower + floor((upper - lower) / 2). Same in every release that has algorithms (2.6 to 5.0); Pulsar's default.
+Boundary = lower + floor((upper - lower) / 2). Same in every release that has algorithms (2.6 to 5.0); the default.
 Source: Pulsar `RangeEquallyDivideBundleSplitAlgorithm`.
 """
 

@@ -77,7 +77,7 @@ _FALLBACK: Final = "range_equally_divide"
 
 
 class SplitAlgorithm(Protocol):
-    """What the module of a split algorithm offers."""
+    """The interface of a split algorithm's module."""
 
     @property
     def READS(self) -> frozenset[Input]:  # noqa: N802
@@ -85,15 +85,15 @@ class SplitAlgorithm(Protocol):
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that decide what it does."""
+        """Pulsar's keys that determine its behaviour."""
 
     @property
     def split_boundary(self) -> Callable[[BundleSplitOption], tuple[int, ...] | None]:
-        """Boundaries, ascending, or None where there is nothing to do."""
+        """Boundaries, ascending, or None if there is nothing to do."""
 
 
 class SplitDecider(Protocol):
-    """What the module of a decider offers."""
+    """The interface of a decider's module."""
 
     @property
     def READS(self) -> frozenset[Input]:  # noqa: N802
@@ -101,7 +101,7 @@ class SplitDecider(Protocol):
 
     @property
     def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that decide what it does."""
+        """Pulsar's keys that determine its behaviour."""
 
     @property
     def decide(
@@ -111,14 +111,14 @@ class SplitDecider(Protocol):
 
 
 def split_algorithm(name: str) -> SplitAlgorithm:
-    """The algorithm of this name. Raises `UsageError` with the nearest name for an unknown one."""
+    """The algorithm with this name. Raises `UsageError` with the nearest name if it is unknown."""
     return cast("SplitAlgorithm", find(SPLIT_ALGORITHMS, name, "split algorithm").load())
 
 
 def algorithm_in_force(name: str | None, settings: LoadBalancerSettings) -> str:
-    """Name of the algorithm a broker uses for a request that names `name` (None: an automatic split names none).
+    """Name of the algorithm that a broker uses for a request with `name` (None: an automatic split names none).
 
-    A name its release doesn't know falls back to its default, an unknown default to `range_equally_divide` (Pulsar
+    A name unknown to its release falls back to its default, an unknown default to `range_equally_divide` (Pulsar
     `NamespaceService.getNamespaceBundleSplitAlgorithmByName`).
     """
     known = [strategy.name for strategy in SPLIT_ALGORITHMS if _line(strategy.first_release) <= settings.behaviour[:2]]
@@ -127,7 +127,7 @@ def algorithm_in_force(name: str | None, settings: LoadBalancerSettings) -> str:
 
 
 def decider_of(load_manager: str) -> Strategy:
-    """The entry of the decider of a load manager (`modular`, `simple` or `extensible`)."""
+    """The registry entry for the decider of a load manager (`modular`, `simple` or `extensible`)."""
     return next(strategy for strategy in SPLIT_DECIDERS if load_manager in strategy.load_managers)
 
 

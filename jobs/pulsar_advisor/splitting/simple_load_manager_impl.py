@@ -1,9 +1,9 @@
 """`SimpleLoadManagerImpl.doNamespaceBundleSplit`: each broker of the Simple manager splits its own bundles.
 
-A bundle is too big when the loaded topics, sessions, rate or throughput of its broker's last report exceed a limit
+A bundle is too big if the loaded topics, sessions, rate or throughput of its broker's last report exceed a limit
 (instantaneous figures, bandwidth limit in 64 bits). It is split if it has more than one loaded topic and its namespace
-fewer bundles than `loadBalancerNamespaceMaximumBundles`; bundles picked earlier in the same pass are not counted. The
-split goes through the admin API by the default algorithm. Same from 2.10 to 5.0.
+fewer bundles than `loadBalancerNamespaceMaximumBundles`; bundles chosen earlier in the same pass are not counted. The
+split goes through the admin API by the default algorithm. Unchanged from 2.10 to 5.0.
 Source: Pulsar `SimpleLoadManagerImpl` (read from the 4.0.8 classes).
 """
 
@@ -26,7 +26,7 @@ SETTING_KEYS: Final = LIMIT_KEYS
 
 
 def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) -> Verdicts:
-    """What the brokers pick; `bundle_count` is per namespace, -1 where it can't be counted."""
+    """The brokers' selection; `bundle_count` is per namespace, -1 if it can't be counted."""
     verdicts = Verdicts.by_limits(figures, limits)
     big = verdicts.chosen()
     count = bundle_count[figures.namespace[big]]

@@ -1,7 +1,7 @@
-"""`specified_positions_divide`: cut the bundle where the caller says.
+"""`specified_positions_divide`: cut the bundle at the given positions.
 
-Positions that are not strictly inside the bundle are dropped without a word; duplicates are kept, and then Pulsar's
-split never answers. Since 2.11. Source: Pulsar `SpecifiedPositionsBundleSplitAlgorithm`.
+Positions that are not strictly inside the bundle are silently dropped; duplicates are kept, and Pulsar's split then
+never returns. Since 2.11. Source: Pulsar `SpecifiedPositionsBundleSplitAlgorithm`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SETTING_KEYS: Final[tuple[str, ...]] = ()
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
     """The positions inside the bundle, ascending; None if there is none or the bundle has fewer than two topics.
 
-    Raises `UsageError` without positions (an automatic split never passes any), `DataNotFit` where the topics are not
+    Raises `UsageError` without positions (an automatic split never passes any), `DataNotFit` if the topics are not
     completely known.
     """
     _require_positions(option)
@@ -30,7 +30,7 @@ def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
 
 
 def forced_split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
-    """The same without a look at the topics: what the Extensible manager does with a boundary it already decided on."""
+    """The same regardless of topics: what the Extensible manager does with a boundary it has already chosen."""
     _require_positions(option)
     inside = tuple(position for position in sorted(option.positions) if option.lower < position < option.upper)
     return inside or None

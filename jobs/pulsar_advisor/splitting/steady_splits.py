@@ -1,4 +1,4 @@
-"""What one snapshot, taken as a steady state, leads the cluster's own manager to split."""
+"""What the cluster's own manager would split, given one snapshot as a steady state."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MOST_CYCLES: Final = 10
 
 @dataclass(frozen=True, eq=False)
 class SteadySplits:
-    """What becomes of figures that stay as they are."""
+    """The outcome of figures that stay constant."""
 
     decision: SplittingDecision
-    """Of the cycle that acts; of the last one, if none does."""
+    """The decision of the cycle that acts, or of the last one if none does."""
     memory: SplitMemory
     acts_in_cycle: int | None
-    """Counted from 1; None where no cycle splits anything."""
+    """Counted from 1; None if no cycle splits anything."""
 
 
 def steady_splits(state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory) -> SteadySplits:

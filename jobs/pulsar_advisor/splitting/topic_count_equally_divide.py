@@ -1,8 +1,8 @@
-"""`topic_count_equally_divide`: cut the bundle so that half of its topics, loaded or not, lie on either side.
+"""`topic_count_equally_divide`: cut the bundle so that half of its topics, loaded or not, are on either side.
 
 With the hashes sorted, h[0..m-1]: a = h[max(floor(m / 2) - 1, 0)], b = h[floor(m / 2)], boundary = a + floor((b - a)
 / 2). Three topics are cut between the first two; adjacent hashes (b = a + 1) or a collision (b = a) give boundary =
-a, so that both lie in the upper child. Single boundary in every release read (2.6 to 5.0). Source: Pulsar
+a, so both fall in the upper child. Single boundary in every release read (2.6 to 5.0). Source: Pulsar
 `TopicCountEquallyDivideBundleSplitAlgorithm`.
 """
 
@@ -22,7 +22,7 @@ SETTING_KEYS: Final[tuple[str, ...]] = ()
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
     """The one boundary, which may equal the bundle's lower bound (the split then fails); None below two topics.
 
-    Raises `DataNotFit` where the topics are not completely known.
+    Raises `DataNotFit` if the topics are not completely known.
     """
     hashes = np.sort(option.known_topics().hash)
     middle = len(hashes) // 2

@@ -1,4 +1,4 @@
-"""What a split decider can answer about a bundle, the same for the three managers."""
+"""The answers of a split decider about a bundle, the same for the three managers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Rows = npt.NDArray[np.intp] | Booleans | int
 
 
 class SplitOutcome(Outcome):
-    """What a split decider answers about a bundle.
+    """The answers of a split decider about a bundle.
 
-    Two groups have one answer per limit, in the order of `limits.REASONS`: the limit plus SPLIT where it is exceeded
-    (0 is none, where the threshold of hits is below zero), plus BELOW_LIMITS_TOPICS less one where it is the nearest.
+    Two groups have one answer per limit, in the order of `limits.REASONS`: the limit plus SPLIT if it is exceeded (0
+    is no limit, if the threshold of hits is below zero), plus BELOW_LIMITS_TOPICS less one if it is the nearest.
     """
 
     FEW_TOPICS = no("{left:.0f} loaded topics: a bundle of fewer than {right:.0f} is never split", "<")
@@ -53,7 +53,7 @@ class SplitOutcome(Outcome):
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """The answer about each row of a decider's figures, written down while it decides."""
+    """The answer about each row of a decider's figures, recorded while it decides."""
 
     code: npt.NDArray[np.uint8]
     left: Floats
@@ -61,7 +61,7 @@ class Verdicts:
 
     @classmethod
     def by_limits(cls, figures: BundleFigures, limits: SplitLimits) -> Verdicts:
-        """Every bundle that exceeds a limit chosen, every other one below its nearest limit."""
+        """Every bundle that exceeds a limit is chosen, every other one is below its nearest limit."""
         found = excess(figures, limits)
         code = np.where(
             found.exceeded, SplitOutcome.SPLIT + found.limit, SplitOutcome.BELOW_LIMITS_TOPICS - 1 + found.limit
@@ -81,7 +81,7 @@ class Verdicts:
         return np.flatnonzero(self.code >= SplitOutcome.SPLIT)
 
     def outcomes(self, figures: BundleFigures) -> Outcomes:
-        """The answers as columns, and each with its sentence."""
+        """The answers as columns, each with its sentence."""
         return Outcomes("bundle", tuple(SplitOutcome), figures.index, self.code, self.left, self.right)
 
 
