@@ -1,1 +1,1 @@
-"""`doctor`: asks a cluster what a capture would ask, and judges the answers."""
+"""`doctor`: sends a cluster the requests that a capture would, and judges the responses."""

@@ -1,7 +1,7 @@
-"""Asks a cluster once, and lightly, for everything that a capture asks for, and keeps what came of it.
+"""Tries every kind of read that a capture makes, once and at low cost, and records the outcomes.
 
-Every broker is asked for its owned bundles, settings, release, load report (or, under Extensible, metrics) and time;
-statistics of topics, by far the largest documents, are read at one broker, and namespaces' documents of one namespace.
+Every broker is asked for its owned bundles, settings, release, load report (or, under Extensible, metrics) and time.
+Topic statistics, by far the largest documents, are read from one broker, and namespace documents for one namespace.
 Nothing is written anywhere.
 """
 
@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 TENANTS_TRIED: Final = 20
-"""How many tenants are looked through for a namespace to try."""
+"""How many tenants are searched for a namespace to try."""
 
 _METRICS = "/admin/v2/broker-stats/metrics"
 _VERSION = "/admin/v2/brokers/version"
@@ -51,7 +51,7 @@ class Lack:
 
 @dataclass
 class BrokerAnswers:
-    """What came of asking one broker. A surface is in `lacks` if it was asked for in vain."""
+    """The results from one broker. `lacks` has the surfaces that could not be read."""
 
     lacks: dict[str, Lack] = field(default_factory=dict)
     release: str | None = None
@@ -68,7 +68,7 @@ class BrokerAnswers:
 
 @dataclass(frozen=True)
 class ZooKeeperAnswers:
-    """What came of asking ZooKeeper."""
+    """The results from ZooKeeper."""
 
     lack: str | None
     """Why it can't be used."""
@@ -78,7 +78,7 @@ class ZooKeeperAnswers:
 
 @dataclass(frozen=True)
 class SystemTopicsAnswer:
-    """What came of asking for the Extensible manager's system topics."""
+    """The results for the Extensible manager's system topics."""
 
     lack: str | None
     """Why they can't be read."""
@@ -86,27 +86,27 @@ class SystemTopicsAnswer:
 
 @dataclass
 class Examination:
-    """What came of asking a cluster."""
+    """The results from a cluster."""
 
     admin_urls: dict[str, str | Lack]
-    """Each admin URL with the release that answers there; none: ZooKeeper alone was asked."""
+    """Each admin URL with the release that answers there; empty if only ZooKeeper was queried."""
     cluster_name: str = ""
     brokers: tuple[str, ...] = ()
     leader: str | None = None
     dynamic: dict[str, str] = field(default_factory=dict)
     """Dynamic settings: keys of the allow-list."""
     lacks: dict[str, Lack] = field(default_factory=dict)
-    """By surface, of those that any broker answers."""
+    """By surface, for those that any broker answers."""
     asked: set[str] = field(default_factory=set)
-    """Those surfaces, had or not."""
+    """The surfaces requested, whether they could be read or not."""
     answers: dict[str, BrokerAnswers] = field(default_factory=dict)
     """By broker id."""
     topics_asked_of: str | None = None
-    """The broker whose statistics of topics were read."""
+    """The broker whose topic statistics were read."""
     zookeeper: ZooKeeperAnswers | None = None
-    """None: no ZooKeeper was given."""
+    """None if no ZooKeeper was given."""
     system_topics: SystemTopicsAnswer | None = None
-    """None: no service URL was given, or no broker runs the Extensible manager."""
+    """None if no service URL was given, or no broker runs the Extensible manager."""
 
     @property
     def releases(self) -> dict[str, str]:
@@ -121,16 +121,16 @@ class Examination:
 
     @property
     def leading_settings(self) -> Mapping[str, str]:
-        """The leader's settings; those of any broker where the leader's aren't known."""
+        """The leader's settings; any broker's if the leader's are unknown."""
         leading = [self.leader] if self.leader is not None else []
         known = (self.answers[broker].settings for broker in [*leading, *self.brokers] if broker in self.answers)
         return next(filter(None, known), {})
 
 
 def examine(options: CaptureOptions) -> Examination:
-    """Read it. What can't be read is noted.
+    """Read everything. What can't be read is recorded.
 
-    Raises `UsageError` if a secret or TLS file can't be read, `NoToken` if the OAuth2 issuer gives none.
+    Raises `UsageError` if a secret or TLS file can't be read, `NoToken` if the OAuth2 issuer returns no token.
     """
     if options.admin is None:
         assert options.zookeeper is not None
@@ -152,7 +152,7 @@ def examine(options: CaptureOptions) -> Examination:
 
 
 def _attempt(lacks: dict[str, Lack], surface: str, read: Callable[[], T]) -> T | None:
-    """The answer, or None with a note of what was lacking; the first note of a surface stays."""
+    """The result, or None after recording what is lacking; the first record of a surface is kept."""
     try:
         return read()
     except NoToken:
@@ -161,7 +161,7 @@ def _attempt(lacks: dict[str, Lack], surface: str, read: Callable[[], T]) -> T |
         lacks.setdefault(surface, Lack(error.status, str(error)))
     except NoAnswer as error:
         lacks.setdefault(surface, Lack(None, str(error)))
-    except ClusterUnreachable as error:  # it answered, but with something that can't be read or followed
+    except ClusterUnreachable as error:  # a response came, but it can't be read or followed
         lacks.setdefault(surface, Lack(200, str(error)))
     return None
 
@@ -205,7 +205,7 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
 
 
 def _first_cluster(transport: AdminTransport) -> str:
-    """The name that any role may read; of several clusters that replicate to each other, the first."""
+    """The cluster's name, which any role may read; the first of several clusters if they replicate to each other."""
     found = _attempt({}, "", lambda: transport.require(transport.get("/admin/v2/clusters"), 200))
     names = [] if found is None else _attempt({}, "", lambda: decode(Document(found.url, found.body), _NAMES))
     return next(iter(names or ()), "")
@@ -216,7 +216,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     answers = BrokerAnswers()
 
     def ask(surface: str, read: Callable[[], T]) -> T | None:
-        # Whoever doesn't answer once isn't asked again: it would only cost a time-out each.
+        # A broker that doesn't answer once isn't queried again: each request would only cost a time-out.
         return None if answers.silence else _attempt(answers.lacks, surface, read)
 
     # First, because behind https its response reveals the broker's address.
@@ -251,7 +251,7 @@ def _ask_zookeeper(connection: ZooKeeperConnection) -> ZooKeeperAnswers:
 
 
 def _examine_zookeeper(connection: ZooKeeperConnection) -> Examination:
-    """For a capture without the admin API."""
+    """The examination for a capture without the admin API."""
     try:
         with connected(connection) as zookeeper:
             try:

@@ -1,4 +1,4 @@
-"""`doctor`: whether a capture of a cluster would be fit, and if not, what is wrong and what to do about it."""
+"""`doctor`: whether a cluster is ready for a capture, and if not, what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _ROLE_OF_SURFACE: Final[Mapping[str, str]] = {
     "topic_names": _TENANT_ADMIN,
     "partitioned_topics": _TENANT_ADMIN,
 }
-"""Surfaces, as a snapshot names them, and who may read them. Stock Pulsar has no role that may only read."""
+"""Surfaces, as a snapshot names them, and who may read them. Stock Pulsar has no read-only role."""
 _REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenants", "namespaces"})
-"""Without these there is no snapshot, or none that passes validation."""
+"""Without these a capture produces no snapshot, or none that passes validation."""
 _SWITCHES: Final[Mapping[str, str]] = {
     "loadBalancerEnabled": "brokers write no reports to the metadata store, and Pulsar balances nothing",
     "loadBalancerSheddingEnabled": "Pulsar doesn't unload on its own",
@@ -58,7 +58,7 @@ _COLOURS: Final[Mapping[Status, str]] = {"ok": "green", "warning": "yellow", "pr
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that was looked at."""
+    """One check and its result."""
 
     check: str
     status: Status
@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything that was looked at."""
+    """All checks and their results."""
 
     cluster_name: str
     reachable: bool
@@ -77,7 +77,7 @@ class Diagnosis:
 
     @property
     def fit(self) -> bool:
-        """Whether a capture made now would give a snapshot that can be used."""
+        """Whether a capture made now would produce a usable snapshot."""
         return all(row.status != "problem" for row in self.rows)
 
     @property
@@ -107,7 +107,7 @@ class Diagnosis:
 
 
 def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
-    """Judge what came of asking a cluster, and whether a snapshot of it could be written."""
+    """Judge an examination's results, and whether a snapshot could be written."""
     rows: list[Row] = [*_admin_urls(found)]
     answered = any(isinstance(release, str) for release in found.admin_urls.values())
     if answered:
@@ -122,7 +122,7 @@ def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
 
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
-    """A line a row, and the verdict; rich leaves colours out where the console is no terminal."""
+    """Print one line per row, and the verdict; rich omits colours if the console isn't a terminal."""
     width = max((len(row.check) for row in diagnosis.rows), default=0)
     for row in diagnosis.rows:
         todo = f" → {plain(row.what_to_do)}" if row.what_to_do else ""
@@ -149,7 +149,7 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
         if isinstance(release, str):
             yield Row("admin_url", "ok", f"{url} responds: Pulsar {release}")
         elif release.status == 401:
-            # On this path every valid credential is enough, so a 401 is about who we are, not about our role.
+            # On this path any valid credential suffices, so a 401 concerns authentication, not the role.
             yield Row("credentials", "problem", release.reason, "give the token (or password) of a super-user")
         else:
             todo = (
@@ -177,7 +177,7 @@ def _surfaces(found: Examination) -> Iterator[Row]:
         if surface in found.lacks:
             status: Status = "problem" if surface in _REQUIRED_OF_CLUSTER else "warning"
             yield _lacking(surface, status, found.lacks[surface], role)
-        elif surface in found.asked and surface not in ("settings", "brokers"):  # told for each broker
+        elif surface in found.asked and surface not in ("settings", "brokers"):  # reported for each broker
             yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read (needs {role})")
     if "namespaces" not in found.asked | found.lacks.keys() and "tenants" not in found.lacks:
         yield Row(
@@ -297,7 +297,7 @@ def _settings(found: Examination) -> Iterator[Row]:
     known = {broker: answers.settings for broker, answers in found.answers.items() if answers.settings}
     differing = False
     for key in sorted({key for settings in known.values() for key in settings} - {"loadManagerClassName"}):
-        # A key that a broker lacks is one that its release doesn't have.
+        # If a broker lacks a key, its release doesn't have it.
         by_value = _brokers_by({broker: settings[key] for broker, settings in known.items() if key in settings})
         if len(by_value) > 1:
             differing = True
@@ -411,7 +411,7 @@ _CHECKS: Final[tuple[Callable[[Examination], Iterable[Row]], ...]] = (
 
 
 def _brokers_by(values: Mapping[str, str]) -> dict[str, list[str]]:
-    """Value -> the brokers that have it, the value of most brokers first."""
+    """Value -> the brokers that have it, the most frequent value first."""
     brokers: defaultdict[str, list[str]] = defaultdict(list)
     for broker, value in sorted(values.items()):
         brokers[value].append(broker)

@@ -1,8 +1,8 @@
 """`brokers`: what `pulsar-perf monitor-brokers` shows, from a raw snapshot or from the cluster as it is now.
 
-Reports come from where the original takes them, the brokers' nodes in ZooKeeper, if there is a ZooKeeper; else from the
-brokers themselves. Under Extensible the nodes hold no load: rates are sums over `broker-stats/topics`, usage is what
-`broker-stats/metrics` says.
+Reports come from the brokers' nodes in ZooKeeper, as in the original, or without a ZooKeeper from the brokers
+themselves. Under Extensible the nodes hold no load: rates are sums over `broker-stats/topics`, usage comes from
+`broker-stats/metrics`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _TOPIC_LINE = msgspec.json.Decoder(TopicLine)
 
 
 def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
-    """The brokers as a raw snapshot has them.
+    """The brokers' load in a raw snapshot.
 
-    Raises `UsageError` if there is no such snapshot, `DataNotFit` if a file of it is not the one that was captured.
+    Raises `UsageError` if there is no such snapshot, `DataNotFit` if one of its files is not as captured.
     """
     folder = root.folder("raw", snapshot)
     manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
@@ -102,7 +102,7 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
 
 
 def load_now(options: CaptureOptions) -> ClusterLoad:
-    """The brokers as they are now; a broker that doesn't answer is named. Raises `ClusterUnreachable`."""
+    """The brokers' current load; brokers that don't answer are named. Raises `ClusterUnreachable`."""
     with ExitStack() as stack:
         transport = stack.enter_context(AdminTransport(options.required_admin))
         client = ReadClient(transport)
@@ -133,9 +133,9 @@ def load_now(options: CaptureOptions) -> ClusterLoad:
 
 
 def watched(read: Callable[[], ClusterLoad], every_s: int | None, tell: Callable[[str], None]) -> Iterator[ClusterLoad]:
-    """What `read` gives, once, or again every so many seconds without end.
+    """The result of `read`, once, or endlessly at intervals of `every_s` seconds.
 
-    A cluster that can't be reached ends a watch only at its beginning; later that is told, and tried again.
+    An unreachable cluster ends a watch only at the start; later the failure is reported and the read retried.
     """
     WATCH.check(every_s)
     yield read()
@@ -150,7 +150,7 @@ def watched(read: Callable[[], ClusterLoad], every_s: int | None, tell: Callable
 
 
 def _origins(loads: Iterable[BrokerLoad], published: Container[str]) -> list[str]:
-    """Where the figures come from, in words; some brokers' may come from elsewhere than others'."""
+    """Where the figures come from, in words; the origin may differ between brokers."""
     return sorted(
         {
             "metrics and sums over topics from the brokers themselves"
@@ -162,7 +162,7 @@ def _origins(loads: Iterable[BrokerLoad], published: Container[str]) -> list[str
 
 
 def _published_reports(zookeeper: ZooKeeperReader | None) -> dict[str, tuple[LoadManagerKind, Mapping[str, Any]]]:
-    """What Modular and Simple brokers last wrote; a node of Extensible holds no load and is left out."""
+    """The last reports of Modular and Simple brokers; nodes of Extensible hold no load and are left out."""
     published = {}
     for broker, node in zookeeper.broker_nodes() if zookeeper is not None else ():
         report = decode(node.document, LOAD_REPORT)
@@ -191,7 +191,7 @@ def _asked(client: ReadClient, broker: str, averages: Mapping[str, Any] | None) 
 
 
 def _usage(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Load metrics in the form of `BrokerLoadData`: percent of a limit of 100, and the greatest as a ratio."""
+    """Load metrics in the form of `BrokerLoadData`: percent of a limit of 100, and the maximum as a ratio."""
     named = zip(RESOURCES, _USAGE_METRICS, strict=True)
     usage = {resource: {"usage": metrics[name], "limit": 100.0} for resource, name in named if name in metrics}
     return {**usage, **({"maxResourceUsage": metrics["max"]} if "max" in metrics else {})}

@@ -1,6 +1,6 @@
-"""The tables of `pulsar-perf monitor-brokers`: one a broker, in the rows of its load manager, and one over all brokers.
+"""The tables of `pulsar-perf monitor-brokers`: one per broker, with its load manager's rows, and an overall one.
 
-Source of rows, headings and figures: Pulsar `BrokerMonitor` (4.0). Two things are put right, and `notes` say so: the
+Source of rows, headings and figures: Pulsar `BrokerMonitor` (4.0). Two faults are corrected, and `notes` says so: the
 original prints each broker's throughput under LONG/S and its long-term rate under KB/S, and MAX % of its overall table
 is a ratio (0..1) under the Modular manager. The original has no overall table under Extensible.
 """
@@ -35,12 +35,12 @@ _NOTE_ON_SIMPLE: Final = "KB/S of RAW MSG is the network card's usage in kbit/s 
 
 _BYTES_PER_KIB: Final = 1024
 _WIDTH_OF_FILE: Final = 200
-"""Columns, where nothing says how wide the page is: enough for the longest broker ids."""
+"""Columns, if the page width is unknown: enough for the longest broker ids."""
 _COMFORT_LEVEL: Final = "loadBalancerBrokerComfortLoadLevelPercentage"
 _OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
 Figure = float | int | None
-"""None: the source doesn't have it, or not as a finite number."""
+"""None if the source lacks it, or it isn't finite."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class BrokerLoad:
 
 @dataclass(frozen=True)
 class ClusterLoad:
-    """All brokers at one moment, and why some are not among them."""
+    """All brokers at one moment, and why some are missing."""
 
     where: str
     """The cluster or snapshot, in words."""
     read_at_ms: int
     brokers: tuple[BrokerLoad, ...]
     missing: Mapping[str, str]
-    """Broker id -> why nothing is known of it."""
+    """Broker id -> why its load is unknown."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class OverallRow:
 
 @dataclass(frozen=True)
 class Overall:
-    """A line for each broker, and their sums; the total's maximum is the greatest one."""
+    """A line for each broker, and their sums; the total's maximum is the largest of all."""
 
     rows: tuple[OverallRow, ...]
     total: OverallRow
@@ -149,12 +149,12 @@ _OVERALL_HEADINGS: Final = ("BROKER", "BUNDLE", "MSG/S", "LONG/S", "KB/S", "MAX 
 
 
 def broker_rows(load: BrokerLoad) -> tuple[Row, ...]:
-    """One broker's rows, in the order and form of its load manager."""
+    """One broker's rows, in its load manager's order and form."""
     return {"modular": _modular, "simple": _simple, "extensible": _extensible}[load.load_manager](load)
 
 
 def overall(loads: Sequence[BrokerLoad]) -> Overall:
-    """The table over all brokers. A total leaves out what some broker doesn't have."""
+    """The table over all brokers. A total omits figures that any broker lacks."""
     rows = tuple(_overall_row(load) for load in loads)
     total = OverallRow(
         broker="TOTAL",
@@ -168,7 +168,7 @@ def overall(loads: Sequence[BrokerLoad]) -> Overall:
 
 
 def notes(load: ClusterLoad) -> tuple[str, ...]:
-    """What a reader who knows the original should know."""
+    """Differences that readers of the original should know."""
     simple = any(broker.load_manager == "simple" for broker in load.brokers)
     return (*_NOTES, _NOTE_ON_SIMPLE) if simple else _NOTES
 
@@ -198,7 +198,7 @@ def as_document(load: ClusterLoad) -> dict[str, Any]:
 
 
 def rendered(load: ClusterLoad) -> RenderableType:
-    """All tables for a terminal: the brokers', the overall one, what is missing, and the notes."""
+    """All tables for a terminal: per broker, overall, missing brokers, and notes."""
     parts: list[RenderableType] = [Text(f"{load.where}, {moment(load.read_at_ms)}", style="bold")]
     for broker in load.brokers:
         parts += ["", _rendered_broker(broker)]
@@ -209,7 +209,7 @@ def rendered(load: ClusterLoad) -> RenderableType:
 
 
 def print_tables(load: ClusterLoad, console: Console) -> None:
-    """Print everything; rich leaves colours out where the console is no terminal."""
+    """Print everything; rich omits colours if the console isn't a terminal."""
     if not console.is_terminal:
         console.width = max(console.width, _WIDTH_OF_FILE)
     console.print(rendered(load))
@@ -323,7 +323,7 @@ def _allocated_percent(
 def _number(source: Mapping[str, Any], name: str) -> float | None:
     value = source.get(name)
     number = math.nan if value is None else float(value)
-    return number if math.isfinite(number) else None  # Jackson writes a number that isn't finite as text: "NaN"
+    return number if math.isfinite(number) else None  # Jackson writes a non-finite number as text: "NaN"
 
 
 def _count(source: Mapping[str, Any], name: str) -> int | None:

@@ -1,1 +1,1 @@
-"""What people read: HTML report, terminal tables, machine-readable outputs."""
+"""Output: HTML report, terminal tables, machine-readable outputs."""

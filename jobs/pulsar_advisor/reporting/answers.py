@@ -1,4 +1,4 @@
-"""What each strategy looked at and left alone: its answers grouped by outcome, with the examples that matter most."""
+"""The objects that each strategy chose or left alone, grouped by outcome, with the examples that matter most."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class OutcomeRow:
     strategy: str
     role: Role
     shedder: str | None
-    """The shedder of the combination; None where the answer does not depend on it."""
+    """The shedder of the combination; None if the answer does not depend on it."""
     placement: str | None
-    """The placement strategy of the combination; None where the answer does not depend on it."""
+    """The placement strategy of the combination; None if the answer does not depend on it."""
     subject: Subject
     object: str
     """Broker id or full bundle name."""
@@ -43,7 +43,7 @@ class OutcomeRow:
 
 
 def read_outcomes(table: pa.Table) -> Iterator[OutcomeRow]:
-    """The rows of an outcomes table, a batch in memory at a time; columns that `OutcomeRow` lacks are ignored."""
+    """The rows of an outcomes table, one batch in memory at a time; columns that `OutcomeRow` lacks are ignored."""
     columns = [name for name in OutcomeRow.__slots__ if name in table.column_names]
     for batch in table.select(columns).to_batches(max_chunksize=10_000):
         for record in batch.to_pylist():
@@ -52,7 +52,7 @@ def read_outcomes(table: pa.Table) -> Iterator[OutcomeRow]:
 
 @dataclass(frozen=True)
 class Example:
-    """One broker or bundle, and why the strategy decided so about it."""
+    """One broker or bundle, and the reason for the strategy's decision about it."""
 
     object: str
     about: str
@@ -62,7 +62,7 @@ class Example:
 
 @dataclass(frozen=True)
 class AnswerGroup:
-    """All objects that got the same outcome; examples are those with the highest load."""
+    """All objects with the same outcome; examples are those with the highest load."""
 
     code: str
     chosen: bool
@@ -73,22 +73,22 @@ class AnswerGroup:
 
 @dataclass(frozen=True)
 class StrategyAnswers:
-    """The answers of one strategy: what it chose first, then what it left alone, the commonest reason first."""
+    """The answers of one strategy: first what it chose, then what it left alone, most common reason first."""
 
     strategy: str
     role: Role
     decisive: bool
-    """Whether the verdict rests on this strategy."""
+    """Whether the verdict is based on this strategy."""
     brokers: tuple[AnswerGroup, ...]
     bundles: tuple[AnswerGroup, ...]
     near_ties: tuple[Example, ...]
-    """Decisions that the last digits settled: made again elsewhere they may fall the other way."""
+    """Decisions that depended on the last digits: on another machine they may differ."""
     near_ties_total: int
 
 
 @dataclass(frozen=True)
 class Silence:
-    """Why a shedder would do nothing, whichever of these placement strategies it works with."""
+    """Why a shedder would do nothing with any of these placement strategies."""
 
     shedder: str
     placements: tuple[str, ...]
@@ -114,7 +114,7 @@ def _example(ranked: _Ranked) -> Example:
 
 @dataclass
 class _Best:
-    """The rows with the highest load among any number; equal loads by name, so that the order of input is no matter."""
+    """The rows with the highest load; ties are broken by name, so that input order doesn't matter."""
 
     capacity: int
     rows: list[_Ranked] = field(default_factory=list)
@@ -172,10 +172,10 @@ def group_answers(
     combinations: Sequence[Mapping[str, Any]],
     refused: Collection[str] = (),
 ) -> Answers:
-    """Outcomes in one pass. `load_of` ranks examples, by name; `decisive`: shedder and placement of the verdict.
+    """Group outcomes in one pass. `load_of` ranks examples, by name; `decisive`: shedder and placement of the verdict.
 
-    What depends on the placement strategy is shown for the verdict's combination only. Reasons to do nothing that are
-    sentences of `refused` are left out: they stand among the refusals.
+    Answers that depend on the placement strategy are shown only for the verdict's combination. Reasons to do nothing
+    that repeat a sentence of `refused` are left out, as the refusals list them.
     """
     strategies: dict[tuple[Role, str], _Strategy] = {}
     for row in outcomes:

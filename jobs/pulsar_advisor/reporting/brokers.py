@@ -39,7 +39,7 @@ class BrokerRow:
     throughput_bytes_per_s: float | None
     resource_percent: Mapping[str, float | None]
     deciding_resource: str | None
-    """The resource whose share is the broker's usage; None where a weight other than one hides it."""
+    """The resource whose share is the broker's usage; None if a weight other than one hides it."""
     leader: bool
     available: bool
     complete: bool
@@ -52,7 +52,7 @@ class BrokerRow:
 
 @dataclass(frozen=True)
 class Spread:
-    """How usage (ratio) is spread over all brokers; `standard_deviation` is the plan's own figure."""
+    """The spread of usage (ratio) over all brokers; `standard_deviation` is the plan's own figure."""
 
     minimum: float | None
     median: float | None
@@ -64,7 +64,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A usage (ratio) at which something happens, and what."""
+    """A usage (ratio) that triggers an action, and the action."""
 
     label: str
     ratio: float
@@ -85,7 +85,7 @@ class BrokerTable:
 
 @dataclass(frozen=True)
 class Share:
-    """What a bundle or topic contributes to its broker; shares (ratio) are None where the broker reports nothing."""
+    """What a bundle or topic contributes to its broker; shares (ratio) are None if the broker reports nothing."""
 
     name: str
     bundle: str
@@ -99,7 +99,7 @@ class Share:
 
 @dataclass(frozen=True)
 class HotBroker:
-    """A broker and its largest bundles and loaded topics, by the larger of their two shares."""
+    """A broker with its largest bundles and loaded topics, ranked by the larger of their two shares."""
 
     broker: BrokerRow
     bundles: tuple[Share, ...]
@@ -122,7 +122,7 @@ def thresholds_of(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[T
 
 
 def percentage_setting(settings: Mapping[str, PlannedSetting], key: str) -> float | None:
-    """A setting's number (0..100), None where it isn't among the settings or isn't a number."""
+    """A setting's number (0..100), None if it is missing or isn't a number."""
     try:
         return float(settings[key].value)
     except (KeyError, ValueError):
@@ -130,7 +130,7 @@ def percentage_setting(settings: Mapping[str, PlannedSetting], key: str) -> floa
 
 
 def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]:
-    """All brokers, the hottest first; without a plan usage is not known and message rate decides."""
+    """All brokers, hottest first; without a plan usage is unknown, and they are sorted by message rate."""
     percents = percent(state.brokers.usage, state.brokers.limit).astype(np.float64)
     rate, flow = rate_per_s(state.brokers.traffic), throughput_bytes_per_s(state.brokers.traffic)
     rows = []
@@ -170,10 +170,10 @@ def broker_table(rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tup
 
 
 def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | None) -> tuple[HotBroker, ...]:
-    """What makes each broker hot, in the order of the rows."""
+    """The load that makes each broker hot, in row order."""
     index_of = {broker: i for i, broker in enumerate(state.brokers.ids)}
     steps = {f"{step.namespace}/{step.bundle}": step.id for step in reversed(plan.steps)} if plan else {}
-    owner_of_topic = np.append(state.bundles.owner, NOBODY)[state.topics.bundle]  # NOBODY, -1, finds the appended one
+    owner_of_topic = np.append(state.bundles.owner, NOBODY)[state.topics.bundle]  # NOBODY, -1, indexes the appended one
     hot = []
     bundles_of = _rows_by_owner(state.bundles.owner, len(state.brokers))
     topics_of = _rows_by_owner(np.where(state.topics.loaded, owner_of_topic, NOBODY), len(state.brokers))
@@ -208,7 +208,7 @@ def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | N
 
 
 def _rows_by_owner(owner: npt.NDArray[np.integer], brokers: int) -> list[npt.NDArray[np.intp]]:
-    """For each broker the rows it owns, ascending; in one pass, as there may be millions of topics."""
+    """The rows that each broker owns, ascending; in one pass, as there may be millions of topics."""
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.searchsorted(owner[order], np.arange(brokers + 1)))[1:-1]
 
@@ -229,7 +229,7 @@ def _spread(forecast: Forecast | None) -> Spread:
 
 
 def _largest(rows: npt.NDArray[np.intp], traffic: Floats, whole: Floats) -> list[int]:
-    """The rows with the largest share of message rate or of throughput, largest first; idle ones are left out."""
+    """The rows with the largest share of message rate or of throughput, largest first; idle ones are omitted."""
     rate, flow = rate_per_s(traffic[rows]), throughput_bytes_per_s(traffic[rows])
     whole_rate, whole_flow = float(rate_per_s(whole)), float(throughput_bytes_per_s(whole))
     share = np.maximum(rate / whole_rate if whole_rate > 0 else rate, flow / whole_flow if whole_flow > 0 else flow)

@@ -1,4 +1,4 @@
-"""The chart of broker usage before and after, drawn once for wide and once for narrow screens as inline SVG."""
+"""The chart of broker usage before and after, drawn for wide and for narrow screens as inline SVG."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _FAINT: Final = "#e3e6e9"
 _FONT: Final = "system-ui, sans-serif"
 _BAR_HEIGHT: Final = 12
 _PADDING: Final = {"left": 24, "right": 24, "top": 4, "bottom": 8}
-"""Room in pixels for a reader's font that is wider than the one the library measured."""
+"""Margin in pixels, as a reader's font may be wider than the one that the library measured."""
 _NAMESPACE_DECLARATIONS: Final = re.compile(r' xmlns(?::\w+)?="[^"]*"')
 
 
 def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
-    """SVG of the table's brokers: a pale bar before, a dark one after, threshold lines, figures at the right.
+    """SVG of the table's brokers: a pale bar for before, a dark one for after, threshold lines, figures on the right.
 
-    `width` and `label_width` are pixels of the plot and of the broker names. Names are cut by the domain they share.
+    `width` and `label_width` are pixels, for the plot and the broker names. Names omit their common domain.
     """
     known = [row for row in table.rows if row.before_ratio is not None and row.after_ratio is not None]
     suffix = shared_suffix([row.id for row in table.rows])
@@ -47,7 +47,7 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
         x=alt.value(width), y=broker, text="figures:N"
     )
     limits = []
-    for level, threshold in enumerate(table.thresholds):  # each label on a level of its own: the lines may be close
+    for level, threshold in enumerate(table.thresholds):  # labels on separate levels: the lines may be close
         line = alt.Chart(alt.Data(values=[{"ratio": threshold.ratio, "label": threshold.label}]))
         x = alt.X("ratio:Q", scale=scale)
         limits.append(line.mark_rule(color=_LIMIT, strokeDash=[4, 3]).encode(x=x))
@@ -69,9 +69,9 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
 
 
 def shared_suffix(broker_ids: list[str]) -> str:
-    """The domain and port (or the port) that all brokers have in common; empty for fewer than two brokers.
+    """The domain and port (or the port) that all brokers share; empty for fewer than two brokers.
 
-    Numbers at the end of an address are no domain: `10.0.1.7:8080` and `10.0.2.7:8080` share the port only.
+    Trailing numbers of an address are not a domain: `10.0.1.7:8080` and `10.0.2.7:8080` share the port only.
     """
     if len(broker_ids) < 2:
         return ""
@@ -89,7 +89,7 @@ def shared_suffix(broker_ids: list[str]) -> str:
 
 
 def text_alternative(table: BrokerTable) -> str:
-    """What the chart shows, in words."""
+    """The chart's content, in words."""
     known = [row for row in table.rows if row.before_ratio is not None and row.after_ratio is not None]
     busiest = max(known, key=lambda row: row.before_ratio or 0.0)
     later = max(known, key=lambda row: row.after_ratio or 0.0)

@@ -1,4 +1,4 @@
-"""The steps of the advised plan as CSV, one line a step, for a spreadsheet or a ticket."""
+"""The steps of the advised plan as CSV, one line per step, for a spreadsheet or a ticket."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Line:
 
 
 def csv_lines(page: ReportPage) -> Iterator[str]:
-    """A header and one line a step, unloads before splits; a page without steps is the header alone."""
+    """A header and one line per step, unloads before splits; without steps only the header."""
     writer: Any = csv.writer(_Line(), lineterminator="\n")
     yield writer.writerow(COLUMNS)
     for view in (*page.unloads.shown, *page.splits.shown):
@@ -75,6 +75,6 @@ def csv_lines(page: ReportPage) -> Iterator[str]:
 
 
 def _harmless(text: str) -> str:
-    """A text that no spreadsheet takes for a formula: such texts get an apostrophe in front."""
+    """A text that no spreadsheet interprets as a formula: such texts get an apostrophe prefix."""
     text = plain(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -1,4 +1,4 @@
-"""What people can read of a page: long lists cut; the page keeps the number before the cut beside each."""
+"""Shortens a page for readers: long lists are cut, and the page keeps the full count of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 def cut_for_readers(page: ReportPage) -> ReportPage:
     """The page as HTML and Markdown show it.
 
-    Brokers that the plan touches come before the hottest ones, and brokers it takes load from before other hot ones.
+    Brokers that the plan touches take precedence over the hottest ones, and its source brokers over other hot ones.
     """
     sources = {view.step.source for steps in (page.unloads, page.splits) for view in steps.shown}
     trust = page.trust

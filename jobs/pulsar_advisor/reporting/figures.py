@@ -1,4 +1,4 @@
-"""Figures and names as people read them: percent, rates, bytes, counts."""
+"""Figures and names formatted for readers: percent, rates, bytes, counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def percent(ratio: float | None, digits: int = 1) -> str:
 
 
 def message_rate(rate_per_s: float | None) -> str:
-    """Messages per second as `12,345 msg/s`; below ten with one decimal."""
+    """Messages per second as `12,345 msg/s`; with one decimal below ten."""
     if rate_per_s is None:
         return UNKNOWN
     digits = 1 if 0 < abs(rate_per_s) < 10 else 0
@@ -48,7 +48,7 @@ def count(number: int, noun: str) -> str:
 
 
 def change(before: float | None, after: float | None) -> str:
-    """What happens to a usage: `falls from 71 % to 55 %`, with a decimal where whole percents would hide it."""
+    """The change of a usage: `falls from 71 % to 55 %`, with a decimal if whole percents would hide the change."""
     if before is None or after is None:
         return "can't be predicted"
     digits = 0 if percent(before, 0) != percent(after, 0) else 1
@@ -59,7 +59,7 @@ def change(before: float | None, after: float | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a full stop at its end, unless it has one."""
+    """The text, with a full stop added unless it has one."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page: no script, nothing loaded from anywhere, every name escaped."""
+"""The report as one self-contained HTML page: no scripts, no external resources, every name escaped."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pulsar_advisor.reporting.page import ReportPage
 
 _WIDE: Final = (640, 200)
 _NARROW: Final = (150, 96)
-"""Pixels of plot and of broker names."""
+"""Pixels for the plot and the broker names."""
 
 
 def render_html(page: ReportPage) -> str:
-    """The page as HTML text. The same page gives the same text."""
+    """The page as HTML text, deterministic for a given page."""
     page = cut_for_readers(page)
     template = _environment().get_template("report.html")
     has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in page.brokers.rows)
@@ -49,5 +49,5 @@ def _environment() -> Environment:
 
 
 def _finalize(value: Any) -> Any:
-    """Every text that a template puts out, with characters that play tricks written out; markup is left alone."""
+    """Every text that a template outputs, with deceptive characters spelled out; markup is left alone."""
     return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,4 +1,4 @@
-"""The report as one JSON document: the page itself, lists whole, for programs."""
+"""The report as one JSON document: the page itself with uncut lists, for programs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pulsar_advisor.reporting.page import REPORT_SCHEMA, ReportPage
 
 
 def json_chunks(page: ReportPage) -> Iterator[str]:
-    """The page as JSON under the schema name `pulsar-advisor/report/1`, piece by piece; a figure that isn't finite is
-    null."""
+    """The page as JSON under the schema name `pulsar-advisor/report/1`, in chunks; non-finite figures
+    become null."""
     encoder = json.JSONEncoder(indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members)
     yield from encoder.iterencode({"schema": REPORT_SCHEMA, **_members(page)})
     yield "\n"
 
 
 def _members(value: Any) -> dict[str, Any]:
-    """What an object holds, one level deep: the encoder asks again for what is within."""
+    """An object's members, one level deep: the encoder calls back for nested objects."""
     if isinstance(value, BaseModel):
         members: dict[str, Any] = value.model_dump(mode="json")
     elif is_dataclass(value):

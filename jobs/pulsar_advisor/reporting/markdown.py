@@ -1,4 +1,4 @@
-"""The report as Markdown for a ticket or a pull request: the verdict, the steps, and what they rest on."""
+"""The report as Markdown for a ticket or a pull request: the verdict, the steps, and the evidence for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOT_BUNDLES: Final = 3
 
 
 def render_markdown(page: ReportPage) -> str:
-    """GitHub-flavoured Markdown; names of the cluster can't become markup."""
+    """GitHub-flavoured Markdown; names from the cluster can't become markup."""
     return "\n".join(_lines(cut_for_readers(page))) + "\n"
 
 
@@ -63,7 +63,7 @@ def _section(title: str) -> tuple[str, ...]:
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """A table; cells are Markdown already. A column whose title starts with `>` is set to the right."""
+    """A table whose cells are Markdown already. A column whose title starts with `>` is right-aligned."""
     yield f"| {' | '.join(title.removeprefix('>') for title in header)} |"
     yield f"|{'|'.join('---:' if title.startswith('>') else '---' for title in header)}|"
     yield from (f"| {' | '.join(row)} |" for row in rows)
@@ -263,12 +263,12 @@ def _settings(page: ReportPage) -> Iterator[str]:
 
 
 def text(value: str) -> str:
-    """A sentence in which no character acts as markup or makes a link."""
+    """A sentence in which no character acts as markup or forms a link."""
     return _MARKUP.sub(lambda match: f"\\{match[0]}", plain(value))
 
 
 def code(value: str) -> str:
-    """A name as a code span, also within a table, whatever backticks and bars it holds."""
+    """A name as a code span, safe within a table, whatever backticks and bars it contains."""
     value = plain(value)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", value)), default=0) + 1)
     padding = " " if value.startswith("`") or value.endswith("`") or not value else ""

@@ -34,7 +34,7 @@ _OVERRIDES: Final = ("what-if", "dynamic")
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a reader should know, in one sentence."""
+    """A fact that a reader should know, in one sentence."""
 
     severity: str
     sentence: str
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A strategy that could not be asked, and the input it lacks."""
+    """A strategy that could not be run, and the input it lacks."""
 
     strategy: str
     role: str
@@ -52,7 +52,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class CombinationRow:
-    """One shedder with one placement strategy: what its plan does and costs. Usage is a ratio."""
+    """One shedder with one placement strategy: the effect and cost of its plan. Usage is a ratio."""
 
     shedder: str
     placement: str
@@ -68,15 +68,15 @@ class CombinationRow:
     moved_throughput_bytes_per_s: float | None
     acts_in_cycle: int | None
     note: str
-    """Why there is no step, or no plan."""
+    """Why there are no steps, or no plan."""
     advised: bool
     configured: bool
-    """Whether the cluster itself is set to this combination."""
+    """Whether the cluster is configured for this combination."""
 
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting and where its value came from; `overrides` marks what-if and dynamic values."""
+    """A setting and the origin of its value; `overrides` marks what-if and dynamic values."""
 
     key: str
     value: str
@@ -86,7 +86,7 @@ class SettingRow:
 
 @dataclass(frozen=True)
 class Fact:
-    """A labelled value of the provenance."""
+    """A labelled provenance value."""
 
     label: str
     value: str
@@ -94,7 +94,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """Everything a report holds, lists whole; `reporting.cut` cuts them for readers."""
+    """Everything in a report, with uncut lists; `reporting.cut` shortens them for readers."""
 
     cluster: str
     cluster_name: str
@@ -113,11 +113,11 @@ class ReportPage:
     refusals: tuple[Refusal, ...]
     answers: Answers
     figures: tuple[Fact, ...]
-    """What the shedder behind the verdict computed on the way."""
+    """Intermediate values of the shedder behind the verdict."""
     combinations: tuple[CombinationRow, ...]
     trust: Trust
     drift: tuple[str, ...] | None
-    """What changed since the last good snapshot, a sentence each; None where there is none to compare with."""
+    """What changed since the last good snapshot, one sentence each; None if there is none to compare with."""
     settings: tuple[SettingRow, ...]
     provenance: tuple[Fact, ...]
 
@@ -136,7 +136,7 @@ def build_page(
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
-    `root_url` is the root as the user names it: the commands repeat it. The same inputs give the same page. Raises
+    `root_url` is the root as the user gave it, for use in the commands. The same inputs give the same page. Raises
     `StorageError` if the advised plan is not among the plans.
     """
     advised = _advised(recommendation["advice"]["digest"], plans)
@@ -202,7 +202,7 @@ def _advised(digest: str | None, plans: Sequence[Plan]) -> Plan | None:
 
 
 def _own_plan(plans: Sequence[Plan], configured: Configured) -> Plan | None:
-    """The plan of the combination the cluster is set to; else the first one."""
+    """The plan of the combination that the cluster is configured for; else the first one."""
 
     def foreign(plan: Plan) -> tuple[bool, bool]:
         return (plan.shedder, plan.placement) != configured, plan.shedder != configured.shedder
@@ -216,7 +216,7 @@ def _configured(load_manager: LoadManagerKind, settings: Mapping[str, PlannedSet
 
 
 def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:
-    """What ranks an example: a bundle's throughput (bytes/s), a broker's usage (ratio)."""
+    """The rank of an example: a bundle's throughput (bytes/s), a broker's usage (ratio)."""
     flows = throughput_bytes_per_s(state.bundles.traffic).tolist()
     load = {state.bundle_name(i): flow for i, flow in enumerate(flows)}
     load.update({row.id: row.before_ratio or 0.0 for row in rows})
@@ -231,7 +231,7 @@ def _findings(documents: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
 def _combination_rows(
     documents: Iterable[Mapping[str, Any]], advised: str | None, configured: Configured
 ) -> tuple[CombinationRow, ...]:
-    """The advice first, then by predicted maximum, then by cost; those without a step or a plan last."""
+    """Rows with the advice first, then by predicted maximum, then by cost; those without steps or a plan last."""
     rows = [
         CombinationRow(
             shedder=row["shedder"],
@@ -263,7 +263,7 @@ def _combination_rows(
 
 
 def _setting_rows(settings: Mapping[str, PlannedSetting]) -> tuple[SettingRow, ...]:
-    """What-if values first, then dynamic ones, then what the brokers' files say, then defaults."""
+    """What-if values first, then dynamic ones, then those from the brokers' files, then defaults."""
     origins = (*_OVERRIDES, "runtime")
 
     def order(row: SettingRow) -> tuple[int, str]:

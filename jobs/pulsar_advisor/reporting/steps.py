@@ -1,4 +1,4 @@
-"""The steps of a plan with what each should bring about: usage before and after, and the load of a split's children."""
+"""The steps of a plan with their predicted effects: usage before and after, and the load of a split's children."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pulsar_advisor.reporting.figures import count
 
 @dataclass(frozen=True)
 class Effect:
-    """Usage (ratio) of a broker just before and just after a step, if every step before it was carried out."""
+    """Usage (ratio) of a broker immediately before and after a step, provided all earlier steps were carried out."""
 
     broker: str
     before_ratio: float | None
@@ -26,7 +26,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Child:
-    """One part of a bundle after a split: its topics by name, and what its loaded topics carry now."""
+    """One part of a bundle after a split: its topics by name, and the current load of its loaded topics."""
 
     range: str
     topics: int
@@ -36,17 +36,17 @@ class Child:
 
 @dataclass(frozen=True)
 class StepView:
-    """A step of the plan beside its effects."""
+    """A step of the plan with its effects."""
 
     step: Step
     effects: tuple[Effect, ...]
     children: tuple[Child, ...]
     rests_on: int
-    """How many checks it rests on."""
+    """Number of checks it is based on."""
 
     @property
     def checks(self) -> str:
-        """What it rests on, in words; empty for a plan of a release that didn't say."""
+        """The checks it is based on, in words; empty for a plan from a release that didn't record them."""
         if not self.rests_on:
             return ""
         failed = len(self.step.failed_checks)
@@ -54,7 +54,7 @@ class StepView:
 
     @property
     def doubts(self) -> str:
-        """Why it isn't surer, as one text; empty where nothing is in doubt."""
+        """Reasons for doubt, as one text; empty if there are none."""
         return " ".join(doubt.sentence for doubt in self.step.doubts)
 
 
@@ -65,7 +65,7 @@ class StepList:
     shown: tuple[StepView, ...]
     total: int
     rests_on: tuple[str, ...] = ()
-    """The checks they rest on, by name."""
+    """The checks they are based on, by name."""
 
 
 def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepList]:
@@ -73,7 +73,7 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
     if plan is None:
         return StepList((), 0), StepList((), 0)
     usage = {broker: row.usage_ratio for broker, row in plan.predicted.before.brokers.items()}
-    topics_of = cache(lambda namespace: _topics_of(state, namespace))  # many splits are of one namespace
+    topics_of = cache(lambda namespace: _topics_of(state, namespace))  # many splits share a namespace
     unloads: list[StepView] = []
     splits: list[StepView] = []
     for step in plan.steps:

@@ -1,4 +1,4 @@
-"""The verdict and the three findings that matter, short, for a terminal."""
+"""The verdict and the three most important findings, abridged for a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLOUR_OF_SEVERITY: Final = {"critical": "red", "warning": "yellow", "info": ""
 
 
 def render_terminal(page: ReportPage, console: Console) -> None:
-    """Print to the console; rich leaves colours out where the console is no terminal."""
+    """Print to the console; rich omits colours if the console isn't a terminal."""
     verdict = page.verdict
 
     def line(text: str, style: str = "") -> None:

@@ -14,7 +14,7 @@ _SEVERITIES: Final = ("critical", "warning", "info")
 
 @dataclass(frozen=True)
 class Check:
-    """One check. `error` says why it could not be evaluated, which is not the same as failed."""
+    """One check. `error` says why it could not be evaluated, which differs from a failure."""
 
     name: str
     severity: str
@@ -32,7 +32,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What share (ratio) of the load could be judged, and what was left out."""
+    """The share (ratio) of the load that could be judged, and what was left out."""
 
     judged_ratio: float | None
     excluded_brokers: tuple[str, ...]
@@ -43,7 +43,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Trust:
-    """The validation result as the page shows it."""
+    """The validation result, as shown on the page."""
 
     success: bool
     failed: tuple[Check, ...]

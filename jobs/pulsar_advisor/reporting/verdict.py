@@ -1,4 +1,4 @@
-"""The verdict: what to do in one sentence that is understood at 3 a.m., how sure that is, and the commands to do it."""
+"""The verdict: what to do, in one sentence that is clear at 3 a.m., with its confidence and the commands to do it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
 
 @dataclass(frozen=True)
 class Tally:
-    """A text and how often it holds."""
+    """A text and how often it applies."""
 
     text: str
     number: int
@@ -29,14 +29,14 @@ class Tally:
 
 @dataclass(frozen=True)
 class Command:
-    """A command on one or more lines, and what it does. Words in capitals are for the reader to fill in."""
+    """A command on one or more lines, and its purpose. Words in capitals are placeholders for the reader to fill in."""
 
     purpose: str
     lines: tuple[str, ...]
 
     @property
     def continued(self) -> str:
-        """The lines as a shell reads them as one."""
+        """The lines, joined with shell continuations."""
         return " \\\n  ".join(self.lines)
 
 
@@ -47,20 +47,20 @@ class Verdict:
     kind: Literal["act", "nothing", "not_executable", "not_fit"]
     headline: str
     strategy: str
-    """Shedder and placement strategy the advice is made with; empty where nothing is advised."""
+    """Shedder and placement strategy the advice is made with; empty if nothing is advised."""
     confidence: Confidence | None
-    """That of the least certain executable step."""
+    """Confidence of the least certain executable step."""
     confidences: tuple[Tally, ...]
     doubts: tuple[Tally, ...]
-    """Why steps are not surer, the gravest first, with the number of steps."""
+    """Doubts about steps, gravest first, with the number of steps."""
     pulsar: str
-    """What Pulsar itself would do, its switches included."""
+    """What Pulsar itself would do, given its switches."""
     acts_in_cycle: int | None
     executable: int
     not_executable: tuple[Tally, ...]
     """Reasons why steps can't be carried out, with the number of steps."""
     warnings: tuple[str, ...]
-    """What the approver has to accept: a maximum that doesn't fall, a broker lifted over the overload threshold."""
+    """What the approver must accept: a maximum that doesn't fall, a broker lifted over the overload threshold."""
     commands: tuple[Command, ...]
 
 
@@ -71,7 +71,7 @@ def verdict_of(
     trust: Trust,
     root_url: str,
 ) -> Verdict:
-    """The verdict on a recommendation; `reference` is the plan whose words stand where none is advised."""
+    """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised."""
     plan = advised or reference
     steps = plan.steps if plan else ()
     executable = [step for step in steps if step.executable]

@@ -1,4 +1,4 @@
-"""`apply`: an approved plan, carried out on the cluster that a connection leads to."""
+"""`apply`: carries out an approved plan on the cluster of a connection."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(
 
 
 def restore_what_was_left(plan: Plan, ledger: Ledger, connection: AdminConnection, progress: Progress) -> None:
-    """Put back what earlier runs on the plan's cluster left switched off; nothing is sent where there is nothing."""
+    """Restore anything that earlier runs left switched off on the plan's cluster; otherwise sends nothing."""
     cluster_name = plan.identity.cluster_name
     if guard.left_off(ledger, cluster_name):
         with AdminTransport(connection, writes=True) as transport:

@@ -1,4 +1,4 @@
-"""`approve`: a named person's consent to exactly one plan, recorded in the ledger."""
+"""`approve`: records a named person's consent to exactly one plan in the ledger."""
 
 from __future__ import annotations
 

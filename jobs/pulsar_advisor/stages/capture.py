@@ -1,4 +1,4 @@
-"""`capture`: a cluster, read without changing anything on it, into a raw snapshot."""
+"""`capture`: reads a cluster, without changing anything on it, into a raw snapshot."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 
 def run(options: CaptureOptions, root: Root) -> str:
-    """Capture the cluster, with progress on stderr; the snapshot's id. Raises as `capture.capture.capture` does."""
+    """Capture the cluster, showing progress on stderr; returns the snapshot's id. Raises as `capture.capture`."""
     with shown_progress() as progress:
         return capture(options, root, progress)

@@ -1,4 +1,4 @@
-"""`normalize`: a raw snapshot into tables."""
+"""`normalize`: converts a raw snapshot into tables."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def run(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
-    """Write the tables of a snapshot; the content of their result file."""
+    """Write the tables of a snapshot; returns the content of their result file."""
     return normalize(spark, root, snapshot)

@@ -1,4 +1,4 @@
-"""`recommend`: on Spark, one task a shedder, each with every placement strategy; plans, outcomes, and the advice."""
+"""`recommend`: computes plans, outcomes and the advice on Spark, one task per shedder with every placement strategy."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ ALWAYS_IN_A_PLAN: Final = frozenset(
         "defaultNamespaceBundleSplitAlgorithm",
     }
 )
-"""Switches, the cluster's own choice of strategies, and what every combination is measured against."""
+"""Switches, the cluster's own strategies, and the settings against which every combination is measured."""
 
 
 def check(root: Root, snapshot: str, request: Request) -> None:
-    """Raise at once what would otherwise be raised after Spark has started: settings and data that are unfit."""
+    """Raise errors for unusable settings and data now, rather than after Spark has started."""
     _resolved(root, snapshot, request)
     _inputs(root, snapshot)
 
 
 def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
-    """Make and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
+    """Compute and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
 
     Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process makes
-    plans of the snapshot: an answer whose parts are of two requests would be of none.
+    plans of the snapshot: an answer assembled from two requests would fit neither.
     """
     check(root, snapshot, request)
     folder = root.folder(PLANS, snapshot)
@@ -128,8 +128,8 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
 
 
 def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
-    """Record in the ledger who proposes the plans of a recommendation that have something to carry out."""
-    # Executors import this module; they know no ledger, and its database library takes a second of each.
+    """Record in the ledger who proposes those plans of a recommendation that have steps to carry out."""
+    # Executors import this module but use no ledger, and importing its database library takes a second on each.
     from pulsar_advisor.execution.approval import propose
 
     folder = root.folder(PLANS, document["snapshot"])
@@ -139,7 +139,7 @@ def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, propo
 
 
 def _resolved(root: Root, snapshot: str, request: Request) -> Request:
-    """The request with the cluster's own strategies by name."""
+    """The request with the cluster's own strategies resolved to names."""
     load_manager = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["load_manager"]
     return request.resolved(_configured(load_manager, _settings(root, snapshot, request.what_if)))
 
@@ -171,7 +171,7 @@ def _state(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, st
 
 
 def _inputs(root: Root, snapshot: str) -> PlanInputs:
-    """What a plan rests on. Raises `DataNotFit` unless the same manifest was validated and passed."""
+    """The inputs that a plan is based on. Raises `DataNotFit` unless the same manifest was validated and passed."""
     manifest = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
     path = root.folder("validation", snapshot) / RESULT
     try:
@@ -186,7 +186,7 @@ def _inputs(root: Root, snapshot: str) -> PlanInputs:
 
 
 def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
-    """The checks of the validation as far as steps are concerned; what an earlier release did not write is unknown."""
+    """The validation's checks that concern steps; fields that an earlier release did not write are unknown."""
     result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
 
     def of(row: Mapping[str, Any]) -> CheckResult:
@@ -207,7 +207,7 @@ def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
 def _refusals(
     state: ClusterState, settings: ResolvedSettings, scores: Sequence[Score], *, with_splits: bool
 ) -> tuple[Refusal, ...]:
-    """Every strategy that was asked for and can't judge the cluster, each once."""
+    """Every requested strategy that can't judge the cluster, each once."""
     asked: tuple[tuple[Sequence[Strategy], Role, str], ...] = (
         *((SHEDDERS, "shedder", name) for name in dict.fromkeys(row.shedder for row in scores)),
         *((PLACEMENTS, "placement", name) for name in dict.fromkeys(row.placement for row in scores)),
@@ -218,7 +218,7 @@ def _refusals(
 
 
 def _earlier(root: Root, state: ClusterState, request: Request) -> list[ClusterState]:
-    """The same view of the snapshots that may be compared with this one, oldest first, at most as many as asked for."""
+    """The same view of earlier comparable snapshots, oldest first, up to the requested number."""
     from pulsar_advisor.tables.earlier import comparable_before
 
     recent = list(islice(comparable_before(root, state.snapshot), request.history))

@@ -1,4 +1,4 @@
-"""`report`: reads what the stages before it wrote, and writes what people read."""
+"""`report`: turns the results of the earlier stages into a report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 
 
 def run(root: Root, snapshot: str, form: Format = "html", output: str | None = None) -> tuple[ReportPage, str]:
-    """Write the report of a snapshot's last recommendation; what is in it, and where it is. Raises as `report_page`."""
+    """Write the report of a snapshot's last recommendation; returns page and location. Raises as `report_page`."""
     page = report_page(root, snapshot)
     return page, write_report(page, root, form, output)
 
@@ -63,7 +63,7 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
 
 
 def drift_since_the_last_good_snapshot(root: Root, snapshot: str) -> tuple[str, ...] | None:
-    """What changed since the last good snapshot, checks that started to fail first; None where there is none."""
+    """What changed since the last good snapshot, newly failing checks first; None if there is none."""
     before = good_before(root, snapshot)
     if before is None:
         return None
@@ -84,7 +84,7 @@ def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
 
 
 def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
-    """Write a page in one form; where it lies. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
+    """Write a page in one form; returns its location. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
     renderers: dict[Format, Callable[[ReportPage], Iterable[str]]] = {
         "html": lambda page: (render_html(page),),
         "md": lambda page: (render_markdown(page),),

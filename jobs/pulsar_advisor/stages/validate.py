@@ -1,4 +1,4 @@
-"""`validate`: whether a snapshot can be trusted."""
+"""`validate`: decides whether a snapshot can be trusted."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def run(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
-    """Judge the tables of a snapshot and write the result, whatever it says; the content of `result.json`."""
+    """Judge the tables of a snapshot and write the result, passed or not; returns the content of `result.json`."""
     return validate(spark, root, snapshot)

@@ -1,4 +1,4 @@
-"""`verify`: what a plan predicted against what a snapshot taken since shows."""
+"""`verify`: compares a plan's prediction with a snapshot taken afterwards."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def check(plan: Plan, ledger: Ledger) -> None:
-    """Raise at once what would otherwise be raised after a capture and Spark: there is no run to verify."""
+    """Raise now, rather than after a capture and Spark, if there is no run to verify."""
     settled_run(plan, ledger)
 
 
 def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:
-    """Compare a plan that was carried out with a normalized snapshot; see `verify_plan`."""
+    """Compare an applied plan with a normalized snapshot; see `verify_plan`."""
     settings = resolve_settings(*settings_inputs(root, snapshot)).values
     return verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings)
