@@ -1,20 +1,21 @@
-"""# Rebalance a Pulsar cluster, after a named person approved exactly that
+"""# Rebalance a Pulsar cluster after a named person has approved the exact plan
 
-Only started by hand. Give the **digest** of a plan you have read, or leave it empty: then a fresh snapshot is captured
-and the strategies of the form are asked. Whoever starts the run proposes the plan and **can't approve it**.
+Runs only when triggered manually. Enter the **digest** of a plan you have reviewed, or leave it empty to capture a
+fresh snapshot and run the strategies chosen in the form. The user who triggers the run proposes the plan and **can't
+approve it**.
 
 | task | what it does |
 |---|---|
-| `plan_by_digest` | finds the plan of the digest |
-| `undo_plan` | or makes the plan that moves back what the run of that plan moved |
-| `fresh` | or makes a plan on a fresh snapshot; skips the rest if there is nothing to do |
-| `propose` | writes the proposal into the ledger, in the name of the user who triggered the run |
-| `approve` | shows the plan and waits (*Required Actions*). No answer in time is a rejection |
-| `apply` | carries the plan out step by step, believing only what the cluster shows |
-| `after`, `verify` | compares prediction and outcome on another fresh snapshot |
+| `plan_by_digest` | finds the plan with the digest |
+| `undo_plan` | or makes the plan that reverses the moves of that plan's run |
+| `fresh` | or makes a plan from a fresh snapshot; skips the rest if there is nothing to do |
+| `propose` | records the proposal in the ledger under the name of the user who triggered the run |
+| `approve` | shows the plan and waits (*Required Actions*). No response in time counts as a rejection |
+| `apply` | carries the plan out step by step, trusting only the observed state of the cluster |
+| `after`, `verify` | compares prediction and outcome, using another fresh snapshot |
 
-After a rejection everything below `approve` is skipped and nothing was written to the cluster. A failed `apply` with
-steps left can be cleared: it goes on from what the cluster shows.
+After a rejection all tasks downstream of `approve` are skipped and nothing is written to the cluster. A failed `apply`
+with steps left can be cleared: it resumes from the cluster's current state.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from pulsar_advisor_airflow.stages import captured, spark_stage, trusted_snapsho
 
 @task.branch
 def given_or_fresh() -> str:
-    """Which way to a plan."""
+    """The branch that provides the plan."""
     params = get_current_context()["params"]
     if not params["digest"]:
         return "fresh.capture"
@@ -51,7 +52,7 @@ def given_or_fresh() -> str:
 
 @dag(
     schedule=None,
-    render_template_as_native_obj=True,  # numbers and lists of the form stay what they are
+    render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
     allowed_run_types=["manual"],
     max_active_runs=1,
     is_paused_upon_creation=False,

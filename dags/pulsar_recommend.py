@@ -1,14 +1,14 @@
 """# Recommendation for a Pulsar cluster
 
-Runs whenever a snapshot was found fit for use: computes what each of Pulsar's strategies would do, compares the
-outcomes and writes the report. Nothing is written to the cluster.
+Runs whenever a snapshot has passed validation: computes what each of Pulsar's strategies would do, compares the
+outcomes and writes the report. It writes nothing to the cluster.
 
 | task | what it does |
 |---|---|
 | `snapshot` | takes the snapshot's id from the asset event, or from the form of a manual run |
 | `require_trusted_snapshot` | fails, without a retry, if that snapshot must not be used |
 | `recommend` | writes a plan for each combination of strategies (Spark) |
-| `report` | writes the HTML report; its return value says where it lies |
+| `report` | writes the HTML report; returns its location |
 
 To carry a plan out, trigger `pulsar_rebalance` with its digest.
 """

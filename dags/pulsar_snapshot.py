@@ -1,16 +1,16 @@
 """# Snapshot of a Pulsar cluster
 
-Captures the cluster without touching it, makes tables of what was read, and judges whether the data can be trusted.
+Captures the cluster without changing it, converts the data into tables, and judges whether it can be trusted.
 
 | task | what it does |
 |---|---|
 | `capture` | reads the admin API and ZooKeeper into a raw snapshot; returns its id |
-| `normalize` | makes Parquet tables of it (Spark) |
+| `normalize` | converts it into Parquet tables (Spark) |
 | `validate` | runs the expectation suites on them (Spark) |
 | `require_trusted_snapshot` | fails, without a retry, if the snapshot must not be used |
 
-A snapshot that may be used is an event of the asset `pulsar-snapshot-validated`. A failed `require_trusted_snapshot` is
-a verdict about the data: `validation/…/result.json` says which check failed and what to do.
+A snapshot that passes triggers an event of the asset `pulsar-snapshot-validated`. A failed `require_trusted_snapshot`
+is a verdict on the data: `validation/…/result.json` says which check failed and what to do.
 """
 
 from __future__ import annotations

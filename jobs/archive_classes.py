@@ -1,6 +1,6 @@
-"""Makes Java's class-data archive of this environment, after set-up: `archive_classes.py RECORDED_SNAPSHOT`.
+"""Creates Java's class-data archive for this environment, after set-up: `archive_classes.py RECORDED_SNAPSHOT`.
 
-The classes are those that `normalize` and `validate` of the snapshot load.
+It holds the classes that `normalize` and `validate` load for the snapshot.
 """
 
 import sys
@@ -24,5 +24,5 @@ if __name__ == "__main__":
         normalize(spark, root, snapshot)
         validate(spark, root, snapshot)
         spark.stop()
-    java.stdin.close()  # which ends it; the archive is written then
+    java.stdin.close()  # ends the JVM, which then writes the archive
     java.wait()

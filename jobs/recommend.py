@@ -1,4 +1,4 @@
-"""spark-submit entry point of `recommend`: tables in, plans and their index out. Names no proposer: the DAG does."""
+"""spark-submit entry point of `recommend`: tables in, plans and their index out. The DAG names the proposer."""
 
 import argparse
 
@@ -21,7 +21,7 @@ if __name__ == "__main__":
     mine, others = parser.parse_known_args()
 
     def wished() -> Request:
-        """As the arguments say; a wrong one is told as any failure of the stage."""
+        """The request in the arguments; an invalid one is reported like any failure of the stage."""
         return Request(
             shedder=mine.shedder,
             placement=mine.placement,

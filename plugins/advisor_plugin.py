@@ -1,4 +1,4 @@
-"""The only file of this folder that Airflow runs: adds the advisor's reports to Airflow's web server."""
+"""The only file in this folder that Airflow loads: adds the advisor's reports to Airflow's web server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulsar_advisor_airflow.configuration import REPORTS_PREFIX
 
 
 async def reports(scope: Any, receive: Any, send: Any) -> None:
-    """The ASGI application of the reports, imported on the first request: every task process loads this file."""
+    """The ASGI application for the reports, imported on the first request, as every task process loads this file."""
     from pulsar_advisor_airflow.report_page import app
 
     await app(scope, receive, send)

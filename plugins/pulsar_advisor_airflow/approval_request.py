@@ -1,4 +1,4 @@
-"""What an approver is shown: the plan in a few lines of Markdown, and what to say yes to besides the plan itself."""
+"""The request shown to an approver: the plan in a few lines of Markdown, and any additional consents."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from pulsar_advisor.model.plan import Plan, Step
 
 STEPS_SHOWN: Final = 40
-"""The body is a summary: the report has the rest."""
+"""The body is a summary; the report has the rest."""
 
 
 def subject(plan: Plan) -> str:
-    """One line with the whole digest."""
+    """One line with the full digest."""
     return f"Rebalance Pulsar cluster {plain(plan.cluster)}? {digest_of(plan)}"
 
 
 def body(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_a_person: str = "") -> str:
-    """The plan for a person: effect, consents, limits of the run, unloads, splits apart; `report` is a link.
+    """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
-    `why_a_person` says which criteria of the policy were not met. It is Markdown in which no name of the plan becomes
-    markup, so that a plan can't show another one.
+    `why_a_person` says which criteria of the policy were not met. The result is Markdown in which no name in the
+    plan becomes markup, so that a plan can't disguise itself as another.
     """
     return "\n".join(_lines(plan, throttle, proposer, report, why_a_person))
 

@@ -1,8 +1,8 @@
-"""The one asset: a snapshot that was captured, made into tables, and may be used."""
+"""The only asset: a snapshot that was captured, converted into tables, and passed validation."""
 
 from __future__ import annotations
 
 from airflow.sdk import Asset
 
 SNAPSHOT_VALIDATED = Asset("pulsar-snapshot-validated")
-"""Each event's extra is `{"root", "cluster", "snapshot"}`: where to look, never the data."""
+"""Each event's extra is `{"root", "cluster", "snapshot"}`: the location, never the data."""

@@ -1,4 +1,4 @@
-"""What an installation sets in the section `[pulsar_advisor]` of Airflow's configuration."""
+"""The options that an installation sets in the section `[pulsar_advisor]` of Airflow's configuration."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "example": "0 * * * *",
     },
 }
-"""In the form of a provider's `config` section; each one is also `AIRFLOW__PULSAR_ADVISOR__<NAME>`."""
+"""In the format of a provider's `config` section; each option is also `AIRFLOW__PULSAR_ADVISOR__<NAME>`."""
 
 
 def option(name: str) -> str:

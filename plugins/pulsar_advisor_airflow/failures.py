@@ -1,4 +1,4 @@
-"""Turns the product's errors into Airflow's: what a retry can't change fails at once, the rest may be tried again."""
+"""Translates the product's errors into Airflow's: errors that a retry can't fix fail at once, others may be retried."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pulsar_advisor.model.errors import AdvisorError
 
 UNEXPECTED = AdvisorError.exit_code
-"""Unreachable clusters, storage that can't be written: only these may pass by themselves."""
+"""Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The fields of the DAGs' forms. Strategy names come from the registries, so a new one is on offer at once."""
+"""The fields of the DAGs' forms. Strategy names come from the registries, so a new one appears automatically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VIEWS = {
 def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
     """What to recommend; the arguments are the defaults.
 
-    A form is made before any cluster is asked, so its default is `configured`: `recommend` looks the name up.
+    A form is built before any cluster is queried, so its default is `configured`, and `recommend` looks the name up.
     """
     return {
         "shedder": Param(
@@ -64,7 +64,7 @@ STRATEGY_ARGUMENTS = (
 
 
 def number_param(default: int, bounds: Bounds, title: str, section: str, *, unit_s: int = 1) -> Param:
-    """A number within its bounds; a duration, bounded in seconds, in units of `unit_s` and with decimals."""
+    """A number field with bounds; for a duration, bounded in seconds, in units of `unit_s` with decimals."""
     return Param(
         default,
         type="number" if bounds.is_duration else "integer",

@@ -1,4 +1,4 @@
-"""Opens the ledger that this installation names, and says who vouches for a name that Airflow gives."""
+"""Opens the ledger that this installation configures, and names the authority behind user names from Airflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AUTHENTICATED_BY: Final = "airflow"
 
 
 def approval_policy() -> ApprovalPolicy:
-    """The policy of `[pulsar_advisor] approval_policy`; unless it says otherwise, approvers must be authenticated."""
+    """The policy of `[pulsar_advisor] approval_policy`; by default, approvers must be authenticated."""
     from pulsar_advisor.execution.policy import ApprovalPolicy, read_policy
 
     named = option("approval_policy")
@@ -30,7 +30,7 @@ def approval_policy() -> ApprovalPolicy:
 
 @contextmanager
 def opened_ledger(root: Root) -> Iterator[Ledger]:
-    """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed with the block."""
+    """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed at the end of the block."""
     from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 
     ledger = open_ledger(option("ledger") or default_ledger_url(root))

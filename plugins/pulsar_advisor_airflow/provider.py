@@ -1,4 +1,4 @@
-"""What Airflow learns about this package: a connection type with its form, and a section of the configuration."""
+"""Declares this package to Airflow: a connection type with its form, and a configuration section."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CONNECTION_TYPE: Final[dict[str, Any]] = {
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The provider as `airflow/provider_info.schema.json` of Airflow 3.3 describes it."""
+    """The provider in the format of `airflow/provider_info.schema.json` of Airflow 3.3."""
     return {
         "package-name": "pulsar-rebalance-advisor",
         "name": "Pulsar Rebalance Advisor",

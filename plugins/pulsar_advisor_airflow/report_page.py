@@ -1,6 +1,6 @@
-"""Serves the HTML reports inside Airflow, to whoever may see the DAG that makes them.
+"""Serves the HTML reports inside Airflow to users who may view the DAG that makes them.
 
-`airflow.api_fastapi.core_api.security` is internal to Airflow's core, though its own providers use it: only here.
+`airflow.api_fastapi.core_api.security` is internal to Airflow's core, though its providers use it: only here.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-"""Whoever writes the root writes this page: it runs no script, loads nothing, and has no part in Airflow's origin."""
+"""Anyone who can write the root controls this page, so it runs no script, loads nothing, and has an opaque origin."""
 
 app = FastAPI(title="Reports of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
 
 
-# A mounted application has no authentication by itself.
+# A mounted application has no authentication unless it adds it.
 @app.get("/{snapshot}", dependencies=[Depends(requires_access_dag(method="GET", param_dag_id=RECOMMENDING_DAG))])
 def report(snapshot: str) -> HTMLResponse:
     """The report of one snapshot of the configured cluster; 404 if there is none."""

@@ -1,4 +1,4 @@
-"""Builds the Spark stages and the line capture → normalize → validate that two DAGs share."""
+"""Builds the Spark stages, and the chain capture → normalize → validate that two DAGs share."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
 
 
 def spark_stage(stage: str, snapshot: Any, arguments: Sequence[str] = ()) -> SparkSubmitOperator:
-    """One stage on Spark. It ends well once its result file is written; the task after it reads that and decides."""
+    """One stage on Spark. It succeeds once its result file is written; the next task reads that file and decides."""
     place = ["--root", option("root"), "--cluster", option("cluster"), "--snapshot", snapshot]
     return SparkSubmitOperator(
         task_id=stage,
         application=job(stage),
         application_args=[*place, *arguments],
-        conf={"spark.log.level": "WARN"},  # at INFO a stage writes tens of thousands of lines into the task's log
+        conf={"spark.log.level": "WARN"},  # at INFO a stage writes tens of thousands of lines to the task log
         conn_id=option("spark_conn_id"),
         name=f"pulsar-advisor {stage}",
     )
 
 
 def captured() -> Any:
-    """A task that captures the cluster; gives the snapshot's id."""
+    """A task that captures the cluster and returns the snapshot's id."""
     return PulsarCaptureOperator(
         task_id="capture",
         root=option("root"),
@@ -37,7 +37,7 @@ def captured() -> Any:
 
 
 def trusted_snapshot(outlets: Sequence[Any] = ()) -> Any:
-    """Tasks from `capture` to the decision whether the snapshot may be used; gives its id if so."""
+    """The tasks from `capture` to the decision whether the snapshot may be used; returns its id if so."""
     snapshot = captured()
     decision = task(task_id="require_trusted_snapshot", outlets=list(outlets))(tasks.require_trusted_snapshot)(snapshot)
     chain(spark_stage("normalize", snapshot), spark_stage("validate", snapshot), decision)

@@ -1,6 +1,6 @@
-"""The light tasks between the stages: they read a stage's result file and decide, or pass an id on.
+"""The light tasks between the stages: they read a stage's result file and make a decision, or pass an id on.
 
-Plain functions; DAG files make tasks of them. Exit codes 2 to 5 of the product become failures that are never retried.
+Plain functions, which the DAG files turn into tasks. The product's exit codes 2 to 5 become failures without retry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def require_trusted_snapshot(snapshot: str) -> str:
-    """The snapshot's id, if validation passed; with outlets, each gets an event that says where the snapshot lies."""
+    """The snapshot's id, if validation passed; each outlet gets an event with the snapshot's location."""
     from pulsar_advisor.storage.files import read_json
     from pulsar_advisor.storage.root import RESULT
     from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
@@ -40,7 +40,7 @@ def require_trusted_snapshot(snapshot: str) -> str:
 
 
 def snapshot_to_recommend_on() -> str:
-    """The snapshot of the newest asset event that started the DAG run, or the one named in its form."""
+    """The snapshot of the latest asset event that triggered the DAG run, or the one named in its form."""
     context = get_current_context()
     events = [event for events in context["triggering_asset_events"].values() for event in events]
     if events:
@@ -51,7 +51,7 @@ def snapshot_to_recommend_on() -> str:
 
 
 def advised_plan(snapshot: str) -> dict[str, str] | None:
-    """The plan that `recommend` made, or the advised one of several; skips what follows if there is nothing to do."""
+    """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none."""
     from pulsar_advisor.storage import plans
 
     with as_airflow_errors():
@@ -62,7 +62,7 @@ def advised_plan(snapshot: str) -> dict[str, str] | None:
 
 
 def plan_by_digest(digest: str) -> dict[str, str]:
-    """The plan of a digest that was given in the form."""
+    """The plan with the digest given in the form."""
     from pulsar_advisor.storage.plans import find_plan
 
     with as_airflow_errors():
@@ -70,7 +70,7 @@ def plan_by_digest(digest: str) -> dict[str, str]:
 
 
 def undo_plan(digest: str, pulsar_conn_id: str) -> dict[str, str]:
-    """A plan that moves back what the run of a plan moved, made from the ledger and the cluster as it is now."""
+    """A plan that reverses the moves of a plan's run, based on the ledger and the current cluster."""
     from pulsar_advisor.model.plan import digest_of
     from pulsar_advisor.stages.undo import run
     from pulsar_advisor.storage.plans import PlanReference, find_plan
@@ -85,7 +85,7 @@ def undo_plan(digest: str, pulsar_conn_id: str) -> dict[str, str]:
 
 
 def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
-    """Write down that the user who triggered the DAG run proposes a plan: the one of `candidates` there is."""
+    """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists."""
     from pulsar_advisor.execution import approval
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.storage.plans import PlanReference
@@ -102,7 +102,7 @@ def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
-    """Predicted against actual, from a snapshot that was taken after the plan was carried out."""
+    """Compare prediction and outcome, using a snapshot taken after the plan was carried out."""
     from pulsar_advisor.stages.verify import run
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -116,7 +116,7 @@ def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
 
 
 def report(snapshot: str) -> str:
-    """Write the HTML report of a snapshot's recommendation; where it lies."""
+    """Write the HTML report of a snapshot's recommendation; returns its location."""
     from pulsar_advisor.stages.report import run
 
     root = _root()

@@ -1,4 +1,4 @@
-"""`undo`: the plan that moves back what a run moved, written beside the plan it undoes. Nothing is sent."""
+"""`undo`: writes the plan that reverses a run's moves next to the original plan. Sends nothing to the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(plan: Plan, ledger: Ledger, root: Root, connection: AdminConnection) -> tuple[Plan, str]:
-    """The undo plan and the name of its file; see `propose_undo`."""
+    """Returns the undo plan and the name of its file; see `propose_undo`."""
     with AdminTransport(connection) as transport:
         undo = propose_undo(plan, ledger, AdminCluster(transport))
     return undo, write_plan(root, undo)

@@ -1,4 +1,4 @@
-"""Makes the product's connection options from an Airflow connection of type `pulsar_admin`."""
+"""Builds the product's connection options from an Airflow connection of type `pulsar_admin`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         self.pulsar_conn_id = pulsar_conn_id
 
     def options(self) -> CaptureOptions:
-        """The connection as the product takes it. Raises `UsageError` naming the field that can't be used."""
+        """The connection in the product's own form. Raises `UsageError` naming the field that can't be used."""
         from pydantic import SecretStr
 
         from pulsar_advisor.admin.options import capture_options
@@ -48,7 +48,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         )
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether the admin API lets us in, and which cluster answers."""
+        """Whether the admin API grants access, and which cluster answers."""
         from pulsar_advisor.admin.read_client import ReadClient
         from pulsar_advisor.admin.transport import AdminTransport
         from pulsar_advisor.capture.session import identify

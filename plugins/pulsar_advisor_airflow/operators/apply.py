@@ -1,4 +1,4 @@
-"""`apply` as a task: carries out a plan that the ledger says was approved, and goes on where an earlier try ended."""
+"""`apply` as a task: carries out a plan that is approved in the ledger, and resumes where an earlier try ended."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     """Carry out an approved plan under the throttle that was approved with it.
 
-    A refusal, or a run that ended with steps left, is never tried again by itself. A try that follows a crash resumes
-    the run from what the cluster shows; clearing the task does the same for a run that stopped. A try that begins in
-    another container or on another host, while the one before may be alive, waits for the end of its run or its lease.
+    A refusal, or a run that ended with steps left, is never retried automatically. A try after a crash resumes the run
+    from the cluster's current state; clearing the task does the same for a run that stopped. A try that starts in
+    another container or on another host while the previous one may be alive waits until its run or its lease ends.
 
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
-    :param guard: switch the cluster's own shedding and automatic splits off meanwhile
+    :param guard: switch the cluster's own shedding and automatic splits off during the run
     """
 
     template_fields: Sequence[str] = (
@@ -54,7 +54,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self._killed: str | None = None
 
     def on_kill(self) -> None:
-        """Have the run end once the step in flight is done; Airflow gives it some seconds."""
+        """End the run after the step in flight; Airflow allows a few seconds for it."""
         self._killed = "the task was stopped in Airflow"
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002

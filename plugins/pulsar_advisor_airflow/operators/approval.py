@@ -1,4 +1,4 @@
-"""The gate: asks a person about one plan and writes the answer into the ledger, bound to the digest that was shown."""
+"""The gate: asks a person about one plan and records the answer in the ledger, bound to the digest that was shown."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FIELD: Final[Mapping[ConsentName, str]] = {
     "worse": "accept_worse",
     "low_confidence": "accept_low_confidence",
 }
-"""The form's field of each consent."""
+"""The form field for each consent."""
 COMMENT: Final = "comment"
 
 
 class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
-    """Ask whether a plan may be carried out. No answer in time is a rejection.
+    """Ask whether a plan may be carried out. No response in time counts as a rejection.
 
-    The digest that was shown travels with the parked task, and the responder's name comes with the answer from the API
-    server: neither goes through XCom, which everybody who may edit the DAG can change. Whoever triggered the DAG run
-    can't approve. What was approved in this DAG run isn't asked again: a busy scheduler can take a parked task that was
-    just answered for lost, and start it once more (apache/airflow#66374).
+    The digest that was shown is stored with the deferred task, and the responder's name comes with the answer from the
+    API server: neither goes through XCom, which anyone who may edit the DAG can change. The user who triggered the DAG
+    run can't approve. A plan approved in this DAG run isn't asked about again: a busy scheduler can mistake a deferred
+    task that was just answered for a lost one, and start it again (apache/airflow#66374).
 
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
@@ -45,7 +45,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     :param answer_within_h: hours to wait for an answer (templated)
     :param valid_for_h: hours until the approval expires (templated)
     :param throttle: limits of the run by their name in `ApplyThrottle` (templated); shown, and approved with the plan
-    :param approvers: names of those who may answer (templated, to a list); empty: everybody who may write to the DAG
+    :param approvers: users who may answer (templated, to a list); empty: anyone who may write to the DAG
     """
 
     template_fields = ("plan", "root", "cluster", "answer_within_h", "valid_for_h", "throttle", "approvers")
@@ -66,7 +66,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         super().__init__(
             subject="Rebalance a Pulsar cluster?",
             defaults=self.REJECT,
-            response_timeout=timedelta(hours=4),  # execute() sets the one that was asked for
+            response_timeout=timedelta(hours=4),  # execute() sets the requested one
             ignore_downstream_trigger_rules=True,
             params={
                 **{FIELD[consent.name]: Param(False, type="boolean", title=consent.title) for consent in CONSENTS},
@@ -83,7 +83,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.approvers = approvers
 
     def execute(self, context: Context) -> None:
-        """Show the plan and wait for an answer."""
+        """Show the plan and wait for a response."""
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow import approval_request
@@ -115,7 +115,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         shown: dict[str, str] | None = None,
         throttle: dict[str, Any] | None = None,
     ) -> Any:
-        """Write the answer into the ledger; the rest of the DAG run is skipped unless it is an approval."""
+        """Record the answer in the ledger; the rest of the DAG run is skipped unless it is an approval."""
         from pulsar_advisor.storage.root import Root
 
         if shown is None or throttle is None:
@@ -135,7 +135,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         return answered
 
     def _approve_automatically(self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle) -> str | None:
-        """None if the policy approved the plan; else why a person has to, empty where no policy is asked."""
+        """None if the policy approved the plan; else why a person must, empty if no policy applies."""
         from pulsar_advisor.execution.approval import approve_automatically
         from pulsar_advisor.model.errors import Refused
 
@@ -151,7 +151,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     @staticmethod
     def _approver_in(context: Context, ledger: Ledger, plan: Plan) -> str | None:
-        """Who answered this gate in this DAG run with an approval that stands."""
+        """The user whose approval at this gate, in this DAG run, is still valid."""
         from pulsar_advisor.execution.approval import standing_approval
         from pulsar_advisor.model.errors import Refused
 

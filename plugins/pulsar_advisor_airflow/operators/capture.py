@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
-    """Capture a cluster without touching it. A capture that fails leaves no snapshot, so it may be tried again.
+    """Capture a cluster without changing it. A failed capture leaves no snapshot, so it may be retried.
 
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
