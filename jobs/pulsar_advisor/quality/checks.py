@@ -1,4 +1,4 @@
-"""The checks as the suites under `expectations/` define them: one JSON suite of Great Expectations a table."""
+"""The checks as the suites under `expectations/` define them: one JSON suite of Great Expectations per table."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "pro
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation: what it says about a table, and what a failure of it means to an operator."""
+    """One expectation: what it asserts about a table, and what its failure means to an operator."""
 
     table: str
     code: str
     title: str
     """What holds when the check passes."""
     reason: str
-    """What goes wrong in advice when it doesn't; the Pulsar issue, pull request or PIP that shows it, if any."""
+    """How advice goes wrong when it fails; the Pulsar issue, pull request or PIP that shows it, if any."""
     action: str
     """What an operator does about it."""
     scope: Scope
-    """What a failing row is confined to; rows of a failed warning below `cluster` get no step."""
+    """What a failing row affects; rows of a failed warning below `cluster` get no step."""
     severity: Severity
     about: tuple[Input, ...] | None
-    """What it speaks of: steps rest on the checks about what they read. None: the snapshot as a whole, so every step;
-    empty: nothing that a step reads."""
+    """The inputs it is about: steps rest on the checks about what they read. None: the snapshot as a whole, so every
+    step; empty: nothing that a step reads."""
     expectation: str
     """Type of the expectation and its arguments, as in the suite."""
 
     @property
     def name(self) -> str:
-        """`<table>.<code>`, by which results name the check."""
+        """`<table>.<code>`, the name of the check in results."""
         return f"{self.table}.{self.code}"
 
     @property

@@ -1,4 +1,4 @@
-"""A validation result as Data Docs: one static page a suite, by Great Expectations' own renderer."""
+"""A validation result as Data Docs: one static page per suite, made by Great Expectations' own renderer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ONLINE: Final = re.compile(
     r"""|url\('https?://[^']*'\)|\shref="\.\./[^"]*\"""",
     re.DOTALL,
 )
-"""Styles, scripts and pictures of public servers, what works with these scripts only, and links to pages that aren't
-made. `data_docs_custom_styles.css` stands in for the styles, under the name Great Expectations looks for.
+"""Styles, scripts and images from public servers, elements that need these scripts, and links to pages that don't
+exist. `data_docs_custom_styles.css` replaces the styles, under the name that Great Expectations looks for.
 """
 
 

@@ -1,4 +1,4 @@
-"""`docs/checks.md`, made from the suites and the registries."""
+"""`docs/checks.md`, generated from the suites and the registries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one check says, why, and what to do about it: for people at a terminal."""
+"""What one check asserts, why, and what to do about it: for people at a terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pulsar_advisor.quality.checks import Check, checks
 
 
 def named(name: str) -> Check:
-    """The check with this name, `<table>.<code>`, or with this code where only one table has it.
+    """The check with this name, `<table>.<code>`, or with this code if only one table has it.
 
-    Raises `UsageError` with a name that is close if there is none, and with all of them if there are several.
+    Raises `UsageError` with a similar name if there is none, and with all matches if there are several.
     """
     found = [check for check in checks() if name in (check.name, check.code)]
     if not found:

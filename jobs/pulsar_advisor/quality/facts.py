@@ -1,7 +1,7 @@
-"""The tables as the suites look at them: facts across rows, tables and snapshots joined once, as columns.
+"""The tables as the suites see them: facts across rows, tables and snapshots joined once, as columns.
 
-Only the fresh view is judged: advice is made from it. The published view is what the leader acts on, right or wrong; it
-is judged where no broker was asked, so that there is no other.
+Only the fresh view is judged, since advice is based on it. The published view is what the leader acts on, right or
+wrong; it is judged only if no broker was asked, because then there is no other.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bun
 """Without these there is no fresh view of the whole cluster."""
 
 _TOLD_BY_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
-"""Of these, what a capture from ZooKeeper alone is not expected to have; reports that lie there are rows of brokers."""
+"""Surfaces among these that a capture from ZooKeeper alone need not have; any reports there are rows of brokers."""
 
 _RESOURCES: Final = tuple(RESOURCES.values())
 
 _FIGURES: Final = tuple(TRAFFIC.values())
 
 _HIGHEST_FIGURE: Final = 1e15
-"""Above it a figure is no rate of messages or bytes any machine has."""
+"""No machine reaches such a rate of messages or bytes."""
 
 _SMALLEST_NORMAL: Final = 2.2250738585072014e-308
 """Numbers nearer to zero have lost digits (IEEE 754 binary64)."""
@@ -58,17 +58,17 @@ _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
 _JUMP_WITHIN_MS: Final = 3_600_000
 _JUMP_RATIO: Final = 100
 _JUMP_FROM: Final = 1000
-"""Messages or bytes a second below which a bundle that starts or stops is nothing unusual."""
+"""Messages or bytes a second below which it is not unusual for a bundle to start or stop."""
 
 _DOMAINS_ENABLED: Final = "failureDomainsEnabled"
 
 
 def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
-    """Table name -> makes its rows, with the columns of the table and the facts its suite speaks of.
+    """Table name -> a function that makes its rows, with the columns of the table and the facts that its suite uses.
 
-    Each table's rows are made on their own when they are asked for, which raises `AnalysisException` if a column is
-    lacking that a fact is made of, so that it costs the checks of that table only; `StorageError` if a table they are
-    made of can't be read. An earlier snapshot whose tables can't be read is none.
+    Each table's rows are made separately, on demand. That raises `AnalysisException` if a column that a fact needs is
+    missing, so that only the checks of that table are lost, and `StorageError` if a table they are made from can't be
+    read. An earlier snapshot whose tables can't be read is ignored.
     """
 
     @cache
@@ -108,22 +108,22 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
 
 
 def two_passes_ms(settings: SettingsInputs) -> int:
-    """So long after a pass of its statistics a broker has made another one."""
+    """Time after a statistics pass within which a broker has certainly made another one."""
     return 2000 * int(setting_value(_STATISTICS_INTERVAL, *settings))
 
 
 def _brokers(
     brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None, passes_ms: int
 ) -> DataFrame:
-    """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock against most brokers', usage in
-    percent, limits against the other brokers', totals against the sums over bundles, whether the totals moved since
-    the earlier snapshot.
+    """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock compared with most brokers',
+    usage in percent, limits compared with the other brokers', totals compared with the sums over bundles, whether the
+    totals changed since the earlier snapshot.
     """
     percents = {
         f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
         for resource in _RESOURCES
     }
-    # Kbit/s, as the limit is; metrics know percentages only.
+    # Kbit/s, like the limit; metrics give percentages only.
     carried = {
         f"carried_{way}_percent": sf.expr(
             f"if(report_source = 'load_report' and bandwidth_{way}_limit > 0, "
@@ -148,7 +148,7 @@ def _brokers(
         f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
         for resource in _RESOURCES
     }
-    # A bundle whose figure is no rate is named by a check of its own; it spoils no sum.
+    # A separate check names a bundle whose figure can't be a rate; it must not spoil sums.
     sums = (
         bundles.where("reported")
         .groupBy(sf.col("figures_broker").alias("broker"))
@@ -175,7 +175,7 @@ def _brokers(
         .withColumns(
             {
                 "leaders": sf.col("is_leader").cast("int"),
-                # A report's time is the broker's own; metrics have none, and stand under the time they were read at.
+                # A report has the broker's own time; metrics have none, and get the time at which they were read.
                 "report_age_minutes": sf.expr(
                     "(report_read_at_ms - report_updated_at_ms "
                     "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D"
@@ -198,8 +198,8 @@ def _brokers(
 def _with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, passes_ms: int) -> DataFrame:
     """Fact: whether a row's figures differ from the earlier snapshot's; null where they need not.
 
-    Two passes of statistics never give the same doubles while messages flow. Figures in whole thousandths were cut by
-    the broker and can repeat, so they say nothing.
+    Two passes of statistics never give the same doubles while messages flow. Figures in whole thousandths were
+    shortened by the broker and can repeat, so they prove nothing.
     """
     if earlier is None:
         return rows.withColumn("figures_moved", sf.lit(None).cast("boolean"))
@@ -209,7 +209,7 @@ def _with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, passes_ms:
         *(sf.col(figure).alias(f"past_{figure}") for figure in _FIGURES),
     )
     flows = " + ".join(_FIGURES)
-    # Of large figures a double's own rounding may be all that stands behind the thousandths.
+    # For large figures, digits beyond the thousandths may be only the rounding of the double itself.
     uncut = " or ".join(
         f"abs(1000 * {figure} - rint(1000 * {figure})) > greatest(1e-6, 1e-15 * abs(1000 * {figure}))"
         for figure in _FIGURES
@@ -228,8 +228,8 @@ def _bundles(
     earlier: tuple[DataFrame, DataFrame] | None,
     passes_ms: int,
 ) -> DataFrame:
-    """Facts: distance to the neighbours on the ring, whether owner and figures stand up to a second source."""
-    # Each broker's own heartbeat bundles make a list that was read a list with something in it.
+    """Facts: distance to the neighbours on the ring, whether a second source confirms owner and figures."""
+    # Every broker lists its own heartbeat bundles, so a list that was read is never empty.
     lists = bundles.select(sf.explode("claimed_by").alias("owner")).distinct()
     of_brokers = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms").join(
         few_rows(lists.withColumn("owner_lists", sf.lit(True))), "owner", "left"
@@ -254,7 +254,7 @@ def _bundles(
             "if(owner is null, null, coalesce(available, false)) as owner_is_active",
             "size(claimed_by) as claims",
             _OWNERS_AGREE,
-            # Under Extensible the leader serves the load manager's own topics, whoever owns their bundles.
+            # Under Extensible the leader serves the load manager's own topics, whichever broker owns their bundles.
             "if(reported and (kind <> 'system' or owner is not null), coalesce(figures_broker = owner, false), null) "
             "as figures_are_the_owners",
             "size(reported_by) as reports",
@@ -282,7 +282,7 @@ def _bundles(
             f"count_if(agrees_with_topics) over ({one_broker}) as agreeing",
             f"count_if(not agrees_with_topics) over ({one_broker}) as disagreeing",
         )
-        # Most of a broker's bundles agree only if both documents come from one pass of its statistics.
+        # Most of a broker's bundles agree only if both documents come from the same statistics pass.
         .withColumn(
             "topics_add_up",
             sf.expr("if(agreeing >= 2 and disagreeing <= greatest(1, 0.1 * agreeing), agrees_with_topics, null)"),
@@ -299,11 +299,11 @@ _OWNERS_AGREE: Final = """case
     when owner_in_zookeeper is not null then if(owner_lists, false, null)
     when zookeeper_names_owners then false
 end as owners_agree"""
-"""Null where only one side was read. Heartbeat and SLA bundles have nodes or not, depending on the release."""
+"""Null if only one side was read. Heartbeat and SLA bundles may or may not have nodes, depending on the release."""
 
 
 def _loaded_topics(topics: DataFrame) -> DataFrame:
-    """Of each bundle, by broker: how many of its topics have statistics there, and the sums of their figures."""
+    """Per bundle and broker: how many of its topics have statistics there, and the sums of their figures."""
     sums = [sf.sum(figure).alias(figure) for figure in _FIGURES]
     return (
         topics.where("loaded")
@@ -315,7 +315,7 @@ def _loaded_topics(topics: DataFrame) -> DataFrame:
 
 
 def _agrees_with_topics() -> str:
-    """Whether a bundle's figures are its topics' sums, within 0.001 for each topic, where there is any traffic."""
+    """Whether a bundle's figures are its topics' sums, within 0.001 per topic, if there is any traffic."""
     topics = "loaded_topics[figures_broker]"
     close = " and ".join(
         f"abs({figure} - coalesce({topics}.{figure}, 0)) <= 0.001 * coalesce({topics}.topics, 0) + 1e-9 * abs({figure})"
@@ -326,13 +326,13 @@ def _agrees_with_topics() -> str:
 
 
 def _read_at(earlier: tuple[DataFrame, DataFrame]) -> DataFrame:
-    """The earlier bundles with the time their figures were read at."""
+    """The earlier bundles with the time at which their figures were read."""
     brokers, bundles = earlier
     return bundles.join(brokers.select(sf.col("broker").alias("figures_broker"), "report_read_at_ms"), "figures_broker")
 
 
 def _steady(*, known: bool) -> Column:
-    """Whether no figure is a hundred times what it was within the last hour, or a hundredth."""
+    """Whether no figure changed by more than a factor of a hundred within the last hour."""
     if not known:
         return sf.lit(None).cast("boolean")
     jumps = " or ".join(
@@ -346,7 +346,7 @@ def _steady(*, known: bool) -> Column:
 def _capture(spark: SparkSession, manifest: Mapping[str, Any], table: Callable[[str], DataFrame]) -> DataFrame:
     """One row about the capture as a whole.
 
-    Facts: required surfaces that the manifest accounts for in no way, columns that aren't as the tables declare them.
+    Facts: required surfaces that the manifest does not account for, columns that differ from the tables' declarations.
     """
     accounted = {entry["surface"] for part in ("files", "missing", "failures") for entry in manifest[part]}
     row = {
@@ -373,8 +373,8 @@ def _undeclared(table: Table, found: Mapping[str, str]) -> Iterator[str]:
 
 
 def _namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInputs) -> DataFrame:
-    """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds; of those in an
-    anti-affinity group, its size, whether the failure domains there are count for it, brokers in none where they do.
+    """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds; for those in an
+    anti-affinity group, its size, whether failure domains count for it, and then brokers without a domain.
     """
     enabled = bool(setting_value(_DOMAINS_ENABLED, *settings))
     domains = brokers.selectExpr(
@@ -422,7 +422,7 @@ def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> Dat
 
 
 def _settings(settings: DataFrame) -> DataFrame:
-    """Facts: how often a value stands, whether a configured class is one of Pulsar's, who assigns topics to bundles."""
+    """Facts: how often a value appears, whether a configured class is Pulsar's own, what assigns topics to bundles."""
 
     known = {
         "loadManagerClassName": tuple(LOAD_MANAGERS.values()),
@@ -443,7 +443,7 @@ def _settings(settings: DataFrame) -> DataFrame:
 
 
 def _problems(problems: DataFrame, view: View) -> DataFrame:
-    """Facts: what a problem costs; a broker's own documents cost that broker, others the cluster."""
+    """Facts: what a problem affects; a broker's own documents affect that broker, others the cluster."""
     unasked = _TOLD_BY_BROKERS_ONLY if view == "published" else ()
     required = ", ".join(f"'{surface}'" for surface in _REQUIRED_SURFACES if surface not in unasked)
     return problems.selectExpr(
@@ -458,7 +458,7 @@ def _problems(problems: DataFrame, view: View) -> DataFrame:
 
 
 def _topics(topics: DataFrame) -> DataFrame:
-    """Facts: how often the topic stands, whether it was reported under the range that its hash falls in."""
+    """Facts: how often the topic appears, whether it was reported under the range that contains its hash."""
 
     def bound(column: str) -> str:  # format_string takes ten times as long
         return f"concat('0x', lpad(lower(hex({column})), 8, '0'))"

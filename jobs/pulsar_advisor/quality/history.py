@@ -1,4 +1,4 @@
-"""The history of quality: how the checks went in a snapshot and in those before it."""
+"""The history of quality: the results of the checks in a snapshot and in those before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pulsar_advisor.tables.earlier import comparable_before, snapshots_before, v
 from pulsar_advisor.tables.schemas import CHECKS
 
 RESULTS_COMPARED: Final = 10
-"""Earlier results that a trend looks back on."""
+"""Number of earlier results that a trend covers."""
 
 _ARROW: Final = {"string": pa.string(), "boolean": pa.bool_(), "bigint": pa.int64()}
 
@@ -49,7 +49,7 @@ def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
 
 
 def write_checks(root: Root, result: Mapping[str, Any]) -> None:
-    """Write a validation result as a table, `tables/checks/…`: one row a check."""
+    """Write a validation result as a table, `tables/checks/…`: one row per check."""
     columns = {column.name: [getattr(row, column.name) for row in _rows(result)] for column in CHECKS.columns}
     fields = [
         pa.field(column.name, _ARROW[column.type], column.nullable, {"comment": column.comment})
@@ -61,9 +61,9 @@ def write_checks(root: Root, result: Mapping[str, Any]) -> None:
 
 
 def trend(root: Root, snapshot: str, check: str | None) -> tuple[str, ...]:
-    """How one check went in the last validated snapshots, a line for each, oldest first.
+    """The results of one check in the last validated snapshots, one line each, oldest first.
 
-    Without a check: one line for each that didn't always pass, with a sign for each snapshot.
+    Without a check: one line for each check that didn't always pass, with one sign per snapshot.
     """
     rows = quality_history(root, snapshot)
     if check is not None:
@@ -92,7 +92,7 @@ def _sign(row: CheckRow) -> str:
 def started_failing(rows: Sequence[CheckRow]) -> tuple[str, ...]:
     """A sentence for each check that fails in the newest snapshot and passed in the one before it, with its trend.
 
-    A check that the earlier result didn't have is none that started. `rows` are those of `quality_history`.
+    A check that the earlier result didn't have doesn't count. `rows` are those of `quality_history`.
     """
     snapshots = sorted({row.snapshot for row in rows})
     if len(snapshots) < 2:

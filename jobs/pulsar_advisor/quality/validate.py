@@ -37,7 +37,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "settings": ("origin", "broker", "key"),
     "topics": ("namespace", "topic"),
 }
-"""What names a failing row of each table."""
+"""The columns that identify a failing row of each table."""
 
 _EXAMPLES: Final = 5
 
@@ -45,12 +45,12 @@ _CONFINABLE_ROWS: Final = 100_000
 """A check that fails for more rows than this isn't confined to brokers, namespaces or bundles: it becomes critical."""
 
 _NAMED_ROWS: Final = 10_000
-"""An information that fails for more rows than this names none of them: it may concern any step."""
+"""An info check that fails for more rows than this names none of them: it may concern any step."""
 
 _UNREADABLE: Final = re.compile(
     r"FAILED_READ_FILE.* reading file \S+/tables/(?P<table>\w+)/cluster[^/]+/snapshot(=|%3D)(?P<snapshot>[^/]+)/"
 )
-"""In Spark's words: a file whose footer could be read, but not its rows."""
+"""Spark's messages for a file whose footer is readable but whose rows are not."""
 
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_SLACK_MINUTES: Final = 1
@@ -59,8 +59,8 @@ _REPORT_SLACK_MINUTES: Final = 1
 def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Run every check; returns the content of `validation/…/result.json`.
 
-    A snapshot that was validated before is left as it is. Raises `UsageError` if it wasn't normalized, `StorageError`
-    if its tables can't be read or were made from another manifest, or if it was validated by other suites, and
+    A snapshot that was already validated is left unchanged. Raises `UsageError` if it wasn't normalized, `StorageError`
+    if its tables can't be read or were made from another manifest, or if it was validated with other suites, and
     `Refused` while another process validates it. Whether the data may be used is in the result: `success`.
     """
     manifest_sha256 = _normalized_manifest_sha256(root, snapshot)
@@ -92,7 +92,7 @@ def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str)
 
 
 def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
-    """SHA-256 of the manifest, which is the one that the tables were made from."""
+    """SHA-256 of the manifest, which must be the one that the tables were made from."""
     tables = read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
     path = root.folder("raw", snapshot) / MANIFEST
     found = sha256_hex(read_file(path, "capture"))
@@ -116,14 +116,14 @@ def _existing_result(path: Any, manifest_sha256: str) -> dict[str, Any]:
 
 
 def parameters_of(root: Root, snapshot: str) -> dict[str, int]:
-    """What the suites leave open: how old a load report may be, as brokers write one at least every interval."""
+    """The parameters of the suites: the maximum age of a load report, as brokers write one at least every interval."""
     interval = int(setting_value(_REPORT_INTERVAL, *settings_inputs(root, snapshot)))
     return {"oldest_report_minutes": interval + _REPORT_SLACK_MINUTES}
 
 
 def _results(facts_of: Mapping[str, Callable[[], DataFrame]], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tables one after the other. While Great Expectations judges one, on a single core most of the time, the
-    rows of the next are brought into memory.
+    """The tables in sequence. While Great Expectations judges one, mostly on a single core, the rows of the next are
+    loaded into memory.
     """
     ahead = ThreadPoolExecutor(1)
     try:
@@ -134,9 +134,9 @@ def _results(facts_of: Mapping[str, Callable[[], DataFrame]], parameters: Mappin
 
 
 def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
-    """A table's rows in memory: the columns that its suite speaks of, and those that name a row.
+    """A table's rows in memory: the columns that its suite uses, and those that identify a row.
 
-    Raises `AnalysisException` if the table lacks a column that a fact is made of.
+    Raises `AnalysisException` if a column that a fact needs is missing from the table.
     """
     frame = make_rows()
     kwargs = [expectation["kwargs"] for expectation in suites()[table]["expectations"]]
@@ -160,12 +160,12 @@ def run_suite(
 ) -> list[dict[str, Any]]:
     """Results of a table's expectations in their order.
 
-    The first pass only asks which hold, which Great Expectations finds in one aggregation. The failing rows of the
-    others are counted, and fetched if they aren't too many to be named.
+    The first pass asks only which hold, which Great Expectations computes in one aggregation. The failing rows of the
+    others are counted, and fetched if there are few enough to name.
     """
     import great_expectations as gx
 
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of each temporary folder
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it logs every temporary folder
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     batch = (
@@ -219,7 +219,7 @@ def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str
     error = _error(outcome)
     failed_rows = 0 if error else _failed_rows(outcome)
     excludes = check.severity == "warning" and check.scope != "cluster" and failed_rows > 0
-    # Rows that can't all be named can't be taken out of the running.
+    # Rows that can't all be named can't be excluded.
     unconfined = excludes and len(rows) != failed_rows
     return {
         "check": check.name,
@@ -239,14 +239,14 @@ def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str
 
 
 def _concerned(check: Check, rows: Sequence[Mapping[str, Any]], failed_rows: int) -> list[str] | None:
-    """Whom a failed information is about; None where they are too many to name, so that it may be anybody."""
+    """The names that a failed info check concerns; None if there are too many to list, so it may concern any."""
     if check.severity != "info" or check.scope == "cluster":
         return []
     return sorted({row[check.scope] for row in rows}) if len(rows) == failed_rows <= _NAMED_ROWS else None
 
 
 def _error(outcome: Mapping[str, Any]) -> str | None:
-    """What kept an expectation from being evaluated. The information is flat, or nested by metric where one raised."""
+    """Why an expectation could not be evaluated. The details are flat, or nested by metric if one raised an error."""
     information = outcome.get("exception_info") or {}
     nested = [information, *(value for value in information.values() if isinstance(value, Mapping))]
     messages = [one.get("exception_message") or "no message" for one in nested if one.get("raised_exception")]
@@ -254,7 +254,7 @@ def _error(outcome: Mapping[str, Any]) -> str | None:
 
 
 def _failed_rows(outcome: Mapping[str, Any]) -> int:
-    """Failing rows of a row-wise expectation or of a query; one for a statement about the table as a whole."""
+    """Failing rows of a row-wise expectation or of a query; one for an assertion about the table as a whole."""
     result = outcome["result"]
     if outcome["success"]:
         return 0
@@ -265,14 +265,14 @@ def _failed_rows(outcome: Mapping[str, Any]) -> int:
 
 
 def _failing_rows(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every failing row: the columns that name it, and the value."""
+    """Every failing row: the columns that identify it, and the value."""
     result = outcome["result"]
     rows = result.get("unexpected_index_list") or result.get("details", {}).get("unexpected_rows") or []
     return sorted((dict(row) for row in rows), key=str)
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with numbers that JSON doesn't have as text."""
+    """A row with the numbers that JSON lacks as text."""
     return {
         column: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for column, value in row.items()

@@ -22,7 +22,7 @@ def brokers(
     incomplete: Sequence[str],
     leader: str | None,
 ) -> DataFrame:
-    """One row a broker and view: every registered broker and every other one that reported. `leader`: its id."""
+    """One row per broker and view: every registered broker and every other one that reported. `leader`: its id."""
     registered = (
         raw["brokers"]
         .groupBy("broker")

@@ -25,7 +25,7 @@ GOES_ON: Final = (
     "last_unloaded_at_ms",
     "last_unloaded_origin",
 )
-"""What of a bundle's row is needed where the next snapshot goes on."""
+"""Columns of a bundle's row that the next snapshot continues from."""
 
 
 def bundles(
@@ -41,10 +41,10 @@ def bundles(
     captured_at_ms: int,
     bundle_data_interval_minutes: int,
 ) -> DataFrame:
-    """One row a bundle range and view.
+    """One row per bundle range and view.
 
-    `earlier`: (view, bundle, earlier), with the columns of `GOES_ON` as the snapshot before had them, and its time
-    `captured_at_ms`; no rows where none goes before. `moved`: bundles whose owner changed during the capture.
+    `earlier`: (view, bundle, earlier), with the columns of `GOES_ON` from the previous snapshot, and its time
+    `captured_at_ms`; no rows without a previous snapshot. `moved`: bundles whose owner changed during the capture.
     """
     figures = figures.where(is_bundle_name("bundle"))
     ranges = ranges_of(namespaces_.where("not deleted")).select(
@@ -139,7 +139,7 @@ def _changes(reports: DataFrame, change: str) -> DataFrame:
 
 
 def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
-    """(at_ms, origin) of the latest unload that anything tells of, else null; see the comment of the column."""
+    """(at_ms, origin) of the latest unload in any source, else null; see the comment of the column."""
     since = "earlier.captured_at_ms"
     came_back = sf.expr(f"earlier.owner is not null and coalesce(gains_at_ms, 0) > {since}")
     owner_changed = sf.expr(f"owner <> earlier.owner and coalesce(losses_at_ms, 0) <= {since}") & ~came_back
@@ -159,10 +159,10 @@ def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
 
 
 def _averages(prefix: str, stored: str, max_samples: int) -> dict[str, Column]:
-    """One average by its origin: the stored node, the earlier snapshots' and one more sample, or Pulsar's defaults.
+    """One average by its origin: the stored node, that of earlier snapshots plus one sample, or Pulsar's defaults.
 
-    Where there is no earlier average the sample is the only one. The formula is that
-    of Pulsar's `TimeAverageMessageData`: a plain mean up to `max_samples`, then the sample counts 1 / max_samples.
+    Without an earlier average, the sample is the only one. The formula is that of Pulsar's `TimeAverageMessageData`: a
+    plain mean up to `max_samples`, then the sample has weight 1 / max_samples.
     """
     origin = sf.col("averages_origin")
     before = sf.coalesce(f"earlier.{prefix}samples", sf.lit(0))

@@ -1,4 +1,4 @@
-"""What a manifest itself says of a capture: its files as rows of `documents`, its gaps as rows of `problems`."""
+"""What a manifest says about its capture: its files as rows of `documents`, its gaps as rows of `problems`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsar_advisor.tables.schemas import NOT_AVAILABLE
 def captured_documents(
     manifest: Mapping[str, Any], counts: Mapping[str, tuple[int, int]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Rows of `documents`: when what a raw file holds was read, and how many of its lines can't be.
+    """Rows of `documents`: when the content of a raw file was read, and how many of its lines are unreadable.
 
     `counts`: path -> (lines, unreadable lines among them).
     """

@@ -1,7 +1,7 @@
-"""Java's class-data archive: Spark's classes, parsed and verified once, mapped into memory at every later start.
+"""Java's class-data archive: Spark's classes, parsed and verified once, memory-mapped at every later start.
 
-An environment that has the folder has one archive: for the Java and the jars that it was made with. The run that finds
-another Java or other jars makes it anew when its Java ends (JEP 350).
+An environment that has the folder has one archive, for the Java and the jars that it was created with. A run that
+finds another Java or other jars recreates it when its Java exits (JEP 350).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import pyspark
 FOLDER: Final = Path(sys.prefix) / "var" / "pulsar-advisor"
 
 _QUIET: Final = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable"
-"""Java says a word about every class it can't archive; and a Java that knows no archives goes without."""
+"""Java logs every class it can't archive, and a Java without archives rejects the options; both are suppressed."""
 
 
 def class_archive_options(folder: Path = FOLDER) -> str:
-    """Options with which Java uses the archive in `folder`, or makes it; none where there is no such folder."""
+    """Options with which Java uses the archive in `folder`, or creates it; none if the folder doesn't exist."""
     if not folder.is_dir():
         return ""
     archive = folder / f"{_key()}.jsa"
@@ -32,12 +32,12 @@ def class_archive_options(folder: Path = FOLDER) -> str:
         for stale in folder.glob("*.jsa"):
             stale.unlink(missing_ok=True)
     except OSError:
-        return ""  # an environment that can't be written is used as it is
+        return ""  # a read-only environment is used as it is
     return f"-XX:ArchiveClassesAtExit={archive} {_QUIET}"
 
 
 def _key() -> str:
-    """What an archive is good for: one build of Java, and jars that are the same to the second and the byte."""
+    """What an archive is valid for: one build of Java, and jars with the same modification time and size."""
     java = _java()
     files = [*sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar")), *([java] if java else [])]
     found = [f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]

@@ -9,7 +9,7 @@ from pulsar_advisor.tables.raw import RawTables
 
 
 def policies(raw: RawTables) -> DataFrame:
-    """One row an isolation policy, numbered in the order Pulsar gave them."""
+    """One row per isolation policy, numbered in the order in which Pulsar returned them."""
     no_patterns = sf.array().cast("array<string>")
     in_the_order_read = Window.orderBy(sf.monotonically_increasing_id())
     parameter = "document.auto_failover_policy.parameters['{}']"
@@ -28,5 +28,5 @@ def policies(raw: RawTables) -> DataFrame:
 
 
 def settings(raw: RawTables) -> DataFrame:
-    """One row a configuration value."""
+    """One row per configuration value."""
     return raw["settings"].select("origin", "broker", sf.explode("values").alias("key", "value"))

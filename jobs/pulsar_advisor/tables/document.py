@@ -1,4 +1,4 @@
-"""`docs/tables.md`, made from the schemas."""
+"""`docs/tables.md`, generated from the schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshots before one: those of the same cluster, those it may be compared with, the one it goes on from."""
+"""The snapshots before a given one: of the same cluster, comparable with it, and the one that it continues."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
 
 _USUAL_GAPS: Final = 10
-"""Gaps between snapshots that tell what is usual."""
+"""Gaps between snapshots that define the usual gap."""
 _LONGEST_GAP_S: Final = 24 * 60 * 60
 
 
 def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
     """The earlier snapshots of the same cluster, newest first.
 
-    One name in paths may stand for several clusters. It is the same one if Pulsar's name of it is equal and at least
-    one broker was there both times.
+    Several clusters may have used one name in paths. Two snapshots are of the same cluster if Pulsar's name for it is
+    equal and at least one broker is in both.
     """
     name, brokers = _identity(root, snapshot)
     for one in root.newest_first(before=snapshot):
         try:
             name_then, brokers_then = _identity(root, one)
         except AdvisorError:
-            continue  # it can't be read, or is being removed: nobody knows of which cluster it is
+            continue  # unreadable or being removed: its cluster is unknown
         if name_then == name and not brokers.isdisjoint(brokers_then):
             yield one
 
@@ -44,9 +44,9 @@ def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
 
 
 def earlier_snapshot(root: Root, snapshot: str) -> str | None:
-    """The newest snapshot to compare this one with, if its averages and unloads may go on in this one.
+    """The newest snapshot to compare this one with, if its averages and unloads may continue in this one.
 
-    None if there is none, or if the gap is unusual: longer than a day, or than three usual ones.
+    None if there is none, or if the gap is unusual: longer than a day, or than three usual gaps.
     """
     earlier = next(comparable_before(root, snapshot), None)
     if earlier is None:
@@ -58,7 +58,7 @@ def earlier_snapshot(root: Root, snapshot: str) -> str | None:
 
 
 def validation_result(root: Root, snapshot: str) -> dict[str, Any] | None:
-    """What `validate` said of a snapshot; None if it was never validated."""
+    """The result of `validate` for a snapshot; None if it was never validated."""
     path = root.folder("validation", snapshot) / RESULT
     return read_json(path, "validate", [VALIDATION_RESULT_SCHEMA]) if path.exists() else None
 

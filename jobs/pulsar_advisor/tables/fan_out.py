@@ -1,4 +1,4 @@
-"""Many independent computations on Spark's executors: side by side, as far as a snapshot's size makes it worth it."""
+"""Many independent computations on Spark's executors, in parallel as far as the snapshot's size justifies it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
 def fan_out(spark: SparkSession, tasks: Mapping[str, Any], function: Callable[[Any], str]) -> dict[str, str]:
-    """Call `function` with every task's payload; task id -> what it returned.
+    """Call `function` with every task's payload; returns task id -> result.
 
-    Each call is a Spark task of its own where the session has that many shuffle partitions. For a small snapshot it has
-    one (`session`), so that one Python worker starts and makes all calls one after the other. Payloads are JSON values;
-    `function` is a module's function (executors import it, so its module must be installed or shipped there) and
-    returns text. It reads what it needs, such as `cluster_state(...)`, on the executor itself. An exception in one of
-    them ends them all. The order of the results is that of the tasks.
+    Each call is a separate Spark task if the session has enough shuffle partitions. For a small snapshot it has only
+    one (`session`), so that one Python worker starts and makes all calls in sequence. Payloads are JSON values;
+    `function` is a module-level function (executors import it, so its module must be installed or shipped there) and
+    returns text. It reads what it needs, such as `cluster_state(...)`, on the executor itself. An exception in one call
+    ends them all. The results are in the order of the tasks.
     """
     if not tasks:
         return {}
@@ -41,7 +41,7 @@ def fan_out(spark: SparkSession, tasks: Mapping[str, Any], function: Callable[[A
                     {"task": [row["task"]], "answer": [answer], "partition": [TaskContext.get().partitionId()]}
                 )
 
-    # Placed by number, not by hash or in turn: either of those could put two long computations behind one another.
+    # Placed by number, not by hash or round-robin: either could queue two long computations in one partition.
     placed = spark.createDataFrame(rows).repartitionById(side_by_side, "partition")
     computed = placed.mapInArrow(compute, "task string, answer string, partition bigint").collect()
     partitions = len({row["partition"] for row in computed})

@@ -1,4 +1,4 @@
-"""How frames are made and placed: of Python values, computed once where several need them, in few partitions if few."""
+"""How frames are made and placed: from Python values, computed once if used often, in few partitions if small."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from pyspark.sql.types import StructType
 
 
 def frame_of(spark: SparkSession, schema: str, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Rows by column name as a frame of this schema (DDL); a column that a row lacks is null.
+    """Rows by column name as a frame of this schema (DDL); a missing column is null.
 
-    They go to Java as Arrow: Spark's planner sees them, and no Python worker has to start for them.
+    They are passed to Java as Arrow: Spark's planner sees them, and no Python worker has to start for them.
     """
     types = StructType.fromDDL(schema)
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), to_arrow_schema(types)), types)
 
 
 def no_rows(spark: SparkSession, schema: str) -> DataFrame:
-    """A frame of this schema that the planner knows to be empty: it leaves out joins and unions with it."""
+    """A frame of this schema that the planner knows to be empty: it removes joins and unions with it."""
     return frame_of(spark, schema, ())
 
 
 def materialized(frame: DataFrame) -> DataFrame:
-    """The same rows, computed now and once. What is derived from them is planned without what they were made of."""
+    """The same rows, computed once, now. Plans of derived frames start here, not at the source."""
     return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
 def in_few_partitions(frame: DataFrame) -> DataFrame:
-    """All rows in one partition where the session has one for what it shuffles (a small snapshot), else as they are."""
+    """All rows in one partition if the session shuffles into one (a small snapshot), else unchanged."""
     return frame.coalesce(1) if _has_one_partition(frame) else frame
 
 
 def few_rows(frame: DataFrame) -> DataFrame:
-    """The same rows, to be sent to where the other side of a join is, unless that is the same partition anyway."""
+    """The same rows, to be broadcast to the other side of a join, unless both are in one partition anyway."""
     return frame if _has_one_partition(frame) else sf.broadcast(frame)
 
 
@@ -47,5 +47,5 @@ def _has_one_partition(frame: DataFrame) -> bool:
 
 
 def in_one_partition(frame: DataFrame) -> DataFrame:
-    """All rows in one partition, however many others they are computed in."""
+    """All rows in one partition, no matter how many partitions compute them."""
     return frame.coalesce(1) if _has_one_partition(frame) else frame.repartition(1)

@@ -20,7 +20,7 @@ Stage = Callable[[SparkSession, Root, str], Any]
 def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> int:
     """Run one stage for `--root --cluster --snapshot`; returns the exit code.
 
-    0 once the result file is written, whatever it says: who reads it decides. The master is `spark-submit`'s, or
+    0 once the result file is written, whatever its content: its readers decide. The master is `spark-submit`'s, or
     `--master`.
     """
     parser = argparse.ArgumentParser(prog=name, description=stage.__doc__ and stage.__doc__.splitlines()[0])

@@ -48,7 +48,7 @@ def namespace_kind(namespace: str = "namespace") -> Column:
 
 
 def has_implied_range(namespace: str = "namespace") -> Column:
-    """Whether a namespace is of the sort that has no boundaries document, hence one bundle with the full range."""
+    """Whether a namespace is of a kind without a boundaries document, hence has one bundle with the full range."""
     return namespace_kind(namespace).isin(*(kind.value for kind in BROKERS_NAMESPACES))
 
 
@@ -61,7 +61,7 @@ def parsed_boundaries(texts: str) -> Column:
 
 
 def traffic_of(struct: str) -> dict[str, Column]:
-    """The traffic columns out of a struct with Pulsar's names."""
+    """The traffic columns from a struct with Pulsar's field names."""
     return {name: sf.col(f"{struct}.{field}") for field, name in TRAFFIC.items()}
 
 
@@ -76,10 +76,10 @@ def ranges_of(namespaces: DataFrame) -> DataFrame:
 
 
 def with_range(topics: DataFrame, ranges: DataFrame) -> DataFrame:
-    """Topics (with namespace and hash) and the lower and upper bound of the range their hash falls in, else nulls.
+    """Topics (with namespace and hash) and the lower and upper bound of the range that contains their hash, else nulls.
 
-    The ring is cut into equal buckets, about as many as the namespace has bundles, so that a join on equality finds
-    the few ranges that touch a topic's bucket. Never more than one row for a topic, even where ranges overlap.
+    The ring is divided into equal buckets, about as many as the namespace has bundles, so that an equality join finds
+    the few ranges that overlap a topic's bucket. Never more than one row per topic, even if ranges overlap.
     """
     bucket_bits = sf.greatest(sf.lit(0), sf.ceil(sf.log2(sf.count("*")))).cast("int")
     shifts = ranges.groupBy("namespace").agg((sf.lit(32) - bucket_bits).alias("shift"))

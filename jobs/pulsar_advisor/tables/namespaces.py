@@ -16,7 +16,7 @@ from pulsar_advisor.tables.raw import RawTables
 
 
 def namespaces(raw: RawTables, owned: DataFrame, figures: DataFrame) -> DataFrame:
-    """One row a namespace: boundaries from ZooKeeper's local policies, which are the authority, else from REST."""
+    """One row per namespace: boundaries from ZooKeeper's local policies, which are authoritative, else from REST."""
     listed = raw["namespaces"].select(
         "namespace",
         "antiAffinityGroup",

@@ -43,7 +43,7 @@ from pulsar_advisor.tables.state import judged_view, readable_folder
 from pulsar_advisor.tables.topics import topics
 
 _WRITTEN_AT_ONCE: Final = 4
-"""Tables written side by side: planning, which is most of the time for a small cluster, uses one core each."""
+"""Tables written in parallel: planning takes most of the time for a small cluster, and uses one core per table."""
 
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 
@@ -51,9 +51,9 @@ _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
 
-    A snapshot that was normalized before is left as it is; what a normalize that was killed left is replaced. Raises
-    `DataNotFit` when a raw file is not the one that was captured, has other lines than the manifest counts, or the
-    tables don't account for its lines; `Refused` while another process makes the tables of this snapshot.
+    A snapshot that was already normalized is left unchanged; the remains of a killed normalize are replaced. Raises
+    `DataNotFit` if a raw file is not the one that was captured or has another number of lines than the manifest, or if
+    the tables don't account for its lines; `Refused` while another process makes the tables of this snapshot.
     """
     folder = root.folder("raw", snapshot)
     manifest_sha256 = sha256_hex(read_file(folder / MANIFEST, "capture"))
@@ -114,7 +114,7 @@ def _written(folder: UPath) -> ds.Dataset:
 
 
 def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
-    """The snapshot that this one goes on from; none if its bundles can't be read."""
+    """The snapshot that this one continues; none if its bundles can't be read."""
     earlier = earlier_snapshot(root, snapshot)
     try:
         if earlier is not None:
@@ -125,7 +125,7 @@ def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
 
 
 def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
-    """(view, bundle, earlier) as `bundles` takes it: no rows if there is no such snapshot."""
+    """(view, bundle, earlier) as `bundles` expects it: no rows if there is no such snapshot."""
     schema = BUNDLES.ddl("view", "bundle", *GOES_ON)
     if snapshot is None:
         rows, captured_at_ms = no_rows(spark, schema), 0
@@ -159,11 +159,11 @@ def _check_counts(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Map
 def check_rows(
     root: Root, snapshot: str, files: Sequence[Mapping[str, Any]], counts: Mapping[str, tuple[int, int]]
 ) -> None:
-    """Lines in are rows out and problems. Raises `DataNotFit` if the tables that were written lack or repeat some.
+    """Check that every line became a row or a problem. Raises `DataNotFit` if the written tables lack or repeat some.
 
-    `counts`: path of each raw file -> (lines, unreadable lines among them). Every unreadable line, of whatever surface,
-    is a problem. Readable ones can be counted again where each has its place in one table: those of topic statistics
-    (each is one report of one topic) and isolation policies; the other surfaces are joined by what they speak of.
+    `counts`: path of each raw file -> (lines, unreadable lines among them). Every unreadable line of any surface is a
+    problem. Readable lines can be counted only if each has its place in one table: those of topic statistics (each is
+    one report of one topic) and isolation policies; the other surfaces are joined by subject.
     """
 
     def written(table: str) -> ds.Dataset:
@@ -230,12 +230,12 @@ def _frames(
 
 
 def _views(reports: DataFrame, judged: View) -> list[View]:
-    """The views this snapshot has: always the one that is judged, and `published` where ZooKeeper held load reports."""
+    """The views of this snapshot: always the judged one, and `published` if ZooKeeper held load reports."""
     return sorted({judged, *(row["view"] for row in reports.select("view").distinct().collect())})
 
 
 def _bundle_data_interval_minutes(raw: RawTables, pulsar_version: str) -> int:
-    """How often the leader writes `/loadbalance/bundle-data`; the longest where brokers disagree."""
+    """How often the leader writes `/loadbalance/bundle-data`; the longest interval if brokers disagree."""
     value = sf.expr(f"try_cast(values['{_BUNDLE_DATA_INTERVAL}'] as int)")
     longest = raw["settings"].agg(sf.max(value)).first()
     return (longest and longest[0]) or int(setting_value(_BUNDLE_DATA_INTERVAL, pulsar_version))

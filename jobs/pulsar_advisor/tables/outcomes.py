@@ -44,8 +44,8 @@ def write_outcomes(
 ) -> None:
     """Write one shedder's answers, and those of each placement strategy it was combined with, as one Parquet file.
 
-    What does not depend on the placement strategy is written once; what does not depend on the shedder either, the
-    answers about splitting, only `with_splitting`.
+    Answers that don't depend on the placement strategy are written once; answers that don't depend on the shedder
+    either, those about splitting, only `with_splitting`.
     """
     tables = []
     seen: set[int] = set()

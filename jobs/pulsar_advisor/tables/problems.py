@@ -1,4 +1,4 @@
-"""The table `problems`: lines, names and boundaries that can't be read, and what could not be captured."""
+"""The table `problems`: unreadable lines, names and boundaries, and what could not be captured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DETAIL_CHARACTERS: Final = 500
 
 
 def problems(raw: RawTables, figures: DataFrame, documents: DataFrame, gaps: DataFrame) -> DataFrame:
-    """One row a problem. `gaps`: those of the manifest, in the table's columns."""
+    """One row per problem. `gaps`: those of the manifest, in the table's columns."""
     unreadable = (
         raw.unreadable()
         .join(documents.select("path", "broker"), "path", "left")
@@ -29,7 +29,7 @@ def problems(raw: RawTables, figures: DataFrame, documents: DataFrame, gaps: Dat
 
 
 def _bad_names(raw: RawTables, figures: DataFrame) -> DataFrame:
-    """(surface, broker, detail): bundle names that can't be read."""
+    """(surface, broker, detail): unreadable bundle names."""
     return (
         figures.select(sf.lit("load_reports").alias("surface"), "broker", "bundle")
         .union(raw["owned_bundles"].select(sf.lit("owned_bundles"), "broker", "bundle"))
@@ -41,7 +41,7 @@ def _bad_names(raw: RawTables, figures: DataFrame) -> DataFrame:
 
 
 def _bad_boundaries(raw: RawTables) -> DataFrame:
-    """(surface, detail): boundary lists with a text that isn't a bound, or with fewer than two."""
+    """(surface, detail): boundary lists with an invalid text, or with fewer than two bounds."""
     return (
         raw["namespaces"]
         .where("coalesce(document.deleted, false) = false")

@@ -1,6 +1,6 @@
-"""A raw snapshot as Spark sees it: one explicit schema a surface, for all releases and load managers alike.
+"""A raw snapshot as Spark sees it: one explicit schema per surface, for all releases and load managers.
 
-A line that doesn't fit its schema, or lacks a field it can't do without, is kept apart and becomes a row of `problems`.
+A line that doesn't fit its schema, or lacks a required field, is kept apart and becomes a row of `problems`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BOUNDARIES = "bundles: struct<boundaries: array<string>, numBundles: bigint>"
 
 @dataclass(frozen=True)
 class Surface:
-    """The shape of one surface's lines, and the fields without which a line means nothing."""
+    """The shape of one surface's lines, and their required fields."""
 
     schema: str
     required: tuple[str, ...]
@@ -134,7 +134,7 @@ _WITH_CONSUMERS: Final = Surface(
     ),
     SURFACES["topic_stats"].required,
 )
-"""Read where brokers give no report that counts consumers; elsewhere it would only cost time."""
+"""Read if some brokers give no report that counts consumers; otherwise it would only cost time."""
 
 _TOPICS: Final = "topic_stats"
 _CORRUPT: Final = "_corrupt"
@@ -143,20 +143,20 @@ _BLOCK_BYTES = 4 * 2**20
 
 
 def spark_url(path: UPath) -> str:
-    """The address by which Hadoop's file systems know a path."""
+    """The URL of a path for Hadoop's file systems."""
     if path.protocol in ("", "file"):
         return f"file://{path.path}"
     return f"s3a://{path.path}" if path.protocol == "s3" else str(path)
 
 
 def raw_bytes(root: Root, snapshot: str) -> int:
-    """Size of a snapshot's raw files together, compressed, by its manifest. Raises `UsageError` if there is none."""
+    """Total size of a snapshot's raw files, compressed, by its manifest. Raises `UsageError` if there is none."""
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     return sum(file["bytes"] for file in manifest["files"])
 
 
 def verify_files(folder: UPath, files: Sequence[Mapping[str, Any]]) -> None:
-    """Compare every raw file with its SHA-256 in the manifest. Raises `DataNotFit` naming the first that differs."""
+    """Compare every raw file with its SHA-256 in the manifest. Raises `DataNotFit` for the first that differs."""
 
     def digest(path: UPath) -> str:
         sha256 = hashlib.sha256()
@@ -192,17 +192,17 @@ class RawTables:
     """All lines of a snapshot, parsed once: the readable ones by surface, and the rest."""
 
     parsed: Sequence[DataFrame]
-    """(_path, _surface, _text, one struct a surface): every line, with the struct of its own surface. `_text` is what
-    a line says that can't be used, else null. Topic statistics, most of a large snapshot, are a frame of their own."""
+    """(_path, _surface, _text, one struct per surface): every line, with the struct of its surface. `_text` is the text
+    of an unusable line, else null. Topic statistics, most of a large snapshot, are a separate frame."""
     has_extensible_brokers: bool
-    """Whether some brokers gave metrics in place of a load report; only then lines of `topic_stats` have consumers."""
+    """Whether some brokers gave metrics instead of a load report; lines of `topic_stats` have consumers only then."""
     counts: Mapping[str, tuple[int, int]]
     """Path of each file that has lines -> (lines, unreadable lines among them)."""
     readable: Mapping[str, int]
     """Surface -> its readable lines."""
 
     def __getitem__(self, surface: str) -> DataFrame:
-        """The readable lines of one surface. Where there are none, Spark leaves out what is joined with them."""
+        """The readable lines of one surface. If there are none, Spark removes joins with them."""
         parsed = next(frame for frame in self.parsed if surface in frame.columns)
         lines = parsed.where((sf.col("_surface") == surface) & sf.col("_text").isNull()).select(f"{surface}.*")
         return (
@@ -210,11 +210,11 @@ class RawTables:
         )
 
     def has_lines(self, surface: str) -> bool:
-        """Whether any line of a surface could be read."""
+        """Whether any line of a surface is readable."""
         return self.readable.get(surface, 0) > 0
 
     def unreadable(self) -> DataFrame:
-        """(surface, path, text) of every line that can't be used."""
+        """(surface, path, text) of every unusable line."""
         return _union(
             parsed.where("_text is not null").select(
                 sf.col("_surface").alias("surface"), _path_in_snapshot().alias("path"), sf.col("_text").alias("text")
@@ -223,13 +223,13 @@ class RawTables:
         )
 
     def release(self) -> None:
-        """Give back the memory and disk that the parsed lines hold."""
+        """Free the memory and disk that the parsed lines occupy."""
         for parsed in self.parsed:
             parsed.unpersist()
 
 
 def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]]) -> RawTables:
-    """Parse all raw files of a snapshot's folder, each once, on disk where memory is short."""
+    """Parse all raw files of a snapshot's folder, each once, spilling to disk if memory is short."""
     extensible = any(file["surface"] == "broker_metrics" for file in files)
     of_topics = [file for file in files if file["surface"] == _TOPICS]
     of_others = [file for file in files if file["surface"] != _TOPICS]
@@ -257,14 +257,14 @@ def _counts(parsed: Iterable[DataFrame]) -> dict[str, tuple[int, int]]:
 
 
 def _path_in_snapshot() -> Column:
-    """A file's path as the manifest has it: what follows the folder `snapshot=<id>`."""
+    """A file's path as in the manifest: the part after the folder `snapshot=<id>`."""
     return sf.regexp_extract("_path", r"/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
 
 
 def _parsed(
     spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surfaces: Mapping[str, Surface]
 ) -> DataFrame:
-    """Lines as `RawTables.parsed` has them. A file is named for its surface, or lies in a folder that is."""
+    """Lines as in `RawTables.parsed`. A file, or its folder, is named for its surface."""
     lines = _lines(spark, [spark_url(folder / file["path"]) for file in files])
     only = next(iter(surfaces)) if len(surfaces) == 1 else None
     surface = sf.lit(only) if only else sf.substring_index(sf.substring_index("_path", "/", -1), ".", 1)
@@ -290,9 +290,9 @@ def _lines(spark: SparkSession, urls: Sequence[str]) -> DataFrame:
 
 
 def _unusable(name: str, surface: Surface) -> Column:
-    """What a line of a surface says if it can't be used, else null.
+    """The text of a line of a surface if it is unusable, else null.
 
-    A line that isn't JSON, or of other types, is its own text; one that lacks a required field, what it was read as.
+    For a line that isn't JSON or has other types, the line itself; if it lacks a required field, what was parsed.
     """
     document = sf.col(name)
     broken = document.isNull() | document[_CORRUPT].isNotNull() | ~sf.is_valid_utf8("value")

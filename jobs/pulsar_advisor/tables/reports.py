@@ -1,4 +1,4 @@
-"""Load reports: what brokers say of their load, of every load manager and in either view, under one set of names."""
+"""Load reports: the brokers' reports of their load, for every load manager and view, under one set of names."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OF_BROKER: Final = (
 """Fields of a report that are columns of the table `brokers`, with the same types."""
 
 _NAMES: Final = ("listed", "gains", "losses")
-"""Bundles that the broker serves, has taken on and has given up."""
+"""Bundles that the broker serves, has gained and has lost."""
 
 
 def load_reports(raw: RawTables) -> DataFrame:
@@ -58,7 +58,7 @@ def load_reports(raw: RawTables) -> DataFrame:
 
 
 def _report(fields: dict[str, Column], stats: Column) -> Column:
-    """A report; a field that isn't given is null, a list of bundles empty."""
+    """A report; a missing field is null, a missing list of bundles empty."""
     types = {column.name: column.type for column in BROKERS.columns}
     nothing = sf.array().cast("array<string>")
     return sf.struct(
@@ -75,8 +75,8 @@ def _usage(document: Column) -> dict[str, Column]:
 def _written_reports(raw: RawTables) -> DataFrame:
     """The reports of Modular and Simple brokers.
 
-    Simple's own throughput totals repeat its message rates, its start time that of the report (seen in 4.0.8), and it
-    names its bundles in their figures only: sums over its bundles replace them, and there is no start time.
+    Simple's own throughput totals repeat its message rates, its start time is that of the report (seen in 4.0.8), and
+    it names its bundles only in their figures: sums over its bundles replace the totals, and the start time is omitted.
     """
     document = sf.col("document")
     stats = sf.coalesce(document["lastStats"], document["bundleStats"])
@@ -120,7 +120,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
 
 
 def _of_record(document: Column) -> dict[str, Column]:
-    """What a broker's node says of the broker itself, under every load manager."""
+    """The content of a broker's node about the broker itself, for every load manager."""
     return {
         "web_service_url": document["webServiceUrl"],
         "version": document["brokerVersionString"],
@@ -131,10 +131,10 @@ def _of_record(document: Column) -> dict[str, Column]:
 
 
 def _rebuilt_reports(raw: RawTables) -> DataFrame:
-    """What a load report would say of brokers that have none: of usage by metrics, of traffic by sums over topics.
+    """Load reports for brokers that have none: usage from metrics, traffic from sums over topics.
 
-    Metrics give percentages only, so every limit is 100, and no time, so they count as written when they were read.
-    The rest comes from the broker's node in ZooKeeper, a look-up record.
+    Metrics give percentages only, so every limit is 100, and no time, so they count as written when read. The rest
+    comes from the broker's node in ZooKeeper, a look-up record.
     """
     figures = (
         _bundle_sums(raw)
@@ -186,9 +186,9 @@ def _rebuilt_reports(raw: RawTables) -> DataFrame:
 
 
 def _published_reports(raw: RawTables, rebuilt: DataFrame) -> DataFrame:
-    """The leader's view of Extensible brokers: the load and the top bundles that each published in the system topics.
+    """The leader's view of Extensible brokers: the load and top bundles that each published in the system topics.
 
-    A broker that published nothing while they were read keeps what was rebuilt: it would have published a change of
+    A broker that published nothing during the capture keeps its rebuilt figures: it would have published a change of
     more than a tenth.
     """
     entries = sf.collect_list(sf.struct("bundle", "stats"))
@@ -248,7 +248,7 @@ def top_bundles(raw: RawTables) -> DataFrame:
 
 
 def _bundle_sums(raw: RawTables) -> DataFrame:
-    """(broker, bundle, figures): sums over each broker's loaded topics, of thousandths as the broker prints them."""
+    """(broker, bundle, figures): sums over each broker's loaded topics, each figure rounded to thousandths."""
     consumers = sf.aggregate(
         sf.map_values("stats.subscriptions"),
         sf.lit(0).cast("bigint"),
@@ -274,7 +274,7 @@ def _bundle_sums(raw: RawTables) -> DataFrame:
 
 
 def _sum_if_complete(column: str) -> Column:
-    """A sum that is null as soon as one figure isn't a number: part of a sum would pass for the whole."""
+    """A sum that is null as soon as one figure isn't a number: a partial sum would pass for the whole."""
     return sf.when(sf.count(column) == sf.count("*"), sf.sum(column))
 
 

@@ -10,12 +10,12 @@ from pulsar_advisor.model.cluster_state import FIGURES
 TABLES_RESULT_SCHEMA: Final = "pulsar-advisor/tables-result/1"
 
 NOT_AVAILABLE: Final = "not available"
-"""How a reason in the manifest's `missing` begins where the release or load manager has no such thing."""
+"""How a reason in the manifest's `missing` begins if the release or load manager doesn't have the input."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: Spark SQL type, and a comment that names unit and source."""
+    """One column: Spark SQL type, and a comment with unit and source."""
 
     name: str
     type: str
@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: what a row is, by which columns it is unique, and its columns."""
+    """One table: the meaning of a row, its unique key, and its columns."""
 
     name: str
     row: str
@@ -33,7 +33,7 @@ class Table:
     columns: tuple[Column, ...]
 
     def ddl(self, *names: str) -> str:
-        """The columns of these names, or all of them, as Spark SQL declares columns."""
+        """These columns, or all of them, as Spark SQL declares columns."""
         return ", ".join(f"{one.name} {one.type}" for one in self.columns if not names or one.name in names)
 
 
@@ -58,7 +58,7 @@ RESOURCES: Final = {
     "bandwidthIn": "bandwidth_in",
     "bandwidthOut": "bandwidth_out",
 }
-"""Pulsar's name of a resource -> how its columns begin, in the order of `model.cluster_state.RESOURCES`."""
+"""Pulsar's name of a resource -> prefix of its columns, in the order of `model.cluster_state.RESOURCES`."""
 
 _UNITS: Final = {
     "cpu": "percent points of one core",
@@ -74,7 +74,7 @@ def _required(name: str, type_: str, comment: str) -> Column:
 
 
 def _traffic(prefix: str, of: str) -> tuple[Column, ...]:
-    """The four traffic figures, with what they are of."""
+    """The four traffic figures; `of` says what they measure."""
     return tuple(
         Column(
             prefix + name,

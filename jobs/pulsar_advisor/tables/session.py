@@ -19,9 +19,9 @@ from pulsar_advisor.tables.class_archive import class_archive_options
 _QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
 _FRUGAL: Final = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g"
-"""Heap and metaspace begin at what a run needs: each growth of theirs collects the whole heap."""
+"""Heap and metaspace start at the size a run needs: growing them triggers a full collection each time."""
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
-"""Leaves out Java's slow compiler, which a short job never earns back; on a Spark cluster Java keeps its own choice."""
+"""Disables Java's slow compiler, which a short job never earns back; on a Spark cluster, Java's default applies."""
 
 _LONG_JOB_BYTES: Final = 200 << 20
 """Of a snapshot's raw files. Ten million topics (800 MB) take nearly twice the processor time without that compiler."""
@@ -32,10 +32,10 @@ _SMALL_SNAPSHOT_BYTES: Final = 4 << 20
 _EVERYWHERE: Final[dict[str, Any]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": False,
-    # Every call of a column's method would look for the line of ours that makes it, and hand that to Java.
+    # Otherwise every call of a column's method looks up the calling line and passes it to Java.
     "spark.python.sql.dataFrameDebugging.enabled": False,
-    # The statistics of cached columns leave NaN out, so that `x > limit` skips a batch that holds one (seen in 4.1.3);
-    # Great Expectations caches what it judges.
+    # The statistics of cached columns ignore NaN, so `x > limit` skips a batch that contains one (seen in 4.1.3);
+    # Great Expectations caches its input.
     "spark.sql.inMemoryColumnarStorage.partitionPruning": False,
 }
 
@@ -45,7 +45,7 @@ _LOCAL: Final[dict[str, Any]] = {
     "spark.driver.memory": "4g",
     "spark.ui.enabled": False,
     "spark.sql.shuffle.partitions": 8,
-    # Measuring every exchange before planning the next one costs more than it saves where there is no network.
+    # Measuring every exchange before planning the next one costs more than it saves without a network.
     "spark.sql.adaptive.enabled": False,
     "spark.sql.catalogImplementation": "in-memory",
 }
@@ -53,7 +53,7 @@ _LOCAL: Final[dict[str, Any]] = {
 _SMALL: Final[dict[str, Any]] = {
     "spark.sql.codegen.wholeStage": False,
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Rows that are all in one partition are joined and grouped where they are: no exchange, no broadcast, one task.
+    # Rows in a single partition are joined and grouped in place: no exchange, no broadcast, one task.
     "spark.sql.shuffle.partitions": 1,
     "spark.sql.autoBroadcastJoinThreshold": -1,
 }
@@ -62,7 +62,7 @@ _SMALL: Final[dict[str, Any]] = {
 def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor", *, raw_bytes: int = 0) -> SparkSession:
     """The session of this process, started if there is none. `raw_bytes`: size of the snapshot it is for.
 
-    `master=None` leaves the choice to `spark-submit`; what it was told with `--conf` stands. On a local master
+    `master=None` leaves the choice to `spark-submit`, and its `--conf` values are kept. On a local master
     everything stays on the loopback interface.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -88,16 +88,16 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
         signal.signal(signal.SIGINT, _interrupt)
     logging.getLogger().addFilter(_is_no_interrupted_call)
     for context in ("SQL", "DataFrame"):
-        # Spark's Python side logs every refused query as JSON; the exception says the same.
+        # Spark's Python side logs every failed query as JSON; the exception says the same.
         logging.getLogger(f"{context}QueryContextLogger").setLevel(logging.CRITICAL)
     return session
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End a process that Ctrl-C was pressed in as Python does, with its Spark jobs.
+    """On Ctrl-C, end the process as Python does, together with its Spark jobs.
 
     PySpark's own handler asks Java to cancel them over the connection that was interrupted in the middle of a call,
-    which fails; another thread has a connection of its own.
+    which fails; a separate thread has a separate connection.
     """
     context = SparkContext._active_spark_context
     if context is not None:
@@ -106,5 +106,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _is_no_interrupted_call(record: logging.LogRecord) -> bool:
-    """Py4J logs an interruption with its stack, and raises it, too."""
+    """Py4J logs an interruption with its stack trace, and also raises it."""
     return record.msg != "KeyboardInterrupt while sending command."

@@ -48,12 +48,12 @@ _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
     "topic_names": ("topic_names", "partitioned_topics"),
     "topic_traffic": ("topic_stats",),
 }
-"""Surfaces of the inputs that a snapshot may lack as a whole; a missing load report costs its broker alone, and without
+"""Surfaces of the inputs that a snapshot may lack entirely. A missing load report affects its broker only, and without
 ownership or boundaries there is no view at all."""
 
 
 def judged_view(manifest: Mapping[str, Any]) -> View:
-    """The view that is validated, and advised on unless another is asked for: `fresh`, if any broker was asked."""
+    """The view that is validated, and advised on unless another is requested: `fresh`, if any broker was asked."""
     return "fresh" if manifest["sources"]["admin_urls"] else "published"
 
 
@@ -74,7 +74,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
     namespace_rows = _sorted(read_table(root, snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
     bundle_rows = _sorted(read_table(root, snapshot, "bundles", view), "namespace", "lower", "upper")
     topic_rows = _sorted(read_table(root, snapshot, "topics"), "namespace", "topic")
-    # A bundle may be owned, or a topic loaded, in a namespace that no listing knows.
+    # A bundle may be owned, or a topic loaded, in a namespace that no listing contains.
     seen = [rows["namespace"].unique() for rows in (namespace_rows, bundle_rows, topic_rows)]
     namespace_names = pc.unique(pa.chunked_array(seen))
     namespace_names = namespace_names.take(pc.sort_indices(namespace_names))
@@ -106,9 +106,9 @@ SettingsInputs = tuple[str, Mapping[str, str], Mapping[str, str]]
 
 
 def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
-    """Pulsar's version, the leader's runtime configuration, and the dynamic values: what settings are resolved from.
+    """Pulsar's version, the leader's runtime configuration, and the dynamic values: the inputs of `resolve_settings`.
 
-    Where the leader's configuration is missing, that of the first broker that has one stands in. Raises `StorageError`
+    If the leader's configuration is missing, that of the first broker that has one replaces it. Raises `StorageError`
     if the table of settings can't be read.
     """
     manifest = _manifest(root, snapshot)
@@ -141,7 +141,7 @@ def read_table(root: Root, snapshot: str, table: str, view: View | None = None) 
 
 
 def readable_folder(root: Root, snapshot: str, table: str) -> UPath:
-    """Where a table's files are. Raises `StorageError` if there are none or the footer of one can't be read."""
+    """Folder of a table's files. Raises `StorageError` if there are none or the footer of one can't be read."""
     folder = root.folder(f"tables/{table}", snapshot)
     try:
         files = _files(folder)
@@ -158,7 +158,7 @@ def _files(folder: UPath) -> ds.Dataset:
 
 
 def damaged_table(root: Root, snapshot: str, table: str) -> StorageError:
-    """What to say of a table that can't be read."""
+    """The error for a table that can't be read."""
     return StorageError(
         f"table {table} of snapshot {snapshot} is missing or damaged: remove {root.folder('tables/*', snapshot)} "
         "and normalize again"
@@ -180,7 +180,7 @@ def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
 
 
 def _excluded(root: Root, snapshot: str) -> dict[str, list[str]]:
-    """Scope -> names that validation takes out of the running."""
+    """Scope -> names that validation excludes."""
     validation = validation_result(root, snapshot)
     excluded: dict[str, list[str]] = {}
     for result in validation["results"] if validation else ():
@@ -289,7 +289,7 @@ def _isolation_policies(rows: pa.Table) -> tuple[IsolationPolicy, ...]:
 
 
 def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
-    """Inputs that were not captured, each with the reason; what the release doesn't have is nothing to miss."""
+    """Inputs that were not captured, each with the reason; inputs that the release doesn't have are not missing."""
     read = {file["surface"]: file["rows"] for file in manifest["files"]}
     without_brokers = judged_view(manifest) == "published"
     missing: dict[Input, str] = {}
@@ -304,8 +304,8 @@ def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
                 *((entry["error"], None) for entry in manifest["failures"] if entry["surface"] == surface),
             ]
             of_all = [reason for reason, namespace in gaps if namespace is None]
-            # One broker's settings stand for all, its topics cost it alone, and so do the names of one namespace; of
-            # policies a part is not enough.
+            # One broker's settings represent all; its topics affect that broker only, and the names of one namespace
+            # that namespace only; part of the policies is not enough.
             lacks = {
                 "settings": without_brokers or not read.get(surface),
                 "topic_traffic": without_brokers,
@@ -326,12 +326,12 @@ def _mapping(rows: pa.Table) -> dict[str, str]:
 
 
 def _floats(rows: pa.Table, columns: Iterable[str]) -> Floats:
-    """Columns side by side as doubles; what nobody reported is zero, as in a fresh record of Pulsar's."""
+    """Columns side by side as doubles; unreported values are zero, as in a new Pulsar record."""
     return np.column_stack([pc.fill_null(rows[column], 0.0).to_numpy() for column in columns])
 
 
 def _integers(column: pa.ChunkedArray) -> Integers:
-    """64-bit integers; what nobody reported is zero."""
+    """64-bit integers; unreported values are zero."""
     values: Integers = pc.fill_null(column, 0).to_numpy().astype(np.int64, copy=False)
     return values
 
@@ -346,6 +346,6 @@ def _among(column: pa.ChunkedArray, names: list[str]) -> Booleans:
 
 
 def _positions(column: pa.ChunkedArray, names: pa.Array) -> Indices:
-    """Position of each value among the names; NOBODY where it is null or isn't among them."""
+    """Position of each value among the names; NOBODY if it is null or isn't among them."""
     positions: Indices = pc.fill_null(pc.index_in(column, value_set=names), NOBODY).to_numpy().astype(np.int32)
     return positions

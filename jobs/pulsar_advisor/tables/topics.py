@@ -1,4 +1,4 @@
-"""The table `topics`: every topic by name, with its place on the hash ring and its traffic where it is loaded."""
+"""The table `topics`: every topic by name, with its position on the hash ring and its traffic if it is loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pulsar_advisor.tables.schemas import TRAFFIC
 
 
 def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFrame:
-    """One row a topic: everything the listings name, every partition, and everything that is loaded."""
+    """One row per topic: every listed topic, every partition, and every loaded topic."""
     partitions = (
         raw["partitioned_topics"]
         .where("partitions > 0")
