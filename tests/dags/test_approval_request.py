@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markdown_it import MarkdownIt
 
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor_airflow.approval_request import body, subject
 from unit.execution.doubles import make_plan, unload_step
@@ -19,7 +20,7 @@ def plan() -> Plan:
 
 
 def test_no_name_becomes_markup() -> None:
-    shown = body(plan(), EVIL, "/reports/x")
+    shown = body(plan(), ApplyThrottle(), EVIL, "/reports/x")
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(shown)
     assert page.count("<tr>") == 2
     assert page.count("<a ") == page.count('<a href="/reports/x">') == 1

@@ -117,7 +117,7 @@ def test_steps_of_low_confidence_need_a_tick_of_their_own(stages: Stages, run_da
     stages.plan = make_plan([unload_step(confidence="low", doubts=(toss,))], snapshot=stages.plan.snapshot)
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, tasks["approve"], stages.cluster.writes) == ("failed", "failed", [])
-    assert "confidence. step-001: A near-tie" in stages.ledger().events(digest_of(stages.plan))[-1].detail
+    assert "the plan needs consent: step-001: A near-tie" in stages.ledger().events(digest_of(stages.plan))[-1].detail
     form = {"allow_splits": False, "accept_worse": False, "accept_low_confidence": True, "comment": ""}
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
     assert (state, tasks["approve"], len(stages.cluster.writes)) == ("success", "success", 1)
@@ -130,8 +130,8 @@ def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
 
     answer_received = PlanApprovalOperator.execute_complete
 
-    def lost(self: Any, context: Any, event: Any, shown: Any = None) -> Any:
-        answer_received(self, context, event, shown)
+    def lost(self: Any, context: Any, event: Any, **shown: Any) -> Any:
+        answer_received(self, context, event, **shown)
         raise RuntimeError("the scheduler believes that this task is gone")
 
     monkeypatch.setattr(PlanApprovalOperator, "execute_complete", lost)
@@ -240,7 +240,8 @@ def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stag
     body = request.body or ""
     for part in (
         f"`{NAMESPACE}/{LOWER}`",
-        "Splits can't be undone",
+        "it splits 1 bundle, which can't be undone",
+        "0 s between two calls",
         "**dag_test** proposes 1 unload(s) and 1 split(s)",
     ):
         assert part in body
