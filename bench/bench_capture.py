@@ -1,10 +1,10 @@
-"""How long a capture takes and how much memory: `bench_capture.py [BROKERS BUNDLES TOPICS]... [--keep ROOT]`.
+"""Time and memory of a capture: `bench_capture.py [BROKERS BUNDLES TOPICS]... [--keep ROOT]`.
 
-Against a made-up cluster on loopback (`large_cluster.py`, in a process of its own). Three times, one after the other:
-(a) the same documents downloaded by as many threads and thrown away; (b) the topic documents decoded, cut down and
-compressed on one core, from a sample of them; (c) the whole capture, by the command line. All three are the shortest of
-interleaved runs; processor seconds stand beside them, as the machine may have other work to do. The goals: c ≤ 1.5 ×
-(a + b / cores), and a peak below 1.5 GiB over all processes of the capture, whatever the size.
+Runs against a synthetic cluster on loopback (`large_cluster.py`, in a separate process). Measures, in sequence:
+(a) downloading the same documents with as many threads and discarding them; (b) decoding, reducing and compressing the
+topic documents on one core, extrapolated from a sample; (c) the whole capture, from the command line. Each time is the
+minimum of interleaved runs; processor seconds are given as well, as the machine may have other work to do. The goals:
+c ≤ 1.5 × (a + b / cores), and a peak below 1.5 GiB over all processes of the capture, at any size.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ SIZES = ((10, 1_000, 100_000), (100, 10_000, 1_000_000))
 SAMPLE = 20
 RUNS = 3
 LARGE_TOPICS = 5_000_000
-"""Above this one run must do."""
+"""Above this size a single run must suffice."""
 CORES = len(os.sched_getaffinity(0))
 
 
 class Cost(NamedTuple):
-    """Wall time, and processor time of all processes but the server's."""
+    """Wall time, and processor time of all processes except the server."""
 
     seconds: float
     processor_s: float
 
 
 def download(options: CaptureOptions) -> tuple[Cost, int]:
-    """What it costs, and the bytes, to read what a capture reads with its concurrency, and to keep nothing."""
+    """The cost, and the bytes, of reading what a capture reads, with its concurrency, and keeping nothing."""
     sizes: list[int] = []
     with AdminTransport(options.admin) as transport, ThreadPoolExecutor(options.concurrency) as pool:
         client = ReadClient(transport, observe=lambda _status, size: sizes.append(size))
@@ -79,12 +79,12 @@ def download(options: CaptureOptions) -> tuple[Cost, int]:
 
 
 def decoding(options: CaptureOptions) -> Cost:
-    """What the topic documents of all brokers cost on one core, from a sample."""
+    """The cost of decoding all brokers' topic documents on one core, extrapolated from a sample."""
     with AdminTransport(options.admin) as transport:
         client = ReadClient(transport)
         brokers = client.active_brokers(CLUSTER)
         sample = [client.broker_topics(broker) for broker in brokers[:SAMPLE]]
-    gc.disable()  # as the decoding processes do
+    gc.disable()  # like the decoding processes
     began, used = time.perf_counter(), time.process_time()
     for document in sample:
         topic_file("broker:8080", document)
@@ -95,13 +95,13 @@ def decoding(options: CaptureOptions) -> Cost:
 
 
 def whole_capture(options: CaptureOptions, root: str) -> tuple[Cost, int]:
-    """What `pulsar-advisor capture` costs, and the greatest sum of resident memory over its processes."""
+    """The cost of `pulsar-advisor capture`, and the peak of its processes' total resident memory."""
     command = [str(Path(sys.executable).with_name("pulsar-advisor")), "capture", "--root", root, "--cluster", CLUSTER]
     return watched([*command, "--admin-url", options.admin.admin_urls[0]])
 
 
 def watched(command: list[str]) -> tuple[Cost, int]:
-    """What a command costs, and the greatest sum of resident memory, in bytes, over it and its children."""
+    """The cost of a command, and the peak total resident memory, in bytes, of it and its children."""
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         peak, used = 0, {}
@@ -124,7 +124,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _resident_bytes(pids: list[int]) -> int:
-    """Together. A child just spawned has its parent's memory until it executes something else: that counts once."""
+    """Total resident memory. A new child shares its parent's memory until it calls exec; that counts once."""
     sizes = set()
     for pid in pids:
         with suppress(OSError):

@@ -1,14 +1,14 @@
-"""How long the checks take: `bench_checks.py [BROKERS BUNDLES TOPICS]`, by default 1,000, 100,000 and a million.
+"""Time of the checks: `bench_checks.py [BROKERS BUNDLES TOPICS]`, by default 1,000, 100,000 and a million.
 
-Seeded tables of a Modular cluster and of the snapshot before it, so that no check is spared; a few rows are wrong, so
-that examples are fetched as well. They are written without Spark: validation runs in a session as cold as that of
+Uses seeded tables of a Modular cluster and of its previous snapshot, so that every check runs; a few rows are invalid,
+so that examples are fetched as well. The tables are written without Spark: validation runs in a cold session, as in
 `pulsar-advisor validate`.
 
-Great Expectations computes what the expectations of one suite need in common passes, so the whole can't be divided
-among them. Seconds per suite are those of the one run, while the rows of
-the next were brought into memory beside it; seconds per expectation are measured afterwards, each alone on
-rows that are in memory, which are copied once more for it: what it would cost if it were the only one. Their sum is no
-total. `cores` is processor time of Python and the JVM together (Linux), which other work on the machine hardly changes.
+Great Expectations computes what the expectations of one suite need in shared passes, so the total can't be divided
+among them. Seconds per suite come from that one run, which loads the rows of the next suite into memory concurrently.
+Seconds per expectation are measured afterwards, each alone on rows in memory, which are copied once more for it: its
+cost if it were the only one. Their sum is not a total. `cores` is processor time of Python and the JVM together
+(Linux), which other work on the machine hardly affects.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def show(what: str, elapsed_s: float, cores_s: float) -> None:
 
 
 def cpu_seconds(java: int) -> float:
-    """Processor time of this process and of Spark's JVM: what a busy machine does not stretch."""
+    """Processor time of this process and of Spark's JVM, which a busy machine does not inflate."""
     user, system = Path(f"/proc/{java}/stat").read_text().rpartition(") ")[2].split()[11:13]
     return time.process_time() + (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
@@ -131,7 +131,7 @@ def write_cluster(root: Root, brokers: int, bundles: int, topics: int) -> None:
     width = 2**32 // BUNDLES_PER_NAMESPACE
     slot = number % BUNDLES_PER_NAMESPACE
     lower = slot * width
-    # The last namespace may be cut: its last range then reaches to the end of the ring.
+    # The last namespace may be truncated: its last range then extends to the end of the ring.
     last = (slot == BUNDLES_PER_NAMESPACE - 1) | (number == bundles - 1)
     upper = np.where(last, 0xFFFFFFFF, lower + width)
     ranges = [f"0x{low:08x}_0x{up:08x}" for low, up in zip(lower.tolist(), upper.tolist(), strict=True)]
@@ -146,7 +146,7 @@ def write_cluster(root: Root, brokers: int, bundles: int, topics: int) -> None:
     bundle_of = np.minimum(topic_namespace * BUNDLES_PER_NAMESPACE + hashes // width, bundles - 1)
     thousandths = chance.lognormal(3, 1.5, (topics, 1)) * (1000, 2000, 1_024_000, 2_048_000)
     of_topics = np.rint(thousandths) / 1000
-    of_bundles = _sums(of_topics, bundle_of, bundles) * (1 + 1e-12)  # digits that the broker did not cut
+    of_bundles = _sums(of_topics, bundle_of, bundles) * (1 + 1e-12)  # digits that the broker did not truncate
 
     def broker_columns(view: str, figures: Any, clock_ms: int) -> dict[str, Any]:
         totals = _sums(figures, owner, brokers)
@@ -268,7 +268,7 @@ def write_cluster(root: Root, brokers: int, bundles: int, topics: int) -> None:
 def write_snapshot(
     root: Root, snapshot: str, clock_ms: int, ids: list[str], tables: Mapping[str, list[Columns]]
 ) -> None:
-    """One Parquet file for each set of columns (topics) or one for all (the others), then manifest and result."""
+    """Write one Parquet file per set of columns (topics) or one in all (other tables), then manifest and result."""
     for table in TABLES:
         parts = [_arrow(table, columns) for columns in tables.get(table.name, [])] or [_schema(table).empty_table()]
         folder = Path(str(root.folder(f"tables/{table.name}", snapshot)))
@@ -309,7 +309,7 @@ def _schema(table: Table) -> pa.Schema:
 
 
 def _arrow(table: Table, columns: Columns) -> pa.Table:
-    """The columns as the table declares them; one that isn't given is null."""
+    """The columns as the table declares them; missing ones are null."""
     rows = len(next(iter(columns.values())))
     schema = _schema(table)
     arrays = [

@@ -1,9 +1,10 @@
-"""How long the engine takes: `bench_engine.py [BROKERS BUNDLES]...`, one table per size.
+"""Time of the engine: `bench_engine.py [BROKERS BUNDLES]...`, one table per size.
 
-A seeded cluster with uneven brokers, settings under which every shedder acts. Preparation is what is done once per
-snapshot (hashing and sorting names); a decision includes the explanation of everything it looked at. Minimum of several
-runs, one thread. The last table is one run of every shedder with every placement strategy, from the cluster state to
-proposals: preparation, decision, filters, a destination for every bundle chosen, and all explanations.
+Uses a seeded cluster with uneven brokers, and settings under which every shedder acts. Preparation is the work done
+once per snapshot (hashing and sorting names); a decision includes the explanation of everything it examined. Times are the
+minimum of several runs, in one thread. The last table is one run of every shedder with every placement strategy, from
+the cluster state to proposals: preparation, decision, filters, a destination for every chosen bundle, and all
+explanations.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ SETTINGS = resolve_settings(
 
 
 def cluster(brokers: int, bundles: int) -> ClusterState:
-    """A seeded Modular cluster: CPU between 20 and 100 %, traffic of the bundles log-normal."""
+    """A seeded Modular cluster: CPU between 20 and 100 %, log-normal bundle traffic."""
     random = np.random.default_rng(1)
     owner = random.integers(0, brokers, bundles).astype(np.int32)
     traffic = random.lognormal(10, 1.5, (bundles, 4)) * (0.001, 0.001, 1, 1)
@@ -123,7 +124,7 @@ def cluster(brokers: int, bundles: int) -> ClusterState:
 
 
 def fastest_ms(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Least of the runs within a second in milliseconds, seven at least, and the result of the last one."""
+    """Minimum in milliseconds of the runs within a second (at least seven), and the result of the last one."""
     least, result, phase = float("inf"), None, time.perf_counter()
     for run in range(MOST_RUNS):
         start = time.perf_counter()
@@ -135,7 +136,7 @@ def fastest_ms(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def peak_mib(call: Callable[[], Any]) -> float:
-    """Memory that a call needs on top of what is there."""
+    """Additional memory that a call needs."""
     tracemalloc.start()
     call()
     peak = tracemalloc.get_traced_memory()[1]
@@ -144,7 +145,7 @@ def peak_mib(call: Callable[[], Any]) -> float:
 
 
 def table(brokers: int, bundles: int) -> None:
-    """Print the table of one size."""
+    """Print the table for one size."""
     state = cluster(brokers, bundles)
     print(f"\n{brokers:,} brokers × {bundles:,} bundles")
     print(f"{'shedder':<42}{'prepare ms':>12}{'decide ms':>12}{'MiB':>8}{'chosen':>9}{'explained':>11}")

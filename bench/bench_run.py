@@ -1,13 +1,13 @@
-"""What an operator waits for: `bench_run.py [BROKERS BUNDLES TOPICS]... [--demo ARCHIVE]`.
+"""Waiting times of an operator: `bench_run.py [BROKERS BUNDLES TOPICS]... [--demo ARCHIVE]`.
 
-One `run` of a recorded snapshot with all shedders and placement strategies, from a cold process; a second `recommend`
-and `report` with another what-if; the same for made-up clusters (`large_cluster.py`), which are captured beforehand;
-and the answers that need neither Spark nor Great Expectations. Processor seconds are those of Python, Java and every
-child, which other work on the machine hardly changes; the memory is that of all of them together at its greatest.
+Measures one `run` of a recorded snapshot with all shedders and placement strategies, from a cold process; a second
+`recommend` and `report` with another what-if; the same for synthetic clusters (`large_cluster.py`), captured
+beforehand; and the answers that need neither Spark nor Great Expectations. Processor seconds cover Python, Java and
+every child process, and other work on the machine hardly affects them; memory is the peak of their total.
 
-Where the time of a run goes is read from what it prints and from Spark's event log: seconds in which some job ran, the
-seconds and processor seconds of their tasks, and the rest of a stage, in which plans are made: Python, its calls to
-Java, and Spark's planner.
+The breakdown of a run comes from its output and from Spark's event log: seconds in which any job ran, the seconds and
+processor seconds of the jobs' tasks, and the rest of a stage, in which plans are made: Python, its calls to Java, and
+Spark's planner.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ WHAT_IF = "loadBalancerBrokerThresholdShedderPercentage=5"
 
 
 class Jobs(NamedTuple):
-    """What Spark's event log says of an application."""
+    """An application's figures from Spark's event log."""
 
     jobs: int
     tasks: int
     busy_s: float
-    """Seconds in which some job ran."""
+    """Seconds in which any job ran."""
     tasks_s: float
     tasks_processor_s: float
     written_bytes: int
@@ -78,7 +78,7 @@ def _place(folder: str, arguments: list[str]) -> list[str]:
 
 @contextmanager
 def captured(brokers: int, bundles: int, topics: int) -> Iterator[Path]:
-    """A made-up cluster's snapshot as an archive."""
+    """A synthetic cluster's snapshot as an archive."""
     with tempfile.TemporaryDirectory() as folder, served(LargeCluster(brokers, bundles, topics)) as broker:
         whole_capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), folder)
         root = Root(folder, CLUSTER)
@@ -88,7 +88,7 @@ def captured(brokers: int, bundles: int, topics: int) -> Iterator[Path]:
 
 
 def all_stages(name: str, archive: Path) -> str:
-    """Print the lines of one snapshot; the breakdown of its run."""
+    """Print the lines for one snapshot; returns the breakdown of its run."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "events"
         log.mkdir()
@@ -108,7 +108,7 @@ def all_stages(name: str, archive: Path) -> str:
 def measured(
     arguments: list[str], *, said: Path | None = None, event_log: Path | None = None, fails: bool = False
 ) -> tuple[Cost, int]:
-    """What one call of the command line costs, and its greatest memory."""
+    """The cost of one command-line call, and its peak memory."""
     options = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{event_log}"} if event_log else {}
     options |= {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"} if event_log else {}
     submit = " ".join(f"--conf {key}={value}" for key, value in options.items())
@@ -121,7 +121,7 @@ def show(what: str, cost: Cost, peak: int) -> None:
 
 
 def breakdown(name: str, stages: Mapping[str, str], jobs: Jobs) -> str:
-    """Where one run's time went, as lines."""
+    """The breakdown of one run's time, as lines."""
     on_spark = sum(float(stages[stage]) for stage in ("normalize", "validate", "recommend"))
     between = on_spark - jobs.busy_s
     return "\n".join(

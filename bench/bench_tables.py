@@ -1,9 +1,9 @@
-"""How long `normalize` takes: `bench_tables.py [TOPICS]... [--root ROOT]`, by default a million and ten million.
+"""Time of `normalize`: `bench_tables.py [TOPICS]... [--root ROOT]`, by default a million and ten million.
 
-Each size is a made-up cluster (`large_cluster.py`) with 100 topics a bundle and 100 bundles a broker, captured first;
-with `--root` it is the snapshots that `bench_capture.py --keep ROOT` left. The job runs as from a shell, on a local
-master with the settings it always has there (4 GiB of heap), and its start is part of the time. Rates are of
-uncompressed JSON lines; a core's is by processor seconds, as the machine may have other work to do.
+Each size is a synthetic cluster (`large_cluster.py`) with 100 topics per bundle and 100 bundles per broker, captured
+first; `--root` uses the snapshots left by `bench_capture.py --keep ROOT`. The job runs as from a shell, on a local
+master with its usual settings there (4 GiB of heap), and the time includes its start-up. Rates refer to uncompressed
+JSON lines; the rate per core uses processor seconds, as the machine may have other work to do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def captured(topics: int, root: str) -> None:
 
 
 def uncompressed_bytes(folder: UPath, files: list[dict[str, Any]]) -> int:
-    """Of all files, from a sample of the topic documents."""
+    """The size of all files, extrapolated from a sample of the topic documents."""
     topics = [file for file in files if file["surface"] == "topic_stats"]
     others = [file for file in files if file["surface"] != "topic_stats"]
     sample = topics[:SAMPLE]
@@ -55,7 +55,7 @@ def _decompressed(folder: UPath, files: list[dict[str, Any]]) -> int:
 
 
 def measure(root: Root, snapshot: str) -> tuple[int, float]:
-    """Normalize one snapshot, print its line, and give back (topics, processor seconds)."""
+    """Normalize one snapshot, print its line, and return (topics, processor seconds)."""
     folder = root.folder("raw", snapshot)
     files = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["files"]
     shutil.rmtree(root.path / "tables", ignore_errors=True)

@@ -1,11 +1,11 @@
-"""The engine beside the real Java classes: `engine_java.py [BROKERS BUNDLES]...`, one table per size.
+"""Compares the engine with the real Java classes: `engine_java.py [BROKERS BUNDLES]...`, one table per size.
 
 Both sides decide on the same seeded cluster of `bench_engine.py`, in one thread, with their state in memory. Java: the
-least of the runs within three seconds, two at least, after three seconds of warm-up. Ours: the least of the runs within
-a second, seven at least, explanations included. The number of source brokers decides Java's time; half the brokers are
-sources here.
-Preparation is a row of its own: Java fills the leader's maps, we hash the names and work out the map order.
-Memory is what one decision allocates (Java) and what it needs at most on top of its state (ours).
+minimum of the runs within three seconds (at least two), after three seconds of warm-up. Ours: the minimum of the runs
+within a second (at least seven), explanations included. Java's time depends on the number of source brokers; here half
+the brokers are sources.
+Preparation has a separate row: Java fills the leader's maps, we hash the names and compute the map order.
+Memory is what one decision allocates (Java), or its peak in addition to the state (ours).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _named(keys: Any, row: Any) -> dict[str, float]:
 
 
 def vector(state: ClusterState) -> dict[str, Any]:
-    """The cluster in the vector format, rows in their order; with what the Extensible manager's stores hold of it."""
+    """The cluster in the vector format, rows in order, including the contents of the Extensible manager's stores."""
     brokers, bundles = state.brokers, state.bundles
     names = [state.bundle_name(row) for row in range(len(bundles.owner))]
     records = [
@@ -99,7 +99,7 @@ def vector(state: ClusterState) -> dict[str, Any]:
 
 
 def java_figures(state: ClusterState) -> Figures:
-    """What the Java classes need, measured in a JVM of their own that ends with this call."""
+    """The Java classes' figures, measured in a separate JVM that ends with this call."""
     sources = [*sources_for(RELEASE), *sorted(Path(__file__).with_name("java").glob("*.java"))]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(vector(state), file)
@@ -115,7 +115,7 @@ def java_figures(state: ClusterState) -> Figures:
 
 
 def our_figures(state: ClusterState) -> Figures:
-    """What our engine needs for the same."""
+    """Our engine's figures for the same decisions."""
     figures: Figures = {}
     for name in (*MODULAR, "TransferShedder"):
         shedder = load_shedder(name)

@@ -1,9 +1,9 @@
-"""A made-up cluster of any size that answers the admin API's reads over loopback HTTP: `large_cluster.py BROKERS …`.
+"""A synthetic cluster of any size that answers the admin API's reads over loopback HTTP: `large_cluster.py BROKERS …`.
 
-Documents have the shape of a real Modular 4.0 broker's (936 bytes a topic, one producer, one consumer). A few are made
-once, with random figures; a broker's own is one of them with its number put in, so that names are its own and neither
-disk nor memory fills. Sent in chunks of about 32 KiB, as Jetty does. Each broker has a port of its own, and all
-bundles of one namespace.
+Documents have the shape of a real Modular 4.0 broker's (936 bytes per topic, one producer, one consumer). A few
+templates are created once, with random figures; each broker serves one of them with its number filled in, so that names
+are unique and neither disk nor memory fills up. They are sent in chunks of about 32 KiB, as Jetty does. Each broker has
+a separate port, and owns all bundles of one namespace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 TEMPLATES = 8
 CHUNK_BYTES = 32 * 1024
 NUMBER = "@@@@@"
-"""Stands for a broker's number in a template."""
+"""Placeholder for a broker's number in a template."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LargeCluster:
         return [f"persistent://{self.namespace}/orders-{index:08d}" for index in range(self.topics // self.brokers)]
 
     def topics_document(self, seed: int) -> list[bytes]:
-        """`broker-stats/topics` of one broker in chunks; the broker's number never crosses from one to the next."""
+        """`broker-stats/topics` of one broker in chunks; the broker's number never crosses a chunk boundary."""
         draw = random.Random(seed)
         ranges, names = self.ranges, self.topic_names()
         chunks, parts, size = [], [f'{{"{self.namespace}":{{'], 0
@@ -123,7 +123,7 @@ def _topic_statistics(draw: random.Random) -> str:
 
 
 class _Answers:
-    """What each broker answers; `@@@@@` is filled in when it is sent."""
+    """Each broker's responses; `@@@@@` is replaced on sending."""
 
     def __init__(self, cluster: LargeCluster, brokers: list[str]) -> None:
         ids = json.dumps(brokers).encode()
@@ -153,7 +153,7 @@ class _Answers:
         }
 
     def answer(self, broker: int, path: str) -> list[bytes]:
-        """The chunks of one answer."""
+        """The chunks of one response."""
         path = path.removeprefix("/admin/v2")
         if path in self._fixed:
             return [self._fixed[path]]
@@ -207,7 +207,7 @@ async def _serve(cluster: LargeCluster) -> None:
 
 @contextmanager
 def served(cluster: LargeCluster) -> Iterator[str]:
-    """The address of the first broker of such a cluster, which runs in a process of its own meanwhile."""
+    """The address of the first broker of such a cluster, which runs in a separate process within the block."""
     command = [sys.executable, __file__, str(cluster.brokers), str(cluster.bundles), str(cluster.topics)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
