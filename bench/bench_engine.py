@@ -1,9 +1,9 @@
 """Time of the engine: `bench_engine.py [BROKERS BUNDLES]...`, one table per size.
 
 Uses a seeded cluster with uneven brokers, and settings under which every shedder acts. Preparation is the work done
-once per snapshot (hashing and sorting names); a decision includes the explanation of everything it examined. Times are the
-minimum of several runs, in one thread. The last table is one run of every shedder with every placement strategy, from
-the cluster state to proposals: preparation, decision, filters, a destination for every chosen bundle, and all
+once per snapshot (hashing and sorting names); a decision includes the explanation of everything it examined. Times are
+the minimum of several runs, in one thread. The last table is one run of every shedder with every placement strategy,
+from the cluster state to proposals: preparation, decision, filters, a destination for every chosen bundle, and all
 explanations.
 """
 

@@ -161,7 +161,7 @@ def _attempt(lacks: dict[str, Lack], surface: str, read: Callable[[], T]) -> T |
         lacks.setdefault(surface, Lack(error.status, str(error)))
     except NoAnswer as error:
         lacks.setdefault(surface, Lack(None, str(error)))
-    except ClusterUnreachable as error:  # a response came, but it can't be read or followed
+    except ClusterUnreachable as error:  # a response arrived, but it can't be read or followed
         lacks.setdefault(surface, Lack(200, str(error)))
     return None
 

@@ -12,7 +12,7 @@ from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
 from pulsar_advisor.reporting.figures import percent
 
-# Colours are names here: the style sheet gives each its value in light, in dark and on paper.
+# Colours are names here: the style sheet defines each for light mode, dark mode and print.
 _BEFORE: Final = "#b0b7be"
 _AFTER: Final = "#2f6690"
 _LIMIT: Final = "#b3261e"

@@ -1,4 +1,4 @@
-"""`snapshots show`: what a snapshot holds, what it lacks, and which stages have worked on it."""
+"""`snapshots show`: the content of a snapshot, its gaps, and the stages that have processed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is writing a folder: a lease file in it names the process, and the writer renews it until it is done.
+"""Marks a folder as being written: a lease file in it names the process, which renews it until it is done.
 
 A writer that was silent for too long, for instance suspended, may find that another has taken its place. So each claim
 has a nonce, which is compared before the file is renewed or removed, and before a result is written.
