@@ -28,7 +28,7 @@ class PlacementDecision:
     """The brokers a bundle may go to after the strategy's choice, and the answer about every candidate."""
 
     eligible: Indices
-    """Brokers that Pulsar draws from; a single one if the choice is not random; empty if there is none."""
+    """Brokers that Pulsar draws from; a single one if the choice is not random; empty without a candidate."""
     brokers: Outcomes
 
 

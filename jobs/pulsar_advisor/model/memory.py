@@ -1,4 +1,4 @@
-"""What strategies remember from one cycle to the next; a shedder with more to remember has a type of its own."""
+"""What strategies remember from one cycle to the next; a shedder with more to remember defines another type."""
 
 from __future__ import annotations
 

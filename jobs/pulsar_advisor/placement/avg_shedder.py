@@ -5,7 +5,7 @@ there; otherwise a candidate is drawn at random.
 
 Releases: from 5.0.1 on, a remembered destination that is no candidate leads to a draw among the candidates without the
 source. One whose score (weighted usage × 100) is above `loadBalancerBrokerOverloadedThresholdPercentage` leads to a
-draw among those that are not, without source and destination; if there are none, the destination is used after all.
+draw among those that are not, without source and destination; failing that, the destination is used after all.
 Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 

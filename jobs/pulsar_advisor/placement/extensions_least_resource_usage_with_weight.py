@@ -1,7 +1,7 @@
 """`LeastResourceUsageWithWeight` of the Extensible manager: a broker far enough below the candidates' mean load.
 
 What Pulsar does: it draws among the candidates with load data whose load (smoothed weighted maximum) plus
-`loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most their mean; if there is none, among all
+`loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most their mean; failing that, among all
 candidates, with data or without.
 
 Source: `org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight`, 3.0.7 to 5.0.1.

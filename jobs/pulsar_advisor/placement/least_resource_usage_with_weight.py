@@ -3,7 +3,7 @@
 What Pulsar does: every choice advances a smoothed weighted usage of each candidate, history × h + (1 - h) × usage;
 a broker without bundles or messages starts afresh. The draw is among candidates whose smoothed usage plus
 `loadBalancerAverageResourceUsageDifferenceThresholdPercentage` / 100 is at most the candidates' mean;
-if there is none, among all candidates, the busiest included.
+failing that, among all candidates, the busiest included.
 
 Releases: up to 2.11 an idle broker keeps its history, and the heap counts.
 Source: `org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight`, 2.11.0 to 5.0.1.

@@ -1,7 +1,7 @@
 """Which strategies a cluster itself uses.
 
 The Modular manager takes both classes from its settings. The Simple manager reads neither. The Extensible manager
-replaces a shedder that isn't one of its own (such as ThresholdShedder, the default) with TransferShedder, and has a
+replaces a shedder that wasn't written for it (such as ThresholdShedder, the default) with TransferShedder, and has a
 single placement strategy. Source: `ModularLoadManagerImpl.createLoadSheddingStrategy`,
 `UnloadScheduler.createNamespaceUnloadStrategy`, `ExtensibleLoadManagerImpl` (3.0.7 to 5.0.1).
 """

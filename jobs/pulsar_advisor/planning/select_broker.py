@@ -101,7 +101,7 @@ class BrokerSelection:
     """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
 
     def select(self, bundle: int, _source: int) -> int:
-        """The broker for a bundle (rows), NOBODY if there is none."""
+        """The broker for a bundle (rows), NOBODY if no broker qualifies."""
         chosen = self._choose(bundle, self.candidates.first(bundle))
         if chosen == NOBODY or (others := self.candidates.second(bundle, chosen)) is None:
             return chosen

@@ -10,7 +10,7 @@ from pulsar_advisor.quality.checks import Check, checks
 def named(name: str) -> Check:
     """The check with this name, `<table>.<code>`, or with this code if only one table has it.
 
-    Raises `UsageError` with a similar name if there is none, and with all matches if there are several.
+    Raises `UsageError` with a similar name for an unknown one, and with all matches for an ambiguous one.
     """
     found = [check for check in checks() if name in (check.name, check.code)]
     if not found:

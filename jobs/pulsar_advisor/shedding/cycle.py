@@ -80,7 +80,7 @@ class Surroundings:
     anti_affinity_allows: Callable[[int, int], bool]
     """(bundle, source): whether the bundle's anti-affinity group permits the unload."""
     destination: Callable[[int, int], int]
-    """(bundle, source): broker that placement selects; NOBODY if there is none. Called once per bundle, in order."""
+    """(bundle, source): broker that placement selects; NOBODY without one. Called once per bundle, in order."""
 
 
 def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[SheddingDecision, Outcomes]:

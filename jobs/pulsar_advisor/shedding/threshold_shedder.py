@@ -139,7 +139,7 @@ def _smooth(
 
 
 def _busiest_above(brokers: BrokerLoad, usage: Floats, lower: float) -> int:
-    """First of the busiest brokers with more than one bundle and usage above `lower`; NOBODY if there is none."""
+    """First of the busiest brokers with more than one bundle and usage above `lower`; NOBODY without one."""
     eligible = brokers.order[(brokers.published_bundles > 1)[brokers.order] & (usage[brokers.order] > lower)]
     return int(eligible[np.argmax(usage[eligible])]) if len(eligible) else NOBODY
 

@@ -18,7 +18,7 @@ SETTING_KEYS: Final[tuple[str, ...]] = ()
 
 
 def split_boundary(option: BundleSplitOption) -> tuple[int, ...] | None:
-    """The positions inside the bundle, ascending; None if there is none or the bundle has fewer than two topics.
+    """The positions inside the bundle, ascending; None without any, or if the bundle has fewer than two topics.
 
     Raises `UsageError` without positions (an automatic split never passes any), `DataNotFit` if the topics are not
     completely known.

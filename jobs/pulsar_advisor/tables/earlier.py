@@ -46,7 +46,7 @@ def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
 def earlier_snapshot(root: Root, snapshot: str) -> str | None:
     """The newest snapshot to compare this one with, if its averages and unloads may continue in this one.
 
-    None if there is none, or if the gap is unusual: longer than a day, or than three usual gaps.
+    None without such a snapshot, or if the gap is unusual: longer than a day, or than three usual gaps.
     """
     earlier = next(comparable_before(root, snapshot), None)
     if earlier is None:

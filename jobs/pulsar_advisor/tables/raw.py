@@ -150,7 +150,7 @@ def spark_url(path: UPath) -> str:
 
 
 def raw_bytes(root: Root, snapshot: str) -> int:
-    """Total size of a snapshot's raw files, compressed, by its manifest. Raises `UsageError` if there is none."""
+    """Total size of a snapshot's raw files, compressed, by its manifest. Raises `UsageError` without a manifest."""
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     return sum(file["bytes"] for file in manifest["files"])
 
@@ -202,7 +202,7 @@ class RawTables:
     """Surface -> its readable lines."""
 
     def __getitem__(self, surface: str) -> DataFrame:
-        """The readable lines of one surface. If there are none, Spark removes joins with them."""
+        """The readable lines of one surface. Without any, Spark removes joins with them."""
         parsed = next(frame for frame in self.parsed if surface in frame.columns)
         lines = parsed.where((sf.col("_surface") == surface) & sf.col("_text").isNull()).select(f"{surface}.*")
         return (

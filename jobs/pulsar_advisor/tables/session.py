@@ -60,7 +60,7 @@ _SMALL: Final[dict[str, Any]] = {
 
 
 def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor", *, raw_bytes: int = 0) -> SparkSession:
-    """The session of this process, started if there is none. `raw_bytes`: size of the snapshot it is for.
+    """The session of this process, started if necessary. `raw_bytes`: size of the snapshot it is for.
 
     `master=None` leaves the choice to `spark-submit`, and its `--conf` values are kept. On a local master
     everything stays on the loopback interface.

@@ -141,7 +141,7 @@ def read_table(root: Root, snapshot: str, table: str, view: View | None = None) 
 
 
 def readable_folder(root: Root, snapshot: str, table: str) -> UPath:
-    """Folder of a table's files. Raises `StorageError` if there are none or the footer of one can't be read."""
+    """Folder of a table's files. Raises `StorageError` if it has no files or a footer can't be read."""
     folder = root.folder(f"tables/{table}", snapshot)
     try:
         files = _files(folder)

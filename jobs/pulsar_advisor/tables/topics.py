@@ -47,7 +47,7 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
     )
     rows = (
         loaded.union(named)
-        .repartition("topic")  # before the aggregation, which would sort once more on either side of its own exchange
+        .repartition("topic")  # before the aggregation, which would sort once more on either side of its exchange
         .groupBy("topic")
         .agg(
             sf.max("namespace").alias("namespace"),
