@@ -17,8 +17,9 @@ def doctor(*, place: Place = Place(), connection: Connection = Connection(), jso
     """Say whether a capture would be fit: what can be reached and read, with which role, and what can't be computed."""
     from rich.console import Console
 
+    from pulsar_advisor.cli.screens import print_diagnosis
     from pulsar_advisor.diagnosis.examination import examine
-    from pulsar_advisor.diagnosis.findings import diagnose, print_diagnosis
+    from pulsar_advisor.diagnosis.findings import diagnose
 
     diagnosis = diagnose(examine(connection.options(place)), place.open_if_named())
     print_json(diagnosis.document()) if json else print_diagnosis(diagnosis, Console())
@@ -48,8 +49,9 @@ def brokers(
     """
     from rich.console import Console
 
+    from pulsar_advisor.cli.screens import print_tables
     from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, watched
-    from pulsar_advisor.monitor.tables import as_document, print_tables
+    from pulsar_advisor.monitor.tables import as_document
 
     refuse_together({"--snapshot": snapshot is not None, "--live": live})
     refuse_together({"--snapshot": snapshot is not None, "--watch": watch is not None})

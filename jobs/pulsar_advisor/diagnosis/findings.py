@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
-
-from rich.console import Console
-from rich.text import Text
+from typing import Any, Final, Literal, get_args
 
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
-from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -26,6 +22,7 @@ SCHEMA: Final = "pulsar-advisor/doctor/1"
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
 
 Status = Literal["ok", "warning", "problem"]
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 _SUPER_USER: Final = "a super-user"
 _TENANT_ADMIN: Final = "the tenants' administrator or a super-user"
@@ -53,7 +50,6 @@ _SWITCHES: Final[Mapping[str, str]] = {
     "loadBalancerAutoBundleSplitEnabled": "Pulsar doesn't split on its own",
 }
 _CRC32_ASSIGNMENT: Final = "ConsistentHashingTopicBundleAssigner"
-_COLOURS: Final[Mapping[Status, str]] = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ class Diagnosis:
     @property
     def sentence(self) -> str:
         """The verdict."""
-        count = {status: sum(row.status == status for row in self.rows) for status in _COLOURS}
+        count = {status: sum(row.status == status for row in self.rows) for status in STATUSES}
         if self.fit:
             return f"Ready for a capture; {count['warning']} warning(s)."
         return f"Not ready for a capture: {count['problem']} problem(s), {count['warning']} warning(s)."
@@ -119,17 +115,6 @@ def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
         rows.append(_writable(root))
     lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
     return Diagnosis(found.cluster_name, answered or any(lack.status is not None for lack in lacks), tuple(rows))
-
-
-def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
-    """Print one line per row, and the verdict; rich omits colours if the console isn't a terminal."""
-    width = max((len(row.check) for row in diagnosis.rows), default=0)
-    for row in diagnosis.rows:
-        todo = f" → {plain(row.what_to_do)}" if row.what_to_do else ""
-        status = (f"{row.status:<8} ", _COLOURS[row.status])
-        line = Text.assemble(status, f"{row.check:<{width}}  ", plain(row.sentence), (todo, "dim"))
-        console.print(line, soft_wrap=True)
-    console.print(Text(diagnosis.sentence, style=f"bold {'green' if diagnosis.fit else 'red'}"))
 
 
 def _writable(root: Root) -> Row:

@@ -13,15 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from pulsar_advisor.model.cluster_state import RESOURCES, LoadManagerKind
-from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.resource_usage import percent
-from pulsar_advisor.model.settings import setting_value
-from pulsar_advisor.reporting.figures import moment
 
 SCHEMA: Final = "pulsar-advisor/broker-tables/1"
 _NOTES: Final = (
@@ -34,10 +28,6 @@ T = TypeVar("T")
 _NOTE_ON_SIMPLE: Final = "KB/S of RAW MSG is the network card's usage in kbit/s divided by 1024, as Pulsar prints it."
 
 _BYTES_PER_KIB: Final = 1024
-_WIDTH_OF_FILE: Final = 200
-"""Columns, if the page width is unknown: enough for the longest broker ids."""
-_COMFORT_LEVEL: Final = "loadBalancerBrokerComfortLoadLevelPercentage"
-_OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
 Figure = float | int | None
 """None if the source lacks it, or it isn't finite."""
@@ -121,7 +111,7 @@ class Overall:
     total: OverallRow
 
 
-_SYSTEM: Final = (
+SYSTEM: Final = (
     Column("CPU %", "cpu_percent"),
     Column("MEMORY %", "memory_percent"),
     Column("DIRECT %", "direct_memory_percent"),
@@ -145,7 +135,7 @@ _MESSAGES: Final = (
     Column("KB/S OUT", "throughput_out_kib_per_s"),
     Column("TOTAL", "throughput_kib_per_s"),
 )
-_OVERALL_HEADINGS: Final = ("BROKER", "BUNDLE", "MSG/S", "LONG/S", "KB/S", "MAX %")
+OVERALL_HEADINGS: Final = ("BROKER", "BUNDLE", "MSG/S", "LONG/S", "KB/S", "MAX %")
 
 
 def broker_rows(load: BrokerLoad) -> tuple[Row, ...]:
@@ -197,28 +187,10 @@ def as_document(load: ClusterLoad) -> dict[str, Any]:
     }
 
 
-def rendered(load: ClusterLoad) -> RenderableType:
-    """All tables for a terminal: per broker, overall, missing brokers, and notes."""
-    parts: list[RenderableType] = [Text(f"{load.where}, {moment(load.read_at_ms)}", style="bold")]
-    for broker in load.brokers:
-        parts += ["", _rendered_broker(broker)]
-    parts += ["", _rendered_overall(overall(load.brokers))]
-    parts += [Text(plain(f"{broker}: {reason}"), style="yellow") for broker, reason in sorted(load.missing.items())]
-    parts += [Text(note, style="dim") for note in notes(load)]
-    return Group(*parts)
-
-
-def print_tables(load: ClusterLoad, console: Console) -> None:
-    """Print everything; rich omits colours if the console isn't a terminal."""
-    if not console.is_terminal:
-        console.width = max(console.width, _WIDTH_OF_FILE)
-    console.print(rendered(load))
-
-
 def _modular(load: BrokerLoad) -> tuple[Row, ...]:
     report, averages = load.report, load.averages or {}
     return (
-        Row("SYSTEM", _SYSTEM, (*_usage_percents(report), _times_100(_number(report, "maxResourceUsage")))),
+        Row("SYSTEM", SYSTEM, (*_usage_percents(report), _times_100(_number(report, "maxResourceUsage")))),
         Row("COUNT", _COUNT, _counts(report, "lastBundleGains", "lastBundleLosses")),
         Row("LATEST", _MESSAGES, _messages(report, "msg")),
         Row("SHORT", _MESSAGES, _messages(averages, "shortTermMsg")),
@@ -251,8 +223,8 @@ def _simple(load: BrokerLoad) -> tuple[Row, ...]:
     )
     return (
         Row("COUNT", _COUNT, _counts(report, "bundleGains", "bundleLosses")),
-        Row("RAW SYSTEM", _SYSTEM, (*raw, max(_known(raw), default=None))),
-        Row("ALLOC SYSTEM", _SYSTEM, (*allocated, max(_known(allocated), default=None))),
+        Row("RAW SYSTEM", SYSTEM, (*raw, max(_known(raw), default=None))),
+        Row("ALLOC SYSTEM", SYSTEM, (*allocated, max(_known(allocated), default=None))),
         Row("RAW MSG", _MESSAGES, _message_figures(*raw_traffic)),
         Row("ALLOC MSG", _MESSAGES, _message_figures(*allocated_traffic)),
     )
@@ -262,7 +234,7 @@ def _extensible(load: BrokerLoad) -> tuple[Row, ...]:
     report = load.report
     count = (None, _count(report, "bundleCount"), None, None, None, None)
     return (
-        Row("SYSTEM", _SYSTEM, (*_usage_percents(report), _times_100(_number(report, "maxResourceUsage")))),
+        Row("SYSTEM", SYSTEM, (*_usage_percents(report), _times_100(_number(report, "maxResourceUsage")))),
         Row("COUNT", _COUNT, count),
         Row("LATEST", _MESSAGES, _messages(report, "msg")),
     )
@@ -361,43 +333,3 @@ def _overall_document(row: OverallRow) -> dict[str, Figure | str]:
         "throughput_kib_per_s": row.throughput_kib_per_s,
         "max_percent": row.max_percent,
     }
-
-
-def _rendered_broker(load: BrokerLoad) -> Table:
-    table = Table(title=Text(plain(load.broker)), title_justify="left", title_style="bold", show_header=False)
-    table.add_column(style="bold")
-    for _ in _SYSTEM:
-        table.add_column(justify="right")
-    for row in broker_rows(load):
-        table.add_row(row.label, *(Text(column.heading, style="dim") for column in row.columns))
-        cells = (_cell(column.heading, figure) for column, figure in zip(row.columns, row.figures, strict=True))
-        table.add_row("", *cells, end_section=True)
-    return table
-
-
-def _rendered_overall(table: Overall) -> Table:
-    shown = Table(title="All brokers", title_justify="left", title_style="bold", header_style="dim")
-    for heading in _OVERALL_HEADINGS:
-        shown.add_column(heading, justify="left" if heading == "BROKER" else "right")
-    for row in (*table.rows, table.total):
-        cells = (_cell(heading, figure) for heading, figure in zip(_OVERALL_HEADINGS[1:], row.figures, strict=True))
-        is_last_broker = bool(table.rows) and row is table.rows[-1]
-        shown.add_row(
-            plain(row.broker), *cells, end_section=is_last_broker, style="bold" if row is table.total else None
-        )
-    return shown
-
-
-def _cell(heading: str, figure: Figure) -> Text:
-    if figure is None:
-        return Text("-", style="dim")
-    if isinstance(figure, int):
-        return Text(str(figure))
-    return Text(f"{figure:.2f}", style=_colour(figure) if heading.endswith("%") else "")
-
-
-def _colour(percentage: float) -> str:
-    """By Pulsar's default thresholds; the tables are shown without the cluster's settings."""
-    if percentage >= setting_value(_OVERLOADED):
-        return "red"
-    return "yellow" if percentage >= setting_value(_COMFORT_LEVEL) else "green"

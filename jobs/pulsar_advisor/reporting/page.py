@@ -10,6 +10,8 @@ from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, th
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
 from pulsar_advisor.planning.configured import Configured, configured_strategies
+from pulsar_advisor.planning.findings import Finding
+from pulsar_advisor.planning.fitness import Refusal
 from pulsar_advisor.reporting.answers import Answers, OutcomeRow, group_answers
 from pulsar_advisor.reporting.brokers import (
     BrokerTable,
@@ -30,24 +32,6 @@ _SHEDDER_KEY: Final = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT_KEY: Final = "loadBalancerLoadPlacementStrategy"
 _FINDING_ORDER: Final = ("critical", "warning", "info")
 _OVERRIDES: Final = ("what-if", "dynamic")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A fact that a reader should know, in one sentence."""
-
-    severity: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A strategy that could not be run, and the input it lacks."""
-
-    strategy: str
-    role: str
-    missing: str
-    reason: str
 
 
 @dataclass(frozen=True)

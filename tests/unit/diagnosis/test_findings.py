@@ -11,8 +11,9 @@ import pytest
 from rich.console import Console
 
 from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.cli.screens import print_diagnosis
 from pulsar_advisor.diagnosis.examination import BrokerAnswers, Examination, Lack, SystemTopicsAnswer, ZooKeeperAnswers
-from pulsar_advisor.diagnosis.findings import Diagnosis, Row, diagnose, print_diagnosis
+from pulsar_advisor.diagnosis.findings import Diagnosis, Row, diagnose
 from pulsar_advisor.storage.root import Root
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"

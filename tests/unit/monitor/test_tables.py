@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pulsar_advisor.cli.screens import print_tables
 from pulsar_advisor.monitor.tables import (
     BrokerLoad,
     ClusterLoad,
@@ -15,7 +16,6 @@ from pulsar_advisor.monitor.tables import (
     broker_rows,
     notes,
     overall,
-    print_tables,
 )
 
 

@@ -1,0 +1,94 @@
+"""What a terminal shows in colour: the diagnosis of `doctor` and the tables of `brokers`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.settings import setting_value
+from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, Figure, Overall, broker_rows, notes, overall
+from pulsar_advisor.reporting.figures import moment
+
+if TYPE_CHECKING:
+    from pulsar_advisor.diagnosis.findings import Diagnosis
+    from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
+
+_WIDTH_OF_FILE: Final = 200
+"""Columns, if the page width is unknown: enough for the longest broker ids."""
+_COMFORT_LEVEL: Final = "loadBalancerBrokerComfortLoadLevelPercentage"
+_OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
+
+_COLOUR_OF_STATUS: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
+    """Print one line per row, and the verdict; rich omits colours if the console isn't a terminal."""
+    width = max((len(row.check) for row in diagnosis.rows), default=0)
+    for row in diagnosis.rows:
+        todo = f" → {plain(row.what_to_do)}" if row.what_to_do else ""
+        status = (f"{row.status:<8} ", _COLOUR_OF_STATUS[row.status])
+        line = Text.assemble(status, f"{row.check:<{width}}  ", plain(row.sentence), (todo, "dim"))
+        console.print(line, soft_wrap=True)
+    console.print(Text(diagnosis.sentence, style=f"bold {'green' if diagnosis.fit else 'red'}"))
+
+
+def rendered(load: ClusterLoad) -> RenderableType:
+    """All tables for a terminal: the brokers', the overall one, what is missing, and the notes."""
+    parts: list[RenderableType] = [Text(f"{load.where}, {moment(load.read_at_ms)}", style="bold")]
+    for broker in load.brokers:
+        parts += ["", _rendered_broker(broker)]
+    parts += ["", _rendered_overall(overall(load.brokers))]
+    parts += [Text(plain(f"{broker}: {reason}"), style="yellow") for broker, reason in sorted(load.missing.items())]
+    parts += [Text(note, style="dim") for note in notes(load)]
+    return Group(*parts)
+
+
+def print_tables(load: ClusterLoad, console: Console) -> None:
+    """Print everything; rich omits colours if the console isn't a terminal."""
+    if not console.is_terminal:
+        console.width = max(console.width, _WIDTH_OF_FILE)
+    console.print(rendered(load))
+
+
+def _rendered_broker(load: BrokerLoad) -> Table:
+    table = Table(title=Text(plain(load.broker)), title_justify="left", title_style="bold", show_header=False)
+    table.add_column(style="bold")
+    for _ in SYSTEM:
+        table.add_column(justify="right")
+    for row in broker_rows(load):
+        table.add_row(row.label, *(Text(column.heading, style="dim") for column in row.columns))
+        cells = (_cell(column.heading, figure) for column, figure in zip(row.columns, row.figures, strict=True))
+        table.add_row("", *cells, end_section=True)
+    return table
+
+
+def _rendered_overall(table: Overall) -> Table:
+    shown = Table(title="All brokers", title_justify="left", title_style="bold", header_style="dim")
+    for heading in OVERALL_HEADINGS:
+        shown.add_column(heading, justify="left" if heading == "BROKER" else "right")
+    for row in (*table.rows, table.total):
+        cells = (_cell(heading, figure) for heading, figure in zip(OVERALL_HEADINGS[1:], row.figures, strict=True))
+        is_last_broker = bool(table.rows) and row is table.rows[-1]
+        shown.add_row(
+            plain(row.broker), *cells, end_section=is_last_broker, style="bold" if row is table.total else None
+        )
+    return shown
+
+
+def _cell(heading: str, figure: Figure) -> Text:
+    if figure is None:
+        return Text("-", style="dim")
+    if isinstance(figure, int):
+        return Text(str(figure))
+    return Text(f"{figure:.2f}", style=_colour(figure) if heading.endswith("%") else "")
+
+
+def _colour(percentage: float) -> str:
+    """By Pulsar's default thresholds; the tables are shown without the cluster's settings."""
+    if percentage >= setting_value(_OVERLOADED):
+        return "red"
+    return "yellow" if percentage >= setting_value(_COMFORT_LEVEL) else "green"
