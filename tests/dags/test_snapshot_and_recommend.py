@@ -43,12 +43,12 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
 
 
 def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:
-    from pulsar_advisor.cli.options import Wishes
+    from pulsar_advisor.cli.options import RequestOptions
     from pulsar_advisor.model.cluster_state import WANTED_VIEWS
     from pulsar_advisor_airflow.forms import ALL, strategy_params
 
-    wishes, form = Wishes(), strategy_params(ALL, ALL)
-    assert {name: param.resolve() for name, param in form.items()} == {name: getattr(wishes, name) for name in form}
+    options, form = RequestOptions(), strategy_params(ALL, ALL)
+    assert {name: param.resolve() for name, param in form.items()} == {name: getattr(options, name) for name in form}
     assert tuple(form["view"].schema["enum"]) == WANTED_VIEWS
 
 

@@ -159,7 +159,7 @@ class Connection:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class RequestOptions:
     """What to recommend, and within which limits."""
 
     shedder: str = "all"
@@ -185,7 +185,7 @@ class Wishes:
     """Your name, recorded in the ledger as proposer."""
 
     def request(self) -> Request:
-        """The wishes, checked."""
+        """The request these options make, checked."""
         from pulsar_advisor.execution.person import system_user
         from pulsar_advisor.planning.request import Limits, Request, what_if
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, Wishes
+from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, RequestOptions
 from pulsar_advisor.cli.output import log, print_json, say, timed
 from pulsar_advisor.cli.rendering import check_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
@@ -161,14 +161,14 @@ def recommend(
     *,
     place: Place = Place(),
     snapshot: str = LATEST,
-    wishes: Wishes = Wishes(),
+    request_options: RequestOptions = RequestOptions(),
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
     """Compute what Pulsar's strategies would do, and write a plan for each combination."""
     root = place.open()
-    request = wishes.request()
+    request = request_options.request()
     snapshot = root.resolve(snapshot)
     document = _recommend(lambda: spark_for(master, "recommend", root, snapshot), snapshot, request, place, ledger)
     if json:
@@ -241,7 +241,7 @@ def run(
     place: Place = Place(),
     from_archive: Path | None = None,
     connection: Connection = Connection(),
-    wishes: Wishes = Wishes(),
+    request_options: RequestOptions = RequestOptions(),
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
     json: Json = False,
@@ -258,7 +258,7 @@ def run(
     if from_archive is not None and connection.is_given:
         raise UsageError("--from-archive takes the snapshot from a file: omit the connection options")
     root = place.open()
-    request = wishes.request()
+    request = request_options.request()
     with timed("capture"):
         snapshot = (
             capture_into(root, connection.options(place))

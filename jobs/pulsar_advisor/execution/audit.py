@@ -1,4 +1,4 @@
-"""Whether a ledger still says what was written to it: the chain of its events, its rows, its plans and its guards."""
+"""Whether a ledger still says what was written to it: the chain of its events, its rows, its plans and its triggers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.chain import START, ChainHead, chained, row_hash
-from pulsar_advisor.execution.guards import GUARDED_SINCE_0005, GUARDED_SINCE_0006, Guard, guards
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.ledger_tables import (
     Approval,
@@ -26,6 +25,7 @@ from pulsar_advisor.execution.ledger_tables import (
     VerifiedBroker,
     VerifiedBundle,
 )
+from pulsar_advisor.execution.ledger_triggers import TABLES_SINCE_0005, TABLES_SINCE_0006, Trigger, triggers
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import digest_of, load_plan
 
@@ -80,7 +80,7 @@ def audit(ledger: Ledger, known_head: ChainHead | None = None) -> AuditResult:
                 _broken_links(events),
                 _contradictions(events, rows),
                 _changed_plans(rows),
-                _missing_guards(session),
+                _missing_triggers(session),
                 _not_reached(events, known_head),
             )
         )
@@ -129,7 +129,7 @@ def _changed_plans(rows: list[Base]) -> Iterator[str]:
                 yield f"{row.name} holds another document: {found}"
 
 
-def _missing_guards(session: Session) -> Iterator[str]:
+def _missing_triggers(session: Session) -> Iterator[str]:
     sqlite = session.get_bind().dialect.name == "sqlite"
     if sqlite:
         query = "SELECT name, sql AS how FROM sqlite_master WHERE type = 'trigger'"
@@ -137,13 +137,13 @@ def _missing_guards(session: Session) -> Iterator[str]:
         query = "SELECT tgname AS name, tgenabled::text AS how FROM pg_trigger WHERE NOT tgisinternal"
     found = {row.name: row.how for row in session.execute(text(query))}
 
-    def stands(guard: Guard) -> bool:
-        return found.get(guard.name) == (guard.create("sqlite") if sqlite else "O")
+    def exists(trigger: Trigger) -> bool:
+        return found.get(trigger.name) == (trigger.create("sqlite") if sqlite else "O")
 
-    for table in (*GUARDED_SINCE_0005, *GUARDED_SINCE_0006):
-        for guard in guards(table, "sqlite" if sqlite else "postgresql"):
-            if not stands(guard):
-                yield f"the trigger {guard.name} was removed, disabled or changed"
+    for table in (*TABLES_SINCE_0005, *TABLES_SINCE_0006):
+        for trigger in triggers(table, "sqlite" if sqlite else "postgresql"):
+            if not exists(trigger):
+                yield f"the trigger {trigger.name} was removed, disabled or changed"
 
 
 def _not_reached(events: Sequence[Event], known: ChainHead | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Events form a hash chain and name the rows they wrote; guards refuse what no release ever does.
+"""Events form a hash chain and name the rows they wrote; triggers refuse what no release ever does.
 
 Events of earlier releases are chained as they are. One more event then names every row there is, so that from here on
 each row has an event that wrote it. The undo plan, made before a run from the plan alone, goes: it is made from the
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from pulsar_advisor.execution.chain import START, Value, chained, row_hash
-from pulsar_advisor.execution.guards import GUARDED_SINCE_0005, POSTGRESQL_FUNCTION, Dialect, guards
+from pulsar_advisor.execution.ledger_triggers import POSTGRESQL_FUNCTION, TABLES_SINCE_0005, Dialect, triggers
 
 revision = "0005"
 down_revision = "0004"
@@ -22,16 +22,16 @@ branch_labels = None
 depends_on = None
 
 _KEYS = {"plans": "digest", "proposals": "id", "approvals": "id", "runs": "id", "steps": "id"}
-_OLD_GUARDS = {
+_OLD_TRIGGERS = {
     "sqlite": ("DROP TRIGGER events_no_update", "DROP TRIGGER events_no_delete"),
     "postgresql": ("DROP TRIGGER events_only_added ON events", "DROP FUNCTION events_only_added"),
 }
 
 
 def upgrade() -> None:
-    """Chain the events and put the guards up."""
+    """Chain the events and create the triggers."""
     dialect: Dialect = "sqlite" if op.get_bind().dialect.name == "sqlite" else "postgresql"
-    for statement in _OLD_GUARDS[dialect]:
+    for statement in _OLD_TRIGGERS[dialect]:
         op.execute(statement)
     op.drop_column("runs", "undo_plan")
     op.add_column("events", sa.Column("rows", sa.Text, nullable=False, server_default="{}"))
@@ -39,9 +39,9 @@ def upgrade() -> None:
     _chain_events(op.get_bind())
     if dialect == "postgresql":
         op.execute(POSTGRESQL_FUNCTION)
-    for table in GUARDED_SINCE_0005:
-        for guard in guards(table, dialect):
-            op.execute(guard.create(dialect))
+    for table in TABLES_SINCE_0005:
+        for trigger in triggers(table, dialect):
+            op.execute(trigger.create(dialect))
 
 
 def _chain_events(connection: sa.Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from pulsar_advisor.execution.guards import GUARDED_SINCE_0006, Dialect, guards
+from pulsar_advisor.execution.ledger_triggers import TABLES_SINCE_0006, Dialect, triggers
 
 revision = "0006"
 down_revision = "0005"
@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the tables and put their guards up."""
+    """Create the tables and create their triggers."""
     op.create_table(
         "verifications",
         sa.Column("id", sa.Integer, primary_key=True),
@@ -49,9 +49,9 @@ def upgrade() -> None:
         sa.Column("as_predicted", sa.Boolean, nullable=False),
     )
     dialect: Dialect = "sqlite" if op.get_bind().dialect.name == "sqlite" else "postgresql"
-    for table in GUARDED_SINCE_0006:
-        for guard in guards(table, dialect):
-            op.execute(guard.create(dialect))
+    for table in TABLES_SINCE_0006:
+        for trigger in triggers(table, dialect):
+            op.execute(trigger.create(dialect))
 
 
 def _of_a_verification() -> sa.Column[int]:

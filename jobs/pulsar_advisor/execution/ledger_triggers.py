@@ -1,7 +1,7 @@
-"""Triggers by which the database itself refuses what no release of the advisor ever does to the ledger.
+"""Triggers by which the database refuses changes that no release of the advisor makes to a ledger.
 
-A migration puts them up, and the audit compares what it finds with what is said here: to change a guard takes a new
-revision. Who owns the database can drop them; they keep mistakes and ordinary users out, and the audit finds the rest.
+Migrations create them, and the audit compares those it finds with these, so a changed trigger takes a new revision. The
+owner of the database can drop them: they stop mistakes and ordinary users, and the audit finds the rest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Dialect = Literal["sqlite", "postgresql"]
 
 
 @dataclass(frozen=True)
-class Guard:
+class Trigger:
     """A trigger of a table: when it runs, under which condition, and what it says when it refuses."""
 
     name: str
@@ -63,8 +63,8 @@ _RULES: Final[Mapping[str, _Rules]] = {
     "verified_brokers": _Rules("id"),
 }
 
-GUARDED_SINCE_0005: Final = ("events", "plans", "proposals", "approvals", "runs", "steps")
-GUARDED_SINCE_0006: Final = ("verifications", "verified_bundles", "verified_brokers")
+TABLES_SINCE_0005: Final = ("events", "plans", "proposals", "approvals", "runs", "steps")
+TABLES_SINCE_0006: Final = ("verifications", "verified_bundles", "verified_brokers")
 
 POSTGRESQL_FUNCTION: Final = (
     "CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS "
@@ -72,19 +72,19 @@ POSTGRESQL_FUNCTION: Final = (
 )
 
 
-def guards(table: str, dialect: Dialect) -> Iterator[Guard]:
-    """The guards of a table: no row is removed or replaced, and what was recorded never changes."""
+def triggers(table: str, dialect: Dialect) -> Iterator[Trigger]:
+    """The triggers of a table: no row is removed or replaced, and what was recorded never changes."""
     rules = _RULES[table]
-    yield Guard(f"{table}_no_delete", table, "DELETE", "rows of the ledger are never removed")
+    yield Trigger(f"{table}_no_delete", table, "DELETE", "rows of the ledger are never removed")
     if dialect == "sqlite":
         # REPLACE removes a row without any delete trigger; before it does, the row is still there to be seen.
         known = f"EXISTS (SELECT 1 FROM {table} WHERE {rules.key} = NEW.{rules.key})"
-        yield Guard(f"{table}_no_replace", table, "INSERT", "rows of the ledger are never replaced", known)
+        yield Trigger(f"{table}_no_replace", table, "INSERT", "rows of the ledger are never replaced", known)
     else:
         why = "rows of the ledger are never removed"
-        yield Guard(f"{table}_no_truncate", table, "TRUNCATE", why, each="STATEMENT")
+        yield Trigger(f"{table}_no_truncate", table, "TRUNCATE", why, each="STATEMENT")
     differs = "IS NOT" if dialect == "sqlite" else "IS DISTINCT FROM"
     changed = " OR ".join(f"NEW.{column} {differs} OLD.{column}" for column in rules.fixed)
-    yield Guard(f"{table}_fixed", table, "UPDATE", "what the ledger recorded never changes", changed)
+    yield Trigger(f"{table}_fixed", table, "UPDATE", "what the ledger recorded never changes", changed)
     if rules.final:
-        yield Guard(f"{table}_final", table, "UPDATE", "what has ended never changes", rules.final)
+        yield Trigger(f"{table}_final", table, "UPDATE", "what has ended never changes", rules.final)
