@@ -1,4 +1,4 @@
-"""`apply`: refuses a plan that may not be carried out, shows what would be sent, starts, resumes and ends runs."""
+"""`apply`: refuses plans that must not be applied, previews the calls, and starts, resumes and ends runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class StepResult:
-    """What became of one step; in a dry run it is pending, or skipped, and `detail` says what speaks against it."""
+    """The result of one step. In a dry run, it is pending or skipped, and `detail` gives the objections."""
 
     id: str
     action: str
@@ -62,7 +62,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class ApplyResult:
-    """How `apply` ended. Only a dry run has `refusals`; otherwise they are raised."""
+    """The result of `apply`. Only a dry run has `refusals`; otherwise they are raised."""
 
     outcome: Literal["done", "nothing_to_do", "dry_run", "partial"]
     digest: str
@@ -78,7 +78,7 @@ class ApplyResult:
 
     @property
     def exit_code(self) -> int:
-        """0 done or nothing to do, 4 a dry run of what would be refused, 5 carried out in part."""
+        """0: done, or nothing to do. 4: dry run of a plan that would be refused. 5: applied in part."""
         if self.outcome == "partial":
             return 5
         return 4 if self.refusals else 0
@@ -121,11 +121,11 @@ def apply_plan(
     clock: Clock = SYSTEM_CLOCK,
     interruption: Interruption = undisturbed,
 ) -> ApplyResult:
-    """Carry out an approved plan, show what that would be (`dry_run`), or go on with a run that ended early (`resume`).
+    """Apply an approved plan, preview it (`dry_run`), or resume a run that ended early (`resume`).
 
-    Raises `Refused` if a safety rule forbids it and nothing was sent, `ClusterUnreachable` if the cluster can't be
-    read before the run starts. A run that ends with something sent and something left gives a result with exit code 5;
-    so does one that ends early because of an `interruption`, once the step in flight is done.
+    Raises `Refused` if a safety rule forbids it and nothing was sent, and `ClusterUnreachable` if the cluster can't be
+    read before the run starts. If a run ends with some steps sent and others left, the result has exit code 5. The same
+    goes for a run that an `interruption` ends early, after the step in flight.
     """
     digest = digest_of(plan)
     if options.wait_for_holder:
@@ -158,9 +158,9 @@ def apply_plan(
 
 
 def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
-    """End the active or stopped run of a plan for good; a process that still holds it stops before its next call.
+    """End the active or stopped run of a plan permanently; a process that still holds it stops before its next call.
 
-    Raises `Refused` if there is none.
+    Raises `Refused` if the plan has no such run.
     """
     ended = ledger.abort(digest_of(plan), person)
     if not ended:
@@ -169,9 +169,9 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
 
 def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
-    """Have the active run of a plan end once the step in flight is done, to be resumed later.
+    """Request that the active run of a plan end after the step in flight. It can be resumed later.
 
-    Raises `Refused` if there is none.
+    Raises `Refused` if the plan has no active run.
     """
     paused = ledger.request_pause(digest_of(plan), person)
     if not paused:
@@ -180,9 +180,9 @@ def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
 
 def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock) -> None:
-    """Wait while another process holds the run of a plan: until that run ends, or nothing was heard of the process.
+    """Wait while another process holds the run of a plan: until the run ends or the process's lease expires.
 
-    If its heartbeats lie in the future, the lease is counted by this machine's monotonic clock.
+    If its heartbeats are in the future, this machine's monotonic clock measures the lease.
     """
     heard_at_s, heartbeat_at_ms = clock.monotonic_s(), None
     while (run := _unfinished(ledger.runs(digest))) and ledger.is_held(run):
@@ -210,7 +210,7 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
     except (Stop, AdvisorError) as stop:
         why, cause = f": {stop}", stop
     except Exception as error:
-        # Whatever it is, the run ends in a state that says so, and can be resumed once it is mended.
+        # Whatever the error, the run ends in a state that records it, and can be resumed once the cause is fixed.
         why, cause = f": unexpected failure, {type(error).__name__}: {error}", error
     records = ledger.steps(held.id)
     confirmed = sum(record.state == "confirmed" for record in records.values())
@@ -234,7 +234,7 @@ def _unfinished(runs: Sequence[Run]) -> Run | None:
 def _refusals(
     plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, clock: Clock, runs: Sequence[Run]
 ) -> Iterator[str]:
-    """Every rule that speaks against the plan as a whole; those that need the cluster come last."""
+    """Every reason to refuse the plan as a whole; checks that need the cluster come last."""
     digest = digest_of(plan)
     yield from malformed(plan)
     if not executable_steps(plan):
@@ -261,7 +261,7 @@ def _refusals(
 
 
 def _approved_throttle(plan: Plan, ledger: Ledger, options: ApplyOptions) -> tuple[ApplyThrottle, str | None]:
-    """The throttle a run would have; without an approval that allows it the one asked for, and the refusal."""
+    """The throttle a run would use. Without an approval that allows it: the requested throttle, and the refusal."""
     try:
         approval = standing_approval(ledger, plan, options.policy)
         return approval.throttle.with_changes(options.throttle_changes), None
@@ -272,7 +272,7 @@ def _approved_throttle(plan: Plan, ledger: Ledger, options: ApplyOptions) -> tup
 def _dry_run(
     plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, refusals: tuple[str, ...]
 ) -> ApplyResult:
-    """What would be sent, and what speaks against it; later steps are checked as if the earlier ones were done."""
+    """The calls a run would send, and the objections. Each step is checked as if the earlier ones were done."""
     results: list[StepResult] = []
     changes: list[str] = []
     done: list[Step] = []

@@ -1,4 +1,4 @@
-"""Who may say yes to a plan, and which approval lets it be carried out."""
+"""Who may approve a plan, and which approval allows it to be applied."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.planning.consent import ConsentName, NeededConsent, needed_consents
 
 VALID_FOR_S: Final = 4 * 3600
-"""How long an approval stands unless said otherwise."""
+"""How long an approval is valid by default."""
 
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person) -> None:
-    """Record that somebody proposes to carry out a plan."""
+    """Record that somebody proposes a plan."""
     ledger.record_proposal(plan, proposer)
 
 
@@ -37,10 +37,10 @@ def approve(
     valid_for_s: int = VALID_FOR_S,
     comment: str = "",
 ) -> Approval:
-    """Record an approval of exactly this plan, to be carried out at least as carefully as `throttle` says.
+    """Record an approval of exactly this plan, with `throttle` as the loosest limits for its runs.
 
     `digest` is what the approver typed. Raises `Refused` if it isn't the plan's, if the policy forbids this approver,
-    or if the plan needs a consent that isn't among `consents`; `UsageError` for a time out of bounds.
+    or if the plan needs a consent that isn't in `consents`; `UsageError` if the validity is out of bounds.
     """
     EXPIRES.check(valid_for_s)
     require_digest(plan, digest)
@@ -71,7 +71,7 @@ def approve_automatically(
 ) -> Approval:
     """Record the approval of a plan that meets every criterion of the policy.
 
-    Raises `Refused` naming each criterion that isn't met: then a person decides.
+    Raises `Refused`, naming each criterion that isn't met; then a person must decide.
     """
     if policy.automatic is None:
         raise Refused("the approval policy has no criteria for automatic approval: a person has to approve the plan")
@@ -91,9 +91,9 @@ def approve_automatically(
 
 
 def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> int:
-    """Take back the approvals of a plan that stand or that an active run rests on, expired ones too.
+    """Withdraw a plan's valid approvals and those that an active run relies on, even if expired.
 
-    A run that is under way stops before its next call. Gives back how many there were. Raises `Refused` for none.
+    A run in progress stops before its next call. Returns the number withdrawn. Raises `Refused` if there are none.
     """
     withdrawn = ledger.withdraw_approvals(digest, person, comment)
     if not withdrawn:
@@ -104,7 +104,7 @@ def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> 
 
 
 def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> Approval:
-    """The newest approval that lets this plan be carried out now. Raises `Refused` saying why there is none."""
+    """The newest approval that allows this plan to be applied now. Raises `Refused`, with the reason, without one."""
     digest = digest_of(plan)
     approvals = ledger.approvals(digest)
     if not approvals:
@@ -132,7 +132,7 @@ def _flags(needed: Sequence[NeededConsent]) -> str:
 
 
 def require_digest(plan: Plan, digest: str) -> None:
-    """Raise `Refused` unless this is the plan's whole digest."""
+    """Raise `Refused` unless this is the plan's full digest."""
     if digest != digest_of(plan):
         raise Refused(
             f"the digest given, {digest}, is not that of the plan, {digest_of(plan)}: read the plan you mean to "
@@ -141,7 +141,7 @@ def require_digest(plan: Plan, digest: str) -> None:
 
 
 def _forbidden(ledger: Ledger, digest: str, approver: str, source: str, policy: ApprovalPolicy) -> str | None:
-    """Why the policy doesn't let this approver approve this plan, or None."""
+    """Why the policy forbids this approver to approve this plan, or None."""
     if source.startswith(POLICY) and (policy.automatic is None or source != policy.source):
         return f"the approval policy that approved it ({source}) is not the one in force"
     if policy.require_authenticated and not is_authenticated(source):

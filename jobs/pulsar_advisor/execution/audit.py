@@ -1,4 +1,4 @@
-"""Whether a ledger still says what was written to it: the chain of its events, its rows, its plans and its triggers."""
+"""Checks that a ledger still holds what was written to it: its event chain, rows, plans and triggers."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _ROWS: Final[tuple[type[Base], ...]] = (
     VerifiedBundle,
     VerifiedBroker,
 )
-"""The tables whose rows events name."""
+"""The tables whose rows are named in events."""
 
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found; no findings: the ledger is as it was written, up to `head`."""
+    """The findings of an audit. Without findings, the ledger is as it was written, up to `head`."""
 
     head: ChainHead
     findings: tuple[str, ...]
 
     @property
     def exit_code(self) -> int:
-        """0 as written, 5 deviates."""
+        """0: as written. 5: deviates."""
         return 5 if self.findings else 0
 
     def as_document(self) -> dict[str, Any]:
@@ -67,10 +67,10 @@ class AuditResult:
 
 
 def audit(ledger: Ledger, known_head: ChainHead | None = None) -> AuditResult:
-    """Look for every edit, removal and reordering, and for events and rows that contradict each other.
+    """Find edits, removals and reordering, and events and rows that contradict each other.
 
-    `known_head` was written down earlier, in a report or elsewhere: it shows that the end of the chain was cut off, or
-    that the whole chain was written anew, which the database alone can't show.
+    `known_head` was recorded earlier, in a report or elsewhere. It reveals that the end of the chain was cut off or the
+    whole chain rewritten, which the database alone can't show.
     """
     with ledger.reading() as session:
         events = session.scalars(select(Event).order_by(Event.id)).all()
@@ -89,7 +89,7 @@ def audit(ledger: Ledger, known_head: ChainHead | None = None) -> AuditResult:
 
 
 def _broken_links(events: Sequence[Event]) -> Iterator[str]:
-    """Events that don't follow the one before. Gaps that the chain spans are from before there was one."""
+    """Events that don't follow the one before. Gaps that the chain spans date from before the chain existed."""
     previous, number = START, 0
     for event in events:
         if chained(previous, event.hashed_columns) != event.chain:
@@ -101,7 +101,7 @@ def _broken_links(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _contradictions(events: Sequence[Event], rows: list[Base]) -> Iterator[str]:
-    """Rows that are not as the last event that wrote them left them."""
+    """Rows that differ from what the last event that wrote them left."""
     noted: dict[str, tuple[str, int]] = {}
     for event in events:
         try:

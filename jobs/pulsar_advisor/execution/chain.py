@@ -1,6 +1,6 @@
 """The hash chain of the ledger's events, and the hashes of the rows they wrote; `docs/formats.md` has the definition.
 
-Whoever can write to the database can also compute a new chain: what shows that is a head kept somewhere else.
+Anyone with write access to the database can also compute a new chain; only a head kept elsewhere reveals that.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pulsar_advisor.model.errors import UsageError
 Value = str | int | float | bool | None
 
 START: Final = ""
-"""What stands before the first event."""
+"""The chain hash before the first event."""
 
 
 @dataclass(frozen=True)
 class ChainHead:
-    """The last event of a ledger at some moment: its number and its chain hash. As text `<number>:<hash>`."""
+    """The last event of a ledger at some moment: its number and its chain hash. As text: `<number>:<hash>`."""
 
     event: int
     chain: str
@@ -33,7 +33,7 @@ class ChainHead:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The head in a text. Raises `UsageError` for anything else."""
+        """Parse a head. Raises `UsageError` for anything else."""
         found = re.fullmatch(r"(\d+):([0-9a-f]{64})", text.strip())
         if found is None:
             raise UsageError(f"'{text}' is not the head of a ledger; expected NUMBER:HASH as a report shows it")
@@ -41,12 +41,12 @@ class ChainHead:
 
 
 def row_hash(row: Mapping[str, Value]) -> str:
-    """SHA-256 (hex) of a row by column name. NULL is left out, so that a column added later changes nothing."""
+    """SHA-256 (hex) of a row by column name. It omits NULLs, so that a column added later doesn't change the hash."""
     return _sha256({column: value for column, value in row.items() if value is not None})
 
 
 def chained(previous: str, event: Mapping[str, Value]) -> str:
-    """The chain hash (hex) of an event that follows one with chain hash `previous`; `event` is its row without it."""
+    """Chain hash (hex) of an event after one with chain hash `previous`; `event` is its row without the hash."""
     return _sha256({"previous": previous, "event": row_hash(event)})
 
 

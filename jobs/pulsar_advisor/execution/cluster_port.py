@@ -1,4 +1,4 @@
-"""What the executor needs of a cluster: a few things to read, and three things to do.
+"""What the executor needs from a cluster: its reads, three writes and a topic lookup.
 
 Sources: the admin endpoints `PUT …/unload`, `PUT …/split` and `GET /lookup/v2/topic/…` of Pulsar 2.10 to 4.2.
 """
@@ -17,7 +17,7 @@ NO_CONTENT: Final = 204
 
 @dataclass(frozen=True)
 class Request:
-    """A call as it goes over the wire. `query` in the order of sending; `body` is sent as JSON, None means none."""
+    """A call as sent. `query` is in the order of sending; `body` is sent as JSON, None: no body."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Unload:
-    """Unload a bundle; `destination` (broker id) is a wish under Modular and a command under Extensible."""
+    """Unload a bundle; `destination` (broker id) is a hint under Modular and binding under Extensible."""
 
     namespace: str
     bundle: str
@@ -40,14 +40,14 @@ class Unload:
 
     @property
     def request(self) -> Request:
-        """`authoritative` is never sent: true would make the called broker seize the bundle."""
+        """The call. It never sends `authoritative`: true would make the called broker seize the bundle."""
         query = {} if self.destination is None else {"destinationBroker": self.destination}
         return Request("PUT", f"/admin/v2/namespaces/{self.namespace}/{self.bundle}/unload", query)
 
 
 @dataclass(frozen=True)
 class Split:
-    """Split a bundle at exactly these positions; without positions (releases before 2.11) in equal halves."""
+    """Split a bundle at exactly these positions, or into equal halves without positions (releases before 2.11)."""
 
     namespace: str
     bundle: str
@@ -55,7 +55,7 @@ class Split:
 
     @property
     def request(self) -> Request:
-        """The children stay where they are (`unload=false`): moving them is a step of its own."""
+        """The call. The children stay where they are (`unload=false`): moving them is a separate step."""
         algorithm = "specified_positions_divide" if self.positions else "range_equally_divide"
         return Request(
             "PUT",
@@ -67,21 +67,21 @@ class Split:
 
 @dataclass(frozen=True)
 class Override:
-    """Override a dynamic setting of all brokers, or drop its override (`value` None)."""
+    """Override a dynamic setting on all brokers, or delete its override (`value` None)."""
 
     setting: str
     value: str | None
 
     @property
     def request(self) -> Request:
-        """A broker stores any value without a look at it."""
+        """The call. A broker stores any value without validating it."""
         path = f"/admin/v2/brokers/configuration/{self.setting}"
         return Request("DELETE", path) if self.value is None else Request("POST", f"{path}/{self.value}")
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back from a call; `status` is None when nothing did, and then anything may have happened."""
+    """The answer to a call. If none came, `status` is None and the outcome is unknown."""
 
     status: int | None
     text: str
@@ -91,7 +91,7 @@ class Reply:
 
 
 class ClusterPort(Protocol):
-    """One Pulsar cluster. Every read raises `ClusterUnreachable` when it can't be had."""
+    """One Pulsar cluster. Every read raises `ClusterUnreachable` if it fails."""
 
     def cluster_name(self) -> str:
         """Pulsar's own `clusterName`."""
@@ -100,37 +100,37 @@ class ClusterPort(Protocol):
         """Which load manager the brokers run."""
 
     def unloading_timeout_s(self) -> float:
-        """How long a broker may be at work on one call: the greatest `namespaceBundleUnloadingTimeoutMs` of them."""
+        """How long a broker may work on one call: the greatest `namespaceBundleUnloadingTimeoutMs` of all brokers."""
 
     def active_brokers(self) -> frozenset[str]:
-        """Ids (`host:port`) of the brokers that are registered now."""
+        """Ids (`host:port`) of the currently registered brokers."""
 
     def owned_bundles(self, broker: str) -> frozenset[str]:
-        """`tenant/namespace/0x..._0x...` of what a broker says it owns; empty if it is not active."""
+        """Bundles (`tenant/namespace/0x..._0x...`) that a broker reports as its own; empty if it is not active."""
 
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Current boundaries, `0x%08x`, ascending; empty if the namespace doesn't exist or is being deleted."""
 
     def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
-        """Complete names of the topics of a bundle that the broker has loaded, as of its last statistics pass."""
+        """Full names of the topics of a bundle that the broker has loaded, as of its last statistics pass."""
 
     def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
-        """Complete names of all topics of a bundle, loaded or not, system ones and every partition."""
+        """Full names of all topics of a bundle, loaded or not, including system topics and every partition."""
 
     def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
-        """Namespace isolation policies in the order Pulsar gives them."""
+        """Namespace isolation policies in the order Pulsar returns them."""
 
     def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
         """The other namespaces of the namespace's anti-affinity group; empty without a group."""
 
     def usage_ratio(self, broker: str) -> float | None:
-        """Weighted maximum usage (0..1) of a broker now; None where the load manager does not report it."""
+        """Current weighted maximum usage (0..1) of a broker; None if the load manager does not report it."""
 
     def override(self, setting: str) -> str | None:
-        """The override of a dynamic setting; None where there is none."""
+        """The override of a dynamic setting, or None."""
 
     def send(self, write: Unload | Split | Override) -> Reply:
-        """Send a call once. Never raises for what the cluster does or fails to do: the reply says what is known."""
+        """Send a call once. Never raises because of the cluster's behaviour: the reply holds what is known."""
 
     def look_up(self, topic: str) -> Reply:
-        """Look a topic up as a client would, which assigns its bundle if nobody owns it."""
+        """Look up a topic as a client would, which assigns its bundle if no broker owns it."""

@@ -1,4 +1,4 @@
-"""The executor's cluster over the admin REST API: the only module in the package that sends anything but GET.
+"""`ClusterPort` over the admin REST API: the only module in the package that sends anything but GET.
 
 Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `broker.lookup.v2` (2.10 to 4.2).
 """
@@ -56,7 +56,7 @@ class _Policies(msgspec.Struct):
 
 
 class _FailoverParameters(msgspec.Struct):
-    """Numbers, which Pulsar keeps as text."""
+    """Numbers, which Pulsar stores as text."""
 
     min_limit: int = 0
     usage_threshold: int = 100
@@ -81,7 +81,7 @@ _BROKER_TOPICS = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, ms
 
 
 class AdminCluster:
-    """A real cluster as `ClusterPort` describes it. Writing needs a super-user, as nearly all of the reading does."""
+    """A real cluster behind `ClusterPort`. All writes and nearly all reads need a super-user."""
 
     def __init__(self, transport: AdminTransport) -> None:
         self._transport = transport
@@ -108,7 +108,7 @@ class AdminCluster:
         return self._configuration.get("clusterName", "")
 
     def load_manager(self) -> LoadManagerKind:
-        """Which load manager the brokers run. Raises `ClusterUnreachable` for one that is not known here."""
+        """Which load manager the brokers run. Raises `ClusterUnreachable` for an unsupported one."""
         name = simple_name(self._configuration.get("loadManagerClassName", ""))
         for kind, class_name in LOAD_MANAGERS.items():
             if name == class_name:
@@ -125,11 +125,11 @@ class AdminCluster:
         return max((int(value) for value in given if value.isdecimal()), default=default) / 1000
 
     def active_brokers(self) -> frozenset[str]:
-        """Ids of the brokers that are registered now."""
+        """Ids of the currently registered brokers."""
         return frozenset(self._read.active_brokers(self.cluster_name()))
 
     def owned_bundles(self, broker: str) -> frozenset[str]:
-        """What a broker says it owns; empty if the cluster does not know it."""
+        """Bundles that a broker reports as its own; empty if the cluster does not know the broker."""
         try:
             return frozenset(self._read.owned_bundles(self.cluster_name(), broker))
         except ErrorAnswer as error:
@@ -138,7 +138,7 @@ class AdminCluster:
             raise
 
     def _met(self, broker: str) -> str:
-        """The broker, once its web address is known: behind https only its own answer tells that."""
+        """The broker, once its web address is known: behind https, only the broker itself reports it."""
         if self._transport.web_address(broker) is None:
             self.owned_bundles(broker)
         return broker
@@ -160,9 +160,9 @@ class AdminCluster:
         return tuple(sorted(topic for topics in domains.values() for topic in topics))
 
     def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
-        """Persistent topics of a bundle in the metadata, and non-persistent ones that are loaded.
+        """Persistent topics of a bundle in the metadata, and loaded non-persistent ones.
 
-        Partitions that are declared but were never created are not among them, so the count may be low, never high.
+        Partitions that are declared but were never created are missing, so the count may be too low, never too high.
         """
         lower, upper = parse_range(bundle)
         names = set(self._read.persistent_topics(namespace))
@@ -174,7 +174,7 @@ class AdminCluster:
         return tuple(sorted(name for name in names if contains(lower, upper, topic_hash(name))))
 
     def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
-        """Namespace isolation policies in the order Pulsar gives them."""
+        """Namespace isolation policies in the order Pulsar returns them."""
         policies = decode(self._read.isolation_policies(self.cluster_name()), _ISOLATION)
         return tuple(
             IsolationPolicy(
@@ -200,7 +200,7 @@ class AdminCluster:
         return frozenset(members) - {namespace}
 
     def usage_ratio(self, broker: str) -> float | None:
-        """Weighted maximum usage of a broker from its load report, which the Extensible load manager does not give."""
+        """Weighted maximum usage of a broker from its load report, which the Extensible load manager lacks."""
         if self.load_manager() == "extensible":
             return None
         report = decode(self._read.load_report(self._met(broker)), _LOAD_REPORT)
@@ -218,13 +218,13 @@ class AdminCluster:
         return ratio if math.isfinite(ratio) else None
 
     def override(self, setting: str) -> str | None:
-        """The override of a dynamic setting; None where there is none."""
+        """The override of a dynamic setting, or None."""
         return self._read.dynamic_configuration().get(setting)
 
     def send(self, write: Unload | Split | Override) -> Reply:
-        """Send a call once, following the brokers' redirects; what is known of it afterwards.
+        """Send a call once, following the brokers' redirects; return what is known of its outcome.
 
-        Whatever keeps the answer from being understood, the call may have been carried out.
+        If the answer can't be understood, for whatever reason, the call may still have been carried out.
         """
         request = write.request
         try:
@@ -236,7 +236,7 @@ class AdminCluster:
         return Reply(answer.status, answer.reason)
 
     def look_up(self, topic: str) -> Reply:
-        """Look a topic up as a client would."""
+        """Look up a topic as a client would."""
         domain, _, rest = topic.partition("://")
         namespace, _, local_name = rest.rpartition("/")
         path = f"/lookup/v2/topic/{domain}/{_escape(namespace)}/{quote(local_name, safe='')}"

@@ -1,7 +1,8 @@
-"""Carries out the steps of a run one by one, believing only what the cluster shows.
+"""Carries out the steps of a run one by one, trusting only what the cluster shows.
 
-A step is written to the ledger before its call leaves and after the cluster shows its effect. What a call answers is
-noted, never trusted: a 204 proves nothing, and a lost answer may stand for a call that was carried out.
+The executor writes a step to the ledger before it sends the call, and again after the cluster shows the effect. It
+records the answer to a call but never trusts it: a 204 proves nothing, and a call whose answer was lost may have been
+carried out.
 """
 
 from __future__ import annotations
@@ -33,77 +34,77 @@ from pulsar_advisor.model.plan import Plan, Step
 T = TypeVar("T")
 
 ATTEMPTS: Final = 3
-"""Unloads sent for one step and process, at most: under Modular about one in ten misses its destination."""
+"""Maximum unloads per step and process: under Modular, about one in ten misses its destination."""
 POLL_S: Final = 0.5
 OBSERVE_S: Final = 30
-"""How long the effect of a call that was answered may take to show; on real brokers it took under 0.4 s."""
+"""How long the effect of an answered call may take to show; on real brokers, it took under 0.4 s."""
 SETTLE_MARGIN_S: Final = 30
-"""How much longer than its `namespaceBundleUnloadingTimeoutMs` a broker is given for a call that it never answered."""
+"""Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
 ELSEWHERE_S: Final = 3
-"""How long an unloaded bundle has to be at another broker than wished until that is believed."""
+"""How long an unloaded bundle must stay on a broker other than its destination before that counts as its owner."""
 LOOK_UP_AFTER_S: Final = 3
-"""How long clients get to bring an unloaded bundle back before one of its topics is looked up."""
+"""How long clients have to bring back an unloaded bundle before the executor looks up one of its topics."""
 STATISTICS_S: Final = 75
 """How long a new owner may report no topics of a bundle: until its next statistics pass (60 s by default)."""
 LATE_POLL_S: Final = 3.0
 _AT_LEAST_S: Final = 10
 _LONGEST_NAP_S: Final = 20.0
 _WAIT_POLL_S: Final = 1.0
-"""How soon an interruption ends a wait in which nothing is in flight."""
+"""How quickly an interruption ends a wait with nothing in flight."""
 
 _NOTHING_HAPPENED: Final = frozenset({401, 409})
-"""Answers to an unload with a destination that come before the destination is remembered: no rights, not active."""
+"""Answers that reject an unload before the leader stores its destination: no permission, broker not active."""
 
 
 @dataclass(frozen=True)
 class ApplyOptions:
-    """What is asked of one `apply`."""
+    """The options of one `apply`."""
 
     throttle_changes: Mapping[str, Any] = field(default_factory=dict)
-    """Limits of `ApplyThrottle` that replace the approved ones; they may only be stricter."""
+    """Limits of `ApplyThrottle` that replace the approved ones; each may only be stricter."""
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False
     resume: bool = False
     guard: bool = False
-    """Keep the cluster's own balancer off while the run is under way."""
+    """Keep the cluster's own balancer off during the run."""
     wait_for_holder: bool = False
-    """Wait while another process holds the run, instead of refusing: for a caller that is not tried again."""
+    """Wait while another process holds the run instead of refusing: for a caller that is not retried."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Time as the executor uses it; tests have another."""
+    """The executor's clock; tests replace it."""
 
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    """Epoch milliseconds: only for what is compared with times on other machines."""
+    """Epoch milliseconds: only for comparison with times from other machines."""
     monotonic_s: Callable[[], float] = time.monotonic
-    """Seconds that pass evenly whatever happens to the wall clock: for every wait."""
+    """Seconds, unaffected by changes of the wall clock: for every wait."""
     sleep: Callable[[float], None] = time.sleep
 
 
 SYSTEM_CLOCK: Final = Clock()
 
 Interruption = Callable[[], str | None]
-"""Why a run should end once the step in flight is done; None as long as it should go on."""
+"""Why a run should end after the step in flight; None while it should continue."""
 
 
 def undisturbed() -> None:
-    """The interruption of a run that nothing interrupts."""
+    """An interruption that never occurs."""
 
 
 class Stop(Exception):
-    """The run must end here; the message says why."""
+    """The run must end here; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Unread:
-    """The brokers could not be asked; anything may be true."""
+    """The brokers could not be read; the state is unknown."""
 
     why: str
 
 
 Owner = str | None | Unread
-"""Who owns a bundle: a broker, none, or not known at this moment."""
+"""Owner of a bundle: a broker, none, or currently unknown."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,13 @@ class Executor:
     cluster: ClusterPort
     options: ApplyOptions
     settle_s: float
-    """How long a broker may be at work on a call whose answer never came."""
+    """How long a broker may work on a call whose answer never came."""
     progress: Callable[[str], None]
     clock: Clock
     interruption: Interruption
 
     def carry_out(self) -> None:
-        """Every executable step that is still to do. Raises `Stop`, `ClusterUnreachable`, `LeaseLost`."""
+        """Perform every executable step that remains. Raises `Stop`, `ClusterUnreachable`, `LeaseLost`."""
         brokers = self.cluster.active_brokers()
         for step in executable_steps(self.plan):
             record = self.run.steps()[step.id]
@@ -133,7 +134,7 @@ class Executor:
                 self._perform(step, brokers)
 
     def _perform(self, step: Step, brokers: frozenset[str]) -> None:
-        """Check a step against the world as it is and send it."""
+        """Check a step against the current cluster and send it."""
         records = self.run.steps()
         if unmet := [earlier for earlier in step.after if records[earlier].state != "confirmed"]:
             return self._leave_out(step, f"it comes after {', '.join(unmet)}, which was not confirmed")
@@ -159,9 +160,9 @@ class Executor:
         return self._unload(step, boundaries, _topic_to_look_up(topics))
 
     def _settle(self, step: Step, record: StepRecord) -> bool:
-        """Find out what became of a call that was sent, or about to be, when the run ended. False: it had no effect.
+        """Determine the outcome of a call that was sent, or about to be, when the run ended. False: it had no effect.
 
-        When it was sent is known by another process's clock only, so it gets its whole time again.
+        Only another process's clock recorded when the call was sent, so it gets its full time again.
         """
         self.progress(f"{step.id}: was sent before this process began; looking what became of it")
         now_s = self.clock.monotonic_s()
@@ -195,7 +196,7 @@ class Executor:
                 self._check_interruption()
                 self._check_approval()
                 found, _ = look(self.cluster, self.ledger, self.plan, step)
-                # Topic figures of a broker that has just taken the bundle over come with its next statistics pass.
+                # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
                 found = replace(found, topics=1)
                 if changed := list(differences(step, boundaries, at, found)):
                     return self._missed(step, reply, at, f"and before another attempt: {'; '.join(changed)}")
@@ -217,7 +218,7 @@ class Executor:
         return self._missed(step, reply, at, f"after {ATTEMPTS} attempts")
 
     def _missed(self, step: Step, reply: Reply, owner: str, why: str) -> None:
-        """An unload that did not bring the bundle where it should go."""
+        """Handle an unload that did not bring the bundle to its destination."""
         may_be_pending = reply.status is None or (
             self.plan.load_manager == "modular" and reply.status != NO_CONTENT and step.destination is not None
         )
@@ -226,7 +227,7 @@ class Executor:
         self._failed(step, f"the bundle is on {owner}, {why}")
 
     def _confirm_unload(self, step: Step, owner: str) -> None:
-        """The bundle is where it should be: see that it stays there, if this is the first step of the run."""
+        """Confirm a bundle that reached its destination; for the first step of a run, check that it stays there."""
         end_s = self.clock.monotonic_s() + self._hold_s()
         while (left_s := end_s - self.clock.monotonic_s()) > 0 and self._interrupted() is None:
             self._sleep(min(POLL_S, left_s))
@@ -245,10 +246,10 @@ class Executor:
         self._conclude_split(step, boundaries, seen, reply)
 
     def _send(self, step: Step, call: Unload | Split, topic: str | None) -> Reply:
-        """Send a call once, written to the ledger before. Whatever fails from then on, it may have been carried out."""
+        """Write a call to the ledger, then send it once. Whatever fails after that, it may have been carried out."""
         self.run.sent(step.id, str(call.request), topic)
         self.progress(f"{step.id}: {call.request}")
-        self.run.renew()  # raises if this process was suspended since, and another one has taken over
+        self.run.renew()  # raises if this process was suspended and another one has taken over
         sent_at_s = self.clock.monotonic_s()
         reply = _reply(lambda: self.cluster.send(call))
         telemetry.answered(step.action, reply.status, self.clock.monotonic_s() - sent_at_s)
@@ -256,7 +257,7 @@ class Executor:
         return reply
 
     def _deadline_s(self, sent_at_s: float, reply: Reply) -> float:
-        """Until when (monotonic) the effect of a call may show."""
+        """Deadline (monotonic) for the effect of a call."""
         patience_s = self.settle_s if reply.status is None else OBSERVE_S
         return max(sent_at_s + patience_s, self.clock.monotonic_s() + _AT_LEAST_S)
 
@@ -283,10 +284,10 @@ class Executor:
         return self._confirmed(step, f"the namespace has the new boundaries; {at}")
 
     def _await_owner(self, step: Step, topic: str | None, deadline_s: float, *, answered: bool) -> Owner:
-        """Poll until the bundle is where it should be, or it is clear that it won't get there; who owned it last.
+        """Poll until the bundle reaches its destination or clearly won't; return the last owner seen.
 
-        If no client brings the bundle back, one of its topics is looked up, so that a destination left on the leader
-        can't strike another namespace.
+        If no client brings the bundle back, the executor looks up one of its topics, so that a destination left on the
+        leader can't affect another namespace.
         """
         unowned_since_s = elsewhere_since_s = None
         looked_up = False
@@ -315,7 +316,7 @@ class Executor:
         return _seen(lambda: find_owner(self.cluster, step.namespace, step.bundle, likely))
 
     def _await_boundaries(self, step: Step, wanted: tuple[str, ...], deadline_s: float) -> tuple[str, ...] | Unread:
-        """Poll until the namespace has these boundaries; the ones seen last."""
+        """Poll until the namespace has these boundaries; return the last ones seen."""
         while True:
             seen = _seen(lambda: self.cluster.boundaries(step.namespace))
             if seen == wanted or self.clock.monotonic_s() >= deadline_s:
@@ -323,7 +324,7 @@ class Executor:
             self._sleep(POLL_S)
 
     def _reported_late(self, step: Step) -> bool:
-        """Whether we moved or split bundles of the namespace so lately that their owner may not report topics yet."""
+        """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
         touched_at_ms = self.ledger.last_confirmed_at_ms(self.plan.identity.cluster_name, step.namespace)
         return abs(self.clock.now_ms() - touched_at_ms) < STATISTICS_S * 1000
 
@@ -342,7 +343,7 @@ class Executor:
         self._check_owners()
 
     def _check_owners(self) -> None:
-        """What the run has moved must still be there: if others move bundles too, no forecast of the plan holds."""
+        """Check that moved bundles are still in place: if others move bundles too, the plan's forecasts are void."""
         records = self.run.steps()
         done = [step for step in executable_steps(self.plan) if records[step.id].state == "confirmed"]
         for bundle, destination in destinations_after(done).items():
@@ -371,7 +372,7 @@ class Executor:
         self._wait(self.throttle.pause_s)
 
     def _wait(self, seconds: float) -> None:
-        """Let time pass, but not when the run is to end."""
+        """Wait, unless the run is to end."""
         while seconds > 0 and self._interrupted() is None:
             self._sleep(min(seconds, _WAIT_POLL_S))
             seconds -= _WAIT_POLL_S
@@ -381,7 +382,7 @@ class Executor:
         return self.throttle.canary_hold_s if first else 0.0
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, saying now and then that this process is alive; an abort is noticed here too."""
+        """Wait, renewing the lease from time to time, which also detects an abort."""
         while seconds > 0:
             self.clock.sleep(min(seconds, _LONGEST_NAP_S))
             self.run.renew()
@@ -389,7 +390,7 @@ class Executor:
 
     def _drifted(self, step: Step, record: StepRecord, changed: str) -> None:
         if record.state != "pending":
-            # Its call may have left a destination on the leader, and it can't be sent again to use that up.
+            # The call may have left a destination on the leader, and can't be sent again to consume it.
             self._unresolved(step, changed)
         if self.throttle.on_drift == "stop":
             raise Stop(f"{step.id}, {bundle_name(step)}, was not sent: {changed}")
@@ -426,7 +427,7 @@ class Executor:
 
 
 def _reply(call: Callable[[], Reply]) -> Reply:
-    """What is known of a call that was sent: an answer that can't be made sense of is as good as none."""
+    """What is known of a sent call: an answer that can't be interpreted counts as none."""
     try:
         return call()
     except Exception as error:
@@ -434,7 +435,7 @@ def _reply(call: Callable[[], Reply]) -> Reply:
 
 
 def _seen(look: Callable[[], T]) -> T | Unread:
-    """What the cluster shows of a call that was sent: no answer, however malformed, may end the run unseen."""
+    """What the cluster shows after a call: no answer, however malformed, may end the run without a record."""
     try:
         return look()
     except Exception as error:
@@ -458,12 +459,12 @@ def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:
 
 
 def _is_clean_rejection(reply: Reply, step: Step) -> bool:
-    """Whether an answer to an unload proves that nothing has happened."""
+    """Whether an answer to an unload proves that it had no effect."""
     if reply.status is None:
         return False
     return reply.status in _NOTHING_HAPPENED or (step.destination is None and 400 <= reply.status < 500)
 
 
 def _topic_to_look_up(topics: tuple[str, ...]) -> str:
-    """Any topic of the bundle will do; one of the users' own rather than a system topic."""
+    """Any topic of the bundle, preferably a user's rather than a system topic."""
     return min(topics, key=lambda topic: (topic.rpartition("/")[2].startswith("__"), topic))

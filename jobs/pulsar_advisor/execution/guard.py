@@ -1,8 +1,8 @@
-"""The guard: keeps the cluster's own balancer from moving and splitting bundles while a plan is carried out.
+"""The guard: keeps the cluster's own balancer from moving and splitting bundles during a run.
 
-It switches two dynamic settings off before the first step and puts back what was there, or its absence, at the end.
-Each switch is in the ledger before it is touched. So what a crash left off is known, and the next command that reaches
-the cluster puts it back.
+It switches off two dynamic settings before the first step and restores their overrides, or the absence of one, at the
+end. It records each switch in the ledger before it changes the setting. So the ledger shows what a crash left off, and
+the next command that reaches the cluster restores it.
 Source: Pulsar `ServiceConfiguration` (both settings are dynamic since 2.8 at the latest); `BrokersBase`,
 `/admin/v2/brokers/configuration`.
 """
@@ -25,16 +25,16 @@ Progress = Callable[[str], None]
 
 @contextmanager
 def guarded(run: HeldRun, ledger: Ledger, cluster: ClusterPort, progress: Progress) -> Iterator[None]:
-    """Keep the cluster's own balancer off until the block ends, in whatever way.
+    """Keep the cluster's own balancer off until the block ends, normally or by an exception.
 
-    Raises `Refused` if it can't be switched off; then everything is as it was.
+    Raises `Refused` if it can't be switched off; then all settings are as before.
     """
     try:
         for setting in GUARDED:
             before = cluster.override(setting)
             if before != OFF:
                 run.switching_off(setting, before)
-                run.renew()  # raises if this process was suspended since, and another one has taken over
+                run.renew()  # raises if this process was suspended and another one has taken over
                 reply = cluster.send(Override(setting, OFF))
                 if cluster.override(setting) != OFF:
                     raise Refused(f"{setting} can't be switched off: answer {reply}; apply without --guard, or by hand")
@@ -43,26 +43,26 @@ def guarded(run: HeldRun, ledger: Ledger, cluster: ClusterPort, progress: Progre
     finally:
         try:
             for switch in ledger.switched_off(run.cluster_name):
-                if switch.run == run.id and not run.is_overtaken():  # else the run goes on elsewhere, under our guard
+                if switch.run == run.id and not run.is_overtaken():  # else the run continues elsewhere, under our guard
                     _restore(switch, ledger, cluster, progress)
-        except Exception as error:  # must not hide why the run ended; the ledger knows what is still off
+        except Exception as error:  # must not hide why the run ended; the ledger records what is still off
             progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
 
 
 def restore_what_was_left(ledger: Ledger, cluster_name: str, cluster: ClusterPort, progress: Progress) -> None:
-    """Put back what runs that are at an end, or whose process is gone, left switched off; say so loudly."""
+    """Restore settings left off by runs that have ended or whose process is gone, with a prominent message."""
     for switch in left_off(ledger, cluster_name):
         progress(warning(switch, cluster_name))
         _restore(switch, ledger, cluster, progress)
 
 
 def left_off(ledger: Ledger, cluster_name: str) -> Sequence[SwitchedOff]:
-    """What runs that are at an end, or whose process is gone, left switched off."""
+    """Settings left off by runs that have ended or whose process is gone."""
     return [switch for switch in ledger.switched_off(cluster_name) if not ledger.is_held(ledger.run(switch.run))]
 
 
 def warning(switch: SwitchedOff, cluster_name: str) -> str:
-    """For a person: what is off, since which run, and what it was."""
+    """A warning for a person: which setting is off, since which run, and its previous value."""
     return (
         f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not put "
         f"back (it was {_value(switch.before)})"
