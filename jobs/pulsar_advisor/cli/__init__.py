@@ -1,4 +1,4 @@
-"""`pulsar-advisor`: one verb a stage; results on stdout, progress and logs on stderr, exit codes by kind of ending.
+"""`pulsar-advisor`: one verb per stage; results on stdout, progress and logs on stderr, exit codes by outcome.
 
 0 done · 1 unexpected failure · 2 usage · 3 data not fit for use · 4 refused · 5 applied in part, or deviates.
 """
@@ -64,7 +64,7 @@ app.command(of_audit)
 
 
 def exit_code(arguments: Sequence[str]) -> int:
-    """Run one call and say how it ended. With `--debug` anywhere, a failure shows its stack trace."""
+    """Run one command line and return its exit code. With `--debug` anywhere, a failure shows its stack trace."""
     debug = "--debug" in arguments
     words = [argument for argument in arguments if argument != "--debug"]
     try:

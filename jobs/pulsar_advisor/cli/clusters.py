@@ -1,4 +1,4 @@
-"""The verbs that look at a cluster without keeping a snapshot: doctor, brokers."""
+"""The verbs that read a cluster without storing a snapshot: doctor, brokers."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def brokers(
     console = Console()
     for load in loads:
         if watch is not None and not json:
-            console.clear()  # does nothing where there is no terminal
+            console.clear()  # does nothing without a terminal
         print_json(as_document(load)) if json else print_tables(load, console)
-        sys.stdout.flush()  # whoever reads a watch through a pipe reads each document when it is made
+        sys.stdout.flush()  # so that a reader of a pipe gets each document immediately

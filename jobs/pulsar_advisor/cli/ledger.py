@@ -1,4 +1,4 @@
-"""The verbs that look at the ledger itself: audit."""
+"""The verbs that examine the ledger itself: audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several verbs take: root and ledger, the connection, what to recommend, how carefully to act."""
+"""Options shared by several verbs: root and ledger, connection, what to recommend, throttle, policy file."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Place:
     """Config file (TOML); by default ~/.config/pulsar-advisor/config.toml."""
 
     def found(self) -> tuple[str | None, str | None, Profile | None]:
-        """Root, cluster and profile, as far as they are known. What a profile named by `--profile` says wins over the
-        environment, so that a variable for one cluster is not mixed with the connection of another."""
+        """Root, cluster and profile, if known. A profile named by `--profile` takes precedence over the environment, so
+        that a variable for one cluster is not mixed with the connection of another."""
         profiles = read_profiles(self.config)
         if self.profile is not None:
             named = choose_profile(profiles, self.profile, None)
@@ -67,12 +67,12 @@ class Place:
         return root, cluster, profile
 
     def open_if_named(self) -> Root | None:
-        """The root of the cluster; None where nothing names it."""
+        """The root of the cluster; None if nothing names it."""
         root, cluster, _ = self.found()
         return Root(root, cluster) if root and cluster else None
 
     def open(self) -> Root:
-        """The root of the cluster. Raises `UsageError` where nothing names it."""
+        """The root of the cluster. Raises `UsageError` if nothing names it."""
         root, cluster, _ = self.found()
         if root and cluster:
             return Root(root, cluster)
@@ -96,7 +96,7 @@ class LedgerPlace:
     profile's, else SQLite beside a local root."""
 
     def given(self, place: Place) -> str | None:
-        """As given here or in the profile. Raises `UsageError` for a password that others could read."""
+        """The address given here or in the profile. Raises `UsageError` if others could read its password."""
         from pulsar_advisor.execution.ledger_address import shown_in_process_list
 
         _, _, profile = place.found()
@@ -104,13 +104,13 @@ class LedgerPlace:
         return shown_in_process_list(address) if address else None
 
     def url(self, place: Place) -> str:
-        """As given, or beside the root."""
+        """The given address, or SQLite beside the root."""
         from pulsar_advisor.execution.ledger import default_ledger_url
 
         return self.given(place) or default_ledger_url(place.open())
 
     def open(self, place: Place) -> Ledger:
-        """The ledger, made if it isn't there."""
+        """The ledger, created if missing."""
         from pulsar_advisor.execution.ledger import open_ledger
 
         return open_ledger(self.url(place))
@@ -140,12 +140,12 @@ class Connection:
 
     @property
     def is_given(self) -> bool:
-        """Whether any option leads to a cluster."""
+        """Whether any option gives access to a cluster."""
         return self != Connection()
 
     def options(self, place: Place, **manners: Any) -> CaptureOptions:
-        """The connection, checked. Options change a profile named by `--profile`; one that was not named is taken as it
-        is or not at all, so that its credentials go to no other address."""
+        """The connection, checked. Options override a profile named by `--profile`; an unnamed profile is used as
+        it is or not at all, so that its credentials go to no other address."""
         from pulsar_advisor.admin.options import capture_options
 
         _, _, profile = place.found()
@@ -220,7 +220,7 @@ class Throttle:
     """What to do if the cluster no longer matches a step. Approved unless said otherwise: stop."""
 
     def changes(self) -> dict[str, Any]:
-        """The limits that were given, by their name in `ApplyThrottle`."""
+        """The given limits, by their names in `ApplyThrottle`."""
         durations = {"max_age_s": self.max_age, "pause_s": self.pause_between, "canary_hold_s": self.canary_hold}
         given: dict[str, Any] = {"error_budget": self.error_budget, "on_drift": self.on_drift}
         given |= {name: None if text is None else seconds(text) for name, text in durations.items()}
@@ -237,7 +237,7 @@ class PolicyFile:
     plans need no person."""
 
     def read(self) -> ApprovalPolicy:
-        """The policy; the strictest for people at a shell where no file is named."""
+        """The policy; without a file, the strictest one that allows approvals from a shell."""
         from pulsar_advisor.execution.policy import ApprovalPolicy, read_policy
 
         named = self.policy or os.environ.get("PULSAR_ADVISOR_POLICY")

@@ -1,4 +1,4 @@
-"""What every verb says: results on stdout, progress and errors on stderr."""
+"""The output of every verb: results on stdout, progress and errors on stderr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pulsar_advisor.model.plain_text import plain
 
 
 class Ended(Exception):
-    """A call that said all there is to say, and ends with this exit code."""
+    """A call that has printed everything and ends with this exit code."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -22,7 +22,7 @@ class Ended(Exception):
 
 
 def say(line: str) -> None:
-    """Write a line of the result, or several; whatever came from the cluster can't act on the terminal."""
+    """Write one or more lines of the result; text from the cluster can't control the terminal."""
     sys.stdout.write(plain(line, keep="\n") + "\n")
 
 
@@ -45,7 +45,7 @@ def timed(stage: str) -> Iterator[None]:
 
 
 def log_lines_of(logger: str) -> None:
-    """Write what a logger says to stderr, one message a line and nothing else."""
+    """Write a logger's messages to stderr, one per line and nothing else."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     logging.getLogger(logger).addHandler(handler)

@@ -328,7 +328,7 @@ def verify(
 
 
 def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnection] | None = None) -> None:
-    """Restore what a crashed run left switched off on the plan's cluster; where it can't be reached, warn of it."""
+    """Restore what a crashed run left switched off on the plan's cluster; if it can't be reached, warn."""
     from pulsar_advisor.execution.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
 
@@ -341,14 +341,14 @@ def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnect
 
 
 def _silent(_line: str) -> None:
-    """The progress of a run that is logged instead."""
+    """Discard progress lines: the run's events are logged instead."""
 
 
 @contextmanager
 def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
-    """What is known of a plan: itself, the root and the ledger of its cluster.
+    """The plan, the root, and the ledger of the plan's cluster.
 
-    Raises `Refused` for a plan of another cluster, and where there is no ledger: whoever proposed it has one.
+    Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
     from pulsar_advisor.execution.ledger import ledger_exists
     from pulsar_advisor.storage.plans import open_plan

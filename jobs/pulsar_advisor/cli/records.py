@@ -64,7 +64,7 @@ def history(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json
 
 @contextmanager
 def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]]:
-    """The cluster and its ledger. Raises `UsageError` where there is none: listing makes nothing."""
+    """The cluster and its ledger. Raises `UsageError` if there is no ledger: listing creates nothing."""
     from pulsar_advisor.execution.ledger import ledger_exists
 
     root = place.open()

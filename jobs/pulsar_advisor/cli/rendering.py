@@ -1,4 +1,4 @@
-"""Results as lines for a terminal: plans, runs, what was applied, what was verified, what failed its check."""
+"""Results as lines for a terminal: plans, runs, results of `apply` and `verify`, failed checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS_SHOWN: Final = 20
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """What a plan does, for a person who approves it: effect, steps, digest."""
+    """A plan for its approver: effect, steps, digest."""
     steps = [step for step in plan.steps if step.executable]
     unloads = sum(step.action == "unload" for step in steps)
     before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
@@ -34,7 +34,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 
 def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
-    """One line a plan: the digits to name it by, its state, what it would bring about."""
+    """One line per plan: short digest, state, predicted effect."""
     yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
     for one in states:
         usage = f"{_percent(one.maximum_before)} → {_percent(one.maximum_after)}"
@@ -45,7 +45,7 @@ def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
 
 
 def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """One line a run: its number, plan, state, begin, approver, and how it ended."""
+    """One line per run: number, plan, state, start, approver, and how it ended."""
     yield f"{'run':>5}  {'plan':<{SHORT}}  {'state':<8}  {'started (UTC)':<19}  approved by"
     for run in runs:
         started = datetime.fromtimestamp(run["started_at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -54,7 +54,7 @@ def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def apply_lines(result: ApplyResult) -> Iterator[str]:
-    """What became of each step, or would be sent; what spoke against it; and the result in a sentence."""
+    """The result of each step, or the call it would send; the objections; and a summary sentence."""
     for step in result.steps:
         yield f"{step.id} {step.action:<6} {step.bundle} {step.state} {step.detail}".rstrip()
         if result.outcome == "dry_run":
@@ -65,7 +65,7 @@ def apply_lines(result: ApplyResult) -> Iterator[str]:
 
 
 def verify_lines(result: VerifyResult) -> Iterator[str]:
-    """Each bundle and broker of a plan, as predicted or not."""
+    """Each bundle and broker of a plan: as predicted, or not."""
     for bundle in result.bundles:
         yield f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}"
     if not result.usage_judged:
@@ -77,7 +77,7 @@ def verify_lines(result: VerifyResult) -> Iterator[str]:
 
 
 def check_lines(result: dict[str, Any]) -> Iterator[str]:
-    """The failed checks of a validation result, those not evaluated by table and error, and how many passed."""
+    """Failed checks of a validation result, unevaluated ones by table and error, and the number that passed."""
     failed = [check for check in result["results"] if not check["success"]]
     for check in failed:
         if check["error"] is None:
@@ -88,7 +88,7 @@ def check_lines(result: dict[str, Any]) -> Iterator[str]:
 
 
 def not_evaluated(failed: Iterable[dict[str, Any]]) -> Counter[tuple[str, str]]:
-    """Table and error -> how many of its checks that error kept from being evaluated."""
+    """Table and error -> number of the table's checks that the error prevented."""
     return Counter((check["check"].partition(".")[0], check["error"]) for check in failed if check["error"] is not None)
 
 

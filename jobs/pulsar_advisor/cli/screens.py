@@ -1,4 +1,4 @@
-"""What a terminal shows in colour: the diagnosis of `doctor` and the tables of `brokers`."""
+"""Coloured terminal output: the diagnosis of `doctor` and the tables of `brokers`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
 
 _WIDTH_OF_FILE: Final = 200
-"""Columns, if the page width is unknown: enough for the longest broker ids."""
+"""Columns to use if the width is unknown: enough for the longest broker ids."""
 _COMFORT_LEVEL: Final = "loadBalancerBrokerComfortLoadLevelPercentage"
 _OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
@@ -37,7 +37,7 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
 
 
 def rendered(load: ClusterLoad) -> RenderableType:
-    """All tables for a terminal: the brokers', the overall one, what is missing, and the notes."""
+    """All tables for a terminal: brokers, totals, missing data and notes."""
     parts: list[RenderableType] = [Text(f"{load.where}, {moment(load.read_at_ms)}", style="bold")]
     for broker in load.brokers:
         parts += ["", _rendered_broker(broker)]
@@ -88,7 +88,7 @@ def _cell(heading: str, figure: Figure) -> Text:
 
 
 def _colour(percentage: float) -> str:
-    """By Pulsar's default thresholds; the tables are shown without the cluster's settings."""
+    """Colour by Pulsar's default thresholds; the tables don't use the cluster's settings."""
     if percentage >= setting_value(_OVERLOADED):
         return "red"
     return "yellow" if percentage >= setting_value(_COMFORT_LEVEL) else "green"

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to end once the step in flight is done; a second one ends the process at once."""
+"""Ctrl-C and SIGTERM as a request to end after the step in flight; a second signal ends the process at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsar_advisor.cli.output import log
 
 @contextmanager
 def deferred_signals() -> Iterator[Callable[[], str | None]]:
-    """Until the block ends, whether a signal came, in words. Raises `KeyboardInterrupt` when another one comes."""
+    """Within the block, report in words whether a signal arrived. A second one raises `KeyboardInterrupt`."""
     received: list[str] = []
 
     def receive(number: int, _frame: FrameType | None) -> None:

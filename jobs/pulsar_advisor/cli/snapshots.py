@@ -1,4 +1,4 @@
-"""The verbs that keep house among snapshots: list, show, prune, export, import."""
+"""The verbs that manage snapshots: list, show, prune, export, import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs from a cluster to a report: capture, normalize, validate, recommend, report, and all of them as `run`."""
+"""The verbs from cluster to report: capture, normalize, validate, recommend, report, and `run` for all of them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
 
 
 def capture_into(root: Root, options: CaptureOptions) -> str:
-    """Take a snapshot now; its id."""
+    """Take a snapshot now; return its id."""
     from pulsar_advisor.stages.capture import run as take_snapshot
 
     return take_snapshot(options, root)
@@ -265,7 +265,7 @@ def run(
             if from_archive is None
             else import_snapshot(from_archive, root)
         )
-    # Java and Great Expectations take seconds each to load: side by side, on a core each.
+    # Java and Great Expectations each take seconds to load: load them in parallel.
     Thread(target=import_module, args=("great_expectations",), daemon=True).start()
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)

@@ -1,4 +1,4 @@
-"""What the help shows of a default, and a wrong call in one sentence: which word, and what to do about it."""
+"""How the help shows defaults, and how a usage error reads: one sentence with the word and the remedy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pulsar_advisor.model.errors import UsageError
 
 
 def shown_default(value: Any) -> str | None:
-    """A default as one would type it; none for an option that is off, or not given, by default."""
+    """A default as typed on the command line; None for an option that is off or unset by default."""
     if isinstance(value, bool):
         return "on" if value else None
     return None if value in (None, "", ()) else str(value)
 
 
 def explained(error: CycloptsError) -> str:
-    """A call that the parser refused, in a sentence that names the word and the remedy."""
+    """A parser error as a sentence that names the word and the remedy."""
     match error:
         case UnusedCliTokensError(unused_tokens=[word, *_]):
             verb = " ".join(error.command_chain or ())
@@ -34,7 +34,7 @@ def explained(error: CycloptsError) -> str:
 
 
 def _without_a_value(option: str, words: Sequence[str]) -> str:
-    """`--pause-between -5s` and `--pause-between --resume`: what begins with a dash is taken for an option."""
+    """The error for `--pause-between -5s` and `--pause-between --resume`: a leading dash marks an option."""
     after = words[words.index(option) + 1 :] if option in words else ()
     if after and after[0].startswith("-"):
         return f"{option} requires a value, and '{after[0]}' is not one: a value can't begin with a dash"
@@ -42,7 +42,7 @@ def _without_a_value(option: str, words: Sequence[str]) -> str:
 
 
 def refuse_together(given: Mapping[str, bool]) -> None:
-    """Refuse options that exclude each other: at most one of them may be given. Raises `UsageError`."""
+    """Refuse mutually exclusive options: at most one may be given. Raises `UsageError`."""
     together = [option for option, is_given in given.items() if is_given]
     if len(together) > 1:
         raise UsageError(f"{' and '.join(together)} exclude each other: give only one of them")

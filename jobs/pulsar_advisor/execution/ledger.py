@@ -1,6 +1,6 @@
-"""The ledger: a database of every plan, proposal, approval, run and step, which lets one run per cluster be active.
+"""The ledger: a database of plans, proposals, approvals, runs and steps. It allows one active run per cluster.
 
-Nothing here talks to a cluster. Every method is one transaction; what it returns is a row to read, not to change.
+Nothing here talks to a cluster. Every method is one transaction; treat the rows it returns as read-only.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.root import Root
 
 LEASE_MS: Final = 180_000
-"""A run whose holder has not been heard of for so long may be taken over by `--resume`. Longer than the longest call:
-an unload may take a broker 60 s."""
+"""`--resume` may take over a run whose holder hasn't renewed its lease for this long. Longer than the longest call: an
+unload may take a broker 60 s."""
 
 _RENEW_MS: Final = 15_000
 
 ABANDONED_MS: Final = 30_000
-"""A transaction in which nothing happens for so long is ended by PostgreSQL; ours last milliseconds."""
+"""PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
-_MIGRATION_LOCK: Final = 7_074_215  # any number, as long as every advisor takes the same
+_MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _WRITE_LOCK: Final = 7_074_216
 
 _ADDED: Final = "events to be logged once they are committed"
@@ -74,18 +74,18 @@ _BEFORE: Final[Mapping[StepState, frozenset[StepState]]] = {
     "unresolved": frozenset({"sent", "unresolved"}),
     "skipped": frozenset({"pending"}),
 }
-"""States a step can come from."""
+"""The states from which a step may enter each state."""
 
 
 class LeaseLost(AdvisorError):
-    """Somebody aborted the run or took it over: this process must not do anything more."""
+    """The run was aborted or taken over: this process must not do anything more."""
 
     exit_code = 5
 
 
 @dataclass(frozen=True)
 class SwitchedOff:
-    """A dynamic setting that a run switched off, and the override that was there before, None without one."""
+    """A dynamic setting that a run switched off, and its previous override (None: it had none)."""
 
     run: int
     digest: str
@@ -99,14 +99,14 @@ def bundle_name(step: Step) -> str:
 
 
 def default_ledger_url(root: Root) -> str:
-    """SQLite beside a local root. Raises `UsageError` for an object store, which can't hold one."""
+    """SQLite beside a local root. Raises `UsageError` for an object store, which can't hold a ledger."""
     if root.path.protocol not in ("", "file"):
         raise UsageError(f"root {root.path} is an object store, which can't hold a ledger: name one with --ledger URL")
     return f"sqlite:///{root.path.path}/ledger.sqlite"
 
 
 def ledger_exists(url: str) -> bool:
-    """False only where a SQLite file isn't there; any other ledger is asked when it is opened.
+    """False only if a SQLite file is missing; other ledgers are checked when opened.
 
     Raises `UsageError` if the URL is not one.
     """
@@ -119,7 +119,7 @@ def _is_file(url: URL) -> bool:
 
 
 def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> Ledger:
-    """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_address`; tables are made or brought up to date.
+    """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_address`; create or upgrade its tables.
 
     Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.
     """
@@ -146,9 +146,9 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
 
 
 def _make_private(file: Path) -> None:
-    """Keep other users out of the ledger's file, and make it if it isn't there.
+    """Restrict the ledger's file to its owner, and create it if missing.
 
-    A group that may write keeps its access: whoever set that up shares the ledger on purpose.
+    A group with write permission keeps its access: it was granted on purpose, to share the ledger.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch(mode=0o600)
@@ -159,8 +159,8 @@ def _make_private(file: Path) -> None:
 
 
 def _make_sqlite_transactional(engine: Engine) -> None:
-    # Python's driver opens transactions late and not at all before CREATE TABLE. BEGIN IMMEDIATE makes two processes
-    # that open a new ledger, or write to an old one, wait for each other instead of failing half-way.
+    # Python's driver opens transactions late, and none before CREATE TABLE. With BEGIN IMMEDIATE, two processes that
+    # open a new ledger, or write to an old one, wait for each other instead of failing halfway.
     @event.listens_for(engine, "connect")
     def configure(connection, _record):  # type: ignore[no-untyped-def]
         connection.isolation_level = None
@@ -173,8 +173,8 @@ def _make_sqlite_transactional(engine: Engine) -> None:
 
 
 def _end_abandoned_transactions(engine: Engine) -> None:
-    # A process that is suspended in the middle of a write, or whose host is lost, keeps its rows locked until the
-    # server notices, which may take TCP hours. Until then no other process could take its run over.
+    # A process that is suspended during a write, or whose host is lost, keeps its rows locked until the server notices,
+    # which may take hours with TCP. Until then, no other process could take over its run.
     @event.listens_for(engine, "connect")
     def configure(connection, _record):  # type: ignore[no-untyped-def]
         with connection.cursor() as cursor:
@@ -206,7 +206,7 @@ def _named_errors(engine: Engine) -> Iterator[None]:
 
 
 class Ledger:
-    """What is known about plans and their execution. Make one with `open_ledger`."""
+    """The record of plans and their execution. Create one with `open_ledger`."""
 
     def __init__(self, engine: Engine, now_ms: Callable[[], int]) -> None:
         self._engine = engine
@@ -214,12 +214,12 @@ class Ledger:
         self.now_ms = now_ms
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A transaction to read in."""
+        """A read transaction."""
         with _named_errors(self._engine), self._sessions.begin() as session:
             yield session
         for added in session.info.pop(_ADDED, ()):
@@ -227,7 +227,7 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
-        """A transaction to write in; one at a time, since each event follows the one before it."""
+        """A write transaction; one at a time, since each event follows the one before it."""
         with self.reading() as session:
             if self._engine.dialect.name == "postgresql":
                 session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
@@ -258,9 +258,9 @@ class Ledger:
         run: int | None = None,
         step: str | None = None,
     ) -> None:
-        """Add an event to the chain; `rows` are those written with it."""
-        detail = plain(detail, keep="\n")  # topics, reasons and comments may hold anything
-        session.flush()  # gives new rows their keys
+        """Add an event to the chain; `rows` are written with it."""
+        detail = plain(detail, keep="\n")  # topics, reasons and comments may contain anything
+        session.flush()  # assigns keys to new rows
         hashes = {row.name: row_hash(row.hashed_columns) for row in rows}
         last = _last_event(session)
         added = Event(
@@ -279,12 +279,12 @@ class Ledger:
         session.info.setdefault(_ADDED, []).append(added)
 
     def head(self) -> ChainHead:
-        """The last event there is."""
+        """The last event."""
         with self.reading() as session:
             return _last_event(session)
 
     def record_proposal(self, plan: Plan, proposer: Person) -> None:
-        """Remember that somebody proposed a plan."""
+        """Record that somebody proposed a plan."""
         with self._writing() as session:
             record = self._record_plan(session, plan)
             proposal = Proposal(
@@ -304,7 +304,7 @@ class Ledger:
         consents: Collection[ConsentName],
         throttle: ApplyThrottle,
     ) -> Approval:
-        """Remember an approval that the policy allowed (see `approval.approve`, the only caller)."""
+        """Record an approval that the policy allowed (see `approval.approve`, the only caller)."""
         with self._writing() as session:
             record = self._record_plan(session, plan)
             approval = Approval(
@@ -325,7 +325,7 @@ class Ledger:
             return approval
 
     def withdraw_approvals(self, digest: str, person: Person, comment: str) -> int:
-        """Take back every approval of a plan that stands or that an active run rests on; how many there were."""
+        """Withdraw a plan's valid approvals and those that an active run relies on; return their number."""
         with self._writing() as session:
             relied_on = select(Run.approval_id).where(Run.digest == digest, Run.state == "active")
             standing = select(Approval).where(
@@ -342,7 +342,7 @@ class Ledger:
             return len(approvals)
 
     def record_refusal(self, digest: str, reason: str) -> None:
-        """Remember that somebody tried to apply a plan and was refused."""
+        """Record that an attempt to apply a plan was refused."""
         with self._writing() as session:
             self._add_event(session, digest, "refused", reason)
 
@@ -352,18 +352,18 @@ class Ledger:
             return session.scalars(select(Proposal).where(Proposal.digest == digest).order_by(Proposal.id)).all()
 
     def approvals(self, digest: str) -> Sequence[Approval]:
-        """All approvals of a plan, withdrawn and expired ones too, oldest first."""
+        """All approvals of a plan, including withdrawn and expired ones, oldest first."""
         with self.reading() as session:
             return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
 
     def plans(self, cluster: str) -> Sequence[PlanRecord]:
-        """The plans of a cluster (its name in paths), the newest snapshot first."""
+        """The plans of a cluster (its name in paths), newest snapshot first."""
         with self.reading() as session:
             newest_first = select(PlanRecord).order_by(PlanRecord.snapshot.desc(), PlanRecord.recorded_at_ms.desc())
             return session.scalars(newest_first.where(PlanRecord.cluster == cluster)).all()
 
     def runs_on(self, cluster: str) -> Sequence[Run]:
-        """All runs of a cluster's plans (its name in paths), the newest first."""
+        """All runs of a cluster's plans (its name in paths), newest first."""
         with self.reading() as session:
             of_cluster = select(PlanRecord.digest).where(PlanRecord.cluster == cluster)
             return session.scalars(select(Run).where(Run.digest.in_(of_cluster)).order_by(Run.id.desc())).all()
@@ -374,18 +374,18 @@ class Ledger:
             return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
 
     def steps(self, run_id: int) -> Mapping[str, StepRecord]:
-        """The steps of a run by their id, in the order of the plan."""
+        """The steps of a run by id, in plan order."""
         with self.reading() as session:
             rows = session.scalars(select(StepRecord).where(StepRecord.run_id == run_id).order_by(StepRecord.id))
             return {row.step_id: row for row in rows}
 
     def events(self, digest: str) -> Sequence[Event]:
-        """Everything that happened to a plan, oldest first."""
+        """All events of a plan, oldest first."""
         with self.reading() as session:
             return session.scalars(select(Event).where(Event.digest == digest).order_by(Event.id)).all()
 
     def unresolved_bundles(self, cluster_name: str, except_of: str) -> Mapping[str, int]:
-        """Bundles of which it isn't known what became of a call, and the run; aborted runs and one plan don't count."""
+        """Bundles with a call of unknown outcome, and its run; excludes aborted runs and one plan."""
         with self.reading() as session:
             rows = session.execute(
                 select(StepRecord.bundle, Run.id)
@@ -416,7 +416,7 @@ class Ledger:
     def record_verification(
         self, verification: Verification, bundles: Sequence[VerifiedBundle], brokers: Sequence[VerifiedBroker]
     ) -> None:
-        """Keep what a comparison of a run with a snapshot found; the first one of each snapshot is kept."""
+        """Record the result of comparing a run with a snapshot; only the first result per snapshot is kept."""
         with self._writing() as session:
             known = select(Verification.id).where(
                 Verification.run_id == verification.run_id, Verification.snapshot == verification.snapshot
@@ -435,13 +435,13 @@ class Ledger:
             self._add_event(session, run.digest, "verified", detail, [verification, *rows], run.id)
 
     def verifications(self, digest: str) -> Sequence[Verification]:
-        """What `verify` found about the runs of a plan, oldest first."""
+        """The results of `verify` for the runs of a plan, oldest first."""
         with self.reading() as session:
             query = select(Verification).join(Run, Run.id == Verification.run_id).where(Run.digest == digest)
             return session.scalars(query.order_by(Verification.id)).all()
 
     def start_run(self, plan: Plan, approval: Approval) -> HeldRun:
-        """Start a run with all executable steps pending. Raises `Refused` while another of the cluster is active."""
+        """Start a run with all executable steps pending. Raises `Refused` if the cluster has another active run."""
         try:
             with self._writing() as session:
                 record = self._record_plan(session, plan)
@@ -491,13 +491,13 @@ class Ledger:
         )
 
     def is_held(self, run: Run) -> bool:
-        """Whether the process that has a run may still be at work on it."""
+        """Whether the process that holds a run may still be working on it."""
         holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
         is_recent = self.now_ms() - run.heartbeat_at_ms <= LEASE_MS
         return run.state == "active" and is_recent and not has_ended(holder)
 
     def take_over(self, run: Run, approval: Approval) -> HeldRun:
-        """Continue a stopped run, or one whose holder is gone; from now on it rests on this approval.
+        """Continue a stopped run, or one whose holder is gone; from now on, it relies on this approval.
 
         Raises `Refused` while its holder may be alive.
         """
@@ -547,7 +547,7 @@ class Ledger:
             return ended
 
     def request_pause(self, digest: str, person: Person) -> Sequence[Run]:
-        """Ask whoever holds an active run of a plan to end it after the step in flight; the runs that were asked."""
+        """Ask the holders of a plan's active runs to end them after the step in flight; return those runs."""
         with self._writing() as session:
             active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
             for run in active:
@@ -555,7 +555,7 @@ class Ledger:
             return active
 
     def pause_requested(self, run_id: int) -> str | None:
-        """Who asked for a pause of a run since it was started or resumed last, in words; None if that was not asked."""
+        """Who requested a pause since the run was last started or resumed, in words; None without a request."""
         with self.reading() as session:
             turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, "run resumed")))
             last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
@@ -567,7 +567,7 @@ class Ledger:
             return session.get_one(Run, run_id)
 
     def switched_off(self, cluster_name: str) -> Sequence[SwitchedOff]:
-        """Settings of a cluster that runs switched off and that were not put back, as far as is known."""
+        """Settings of a cluster that runs switched off and that are not known to be restored."""
         with self.reading() as session:
             events = session.scalars(
                 select(Event)
@@ -584,14 +584,14 @@ class Ledger:
             return tuple(off.values())
 
     def switched_back(self, switch: SwitchedOff, how: str) -> None:
-        """Write down that a setting is no longer switched off by us."""
+        """Record that we no longer keep a setting switched off."""
         with self._writing() as session:
             detail = json.dumps({"setting": switch.setting, "how": how})
             self._add_event(session, switch.digest, _SWITCHED_BACK, detail, run=switch.run)
 
 
 class HeldRun:
-    """A run that this process may write to. Each write renews the lease first and raises `LeaseLost` if it is gone."""
+    """A run that this process may write to. Each write renews the lease first and raises `LeaseLost` if it is lost."""
 
     def __init__(self, ledger: Ledger, run: Run) -> None:
         self._ledger = ledger
@@ -618,26 +618,26 @@ class HeldRun:
         self._renewed_at_ms = now_ms
 
     def renew(self) -> None:
-        """Say that the holder is alive, if that has not been said for a while. Raises `LeaseLost`."""
-        # A clock that was set back must not silence the holder.
+        """Renew the lease, unless that was done recently. Raises `LeaseLost`."""
+        # A clock that was set back must not stop renewals.
         if abs(self._ledger.now_ms() - self._renewed_at_ms) >= _RENEW_MS:
             with self._writing():
                 pass
 
     def is_overtaken(self) -> bool:
-        """Whether another process goes on with the run."""
+        """Whether another process has taken over the run."""
         return self._ledger.run(self.id).lease != self._lease
 
     def kept(self) -> AbstractContextManager[None]:
-        """Stay alive in the ledger until the block ends, also while a call or a look at the cluster takes minutes."""
+        """Keep the lease until the block ends, even while a call to the cluster or a read of it takes minutes."""
         return renewed(self.renew, _RENEW_MS / 1000)
 
     def steps(self) -> Mapping[str, StepRecord]:
-        """The steps by their id, in the order of the plan."""
+        """The steps by id, in plan order."""
         return self._ledger.steps(self.id)
 
     def sent(self, step_id: str, request: str, topic: str | None) -> None:
-        """Write down that a call is about to leave."""
+        """Record that a call is about to be sent."""
         with self._writing() as session:
             now_ms = self._ledger.now_ms()
             values = {"attempts": StepRecord.attempts + 1, "sent_at_ms": now_ms}
@@ -645,7 +645,7 @@ class HeldRun:
             self._ledger._add_event(session, self.digest, "step sent", request, [changed], self.id, step_id)
 
     def conclude(self, step_id: str, state: StepState, observation: str) -> None:
-        """Write down what became of a step, and what was seen of it."""
+        """Record the result of a step and what was observed."""
         with self._writing() as session:
             values = {"observation": observation, "ended_at_ms": self._ledger.now_ms()}
             changed = self._change(session, step_id, state, values)
@@ -663,12 +663,12 @@ class HeldRun:
         return changed
 
     def note(self, step_id: str, kind: str, detail: str) -> None:
-        """Write down something that happened to a step without changing where it stands."""
+        """Record an event of a step without changing its state."""
         with self._writing() as session:
             self._ledger._add_event(session, self.digest, kind, detail, (), self.id, step_id)
 
     def switching_off(self, setting: str, before: str | None) -> None:
-        """Write down that a dynamic setting is about to be switched off, and the override to restore."""
+        """Record that a dynamic setting is about to be switched off, and the override to restore."""
         with self._writing() as session:
             detail = json.dumps({"setting": setting, "before": before})
             self._ledger._add_event(session, self.digest, _SWITCHED_OFF, detail, run=self.id)

@@ -1,4 +1,4 @@
-"""A ledger's address: a SQLAlchemy URL, or where one that holds a password lies, so that no command line shows it."""
+"""A ledger's address: a SQLAlchemy URL, or a reference to one, so that no command line shows its password."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def ledger_url(address: str) -> URL:
         address = secret_text(None, Path(place), None)
     try:
         return make_url(address)
-    except (ArgumentError, ValueError):  # whose texts hold parts of the URL, and maybe the password
+    except (ArgumentError, ValueError):  # their texts contain parts of the URL, maybe the password
         shown = f"what {kind}:{place} holds" if kind in ("env", "file") else "--ledger"
         raise UsageError(f"{shown} is not a ledger URL; {_FORMS}") from None
 
 
 def without_secrets(url: URL) -> str:
-    """The URL as it may be shown: without password and options, which may hold one."""
+    """The URL for display: without its password and its options, which may contain one."""
     return url.set(query={}).render_as_string(hide_password=True)
 
 
 def shown_in_process_list(address: str) -> str:
-    """The address as given on a command line. Raises `UsageError` if it shows a password to the whole machine."""
+    """The address, for a command line. Raises `UsageError` if it would show a password to all users of the machine."""
     url = ledger_url(address)
     kept_elsewhere = address.partition(":")[0] in ("env", "file")
     if not kept_elsewhere and (url.password is not None or "password" in url.query):

@@ -1,6 +1,6 @@
-"""The tables of the ledger: who proposed, approved and carried out which plan, and what was seen on the way.
+"""The tables of the ledger: who proposed, approved and applied which plan, and what was observed.
 
-All times are epoch milliseconds. `execution/migrations` creates these tables; a test holds the two together.
+All times are epoch milliseconds. `execution/migrations` creates these tables; a test checks that the two agree.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.planning.consent import ConsentName
 
 RunState = Literal["active", "done", "refused", "stopped", "aborted"]
-"""active: somebody holds it or crashed with it. done: every executable step confirmed. refused: ended before anything
-was sent. stopped: ended with something sent and something left. aborted: ended by a person, not to be resumed."""
+"""active: a process holds it, or crashed while holding it. done: every executable step confirmed. refused: ended before
+anything was sent. stopped: ended with some steps sent and others left. aborted: ended by a person, can't be resumed."""
 
 StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unresolved"]
-"""sent: written before the call leaves; from then on only an observation of the cluster decides. unresolved: the
-cluster did not show, in time, what became of the call."""
+"""sent: written before the call is sent; from then on, only observing the cluster decides. unresolved: the cluster did
+not show the outcome of the call in time."""
 
 RUN_STATES: Final = ("active", "done", "refused", "stopped", "aborted")
 STEP_STATES: Final = ("pending", "sent", "confirmed", "failed", "skipped", "unresolved")
@@ -53,19 +53,19 @@ class Base(DeclarativeBase):
 
     @property
     def name(self) -> str:
-        """`<table>/<primary key>`, as events name the row."""
+        """`<table>/<primary key>`: the row's name in events."""
         return "/".join((self.__tablename__, *map(str, inspect(self).mapper.primary_key_from_instance(self))))
 
     @property
     def hashed_columns(self) -> dict[str, Value]:
-        """The row by column name, without what changes although nothing happened."""
+        """The row by column name, without columns that change although nothing happened."""
         columns = inspect(type(self)).column_attrs
         values = {attribute.columns[0].name: getattr(self, attribute.key) for attribute in columns}
         return {column: value for column, value in values.items() if column not in self._not_hashed}
 
 
 class PlanRecord(Base):
-    """A plan as it was proposed; `document` is its canonical JSON, so the ledger can be read without the file."""
+    """A plan as proposed; `document` is its canonical JSON, so the ledger can be read without the plan's file."""
 
     __tablename__ = "plans"
 
@@ -86,12 +86,12 @@ class Proposal(Base):
     digest: Mapped[_Digest]
     proposer: Mapped[_Name]
     source: Mapped[_Name]
-    """Who vouches for the name: an authenticating system (`airflow`), or `unauthenticated:<user of the machine>`."""
+    """What vouches for the name: an authenticating system (`airflow`), or `unauthenticated:<user of the machine>`."""
     at_ms: Mapped[_Millis]
 
 
 class Approval(Base):
-    """Somebody approved exactly one plan, for a time, with these consents, to be carried out under this throttle."""
+    """Somebody approved exactly one plan, for a limited time, with these consents and this throttle."""
 
     __tablename__ = "approvals"
 
@@ -107,11 +107,11 @@ class Approval(Base):
     accepts_low_confidence: Mapped[bool] = mapped_column(server_default=false())
     withdrawn_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     throttle_json: Mapped[str | None] = mapped_column("throttle", Text)
-    """`ApplyThrottle` as JSON; NULL in approvals of releases that did not record it."""
+    """`ApplyThrottle` as JSON; NULL in approvals from releases that did not record it."""
 
     @property
     def throttle(self) -> ApplyThrottle:
-        """The limits that were approved."""
+        """The approved limits."""
         return throttle_from_json(self.throttle_json)
 
     @property
@@ -126,8 +126,8 @@ class Approval(Base):
 
 
 class Run(Base):
-    """One attempt to carry a plan out. Whoever has the current `lease` number may write; the database allows one active
-    run per Pulsar cluster name."""
+    """One attempt to apply a plan. Only the process with the current `lease` number may write; the database allows one
+    active run per Pulsar cluster name."""
 
     __tablename__ = "runs"
     _not_hashed = frozenset({"heartbeat_at_ms"})
@@ -146,23 +146,23 @@ class Run(Base):
     digest: Mapped[_Digest]
     cluster_name: Mapped[_Name]
     approval_id: Mapped[int] = mapped_column(ForeignKey("approvals.id"))
-    """The one it rests on: that of its start, then of each resumption."""
+    """The approval it relies on: the one at its start, then the one at each resumption."""
     state: Mapped[RunState] = mapped_column(String(16))
     lease: Mapped[int]
     host: Mapped[_Name]
     pid: Mapped[int]
     process_namespace: Mapped[str] = mapped_column(String(200), server_default="")
-    """Boot id and PID namespace of the holder, and in clock ticks when it began: see `storage.process`."""
+    """Boot id, PID namespace and start time (clock ticks) of the holder: see `storage.process`."""
     process_began: Mapped[str] = mapped_column(String(40), server_default="")
     heartbeat_at_ms: Mapped[_Millis]
     started_at_ms: Mapped[_Millis]
     ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     sentence: Mapped[str] = mapped_column(Text)
-    """Why it ended as it did; empty while active."""
+    """Why it ended this way; empty while active."""
 
 
 class StepRecord(Base):
-    """Where one executable step of a run stands."""
+    """The state of one executable step of a run."""
 
     __tablename__ = "steps"
     __table_args__ = (
@@ -180,13 +180,13 @@ class StepRecord(Base):
     sent_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     topic: Mapped[str | None] = mapped_column(Text)
-    """A topic that was loaded in the bundle before it was unloaded: the one to look up if nobody brings it back."""
+    """A topic that was loaded before its bundle was unloaded: the one to look up if no client brings it back."""
     observation: Mapped[str] = mapped_column(Text)
-    """What was last seen of it, for a person."""
+    """The last observation, for a person."""
 
 
 class Verification(Base):
-    """A run was compared with a snapshot taken since; once for each snapshot."""
+    """The comparison of a run with a later snapshot; one per snapshot."""
 
     __tablename__ = "verifications"
     __table_args__ = (UniqueConstraint("run_id", "snapshot", name="verifications_once_per_snapshot"),)
@@ -196,12 +196,12 @@ class Verification(Base):
     snapshot: Mapped[str] = mapped_column(String(16))
     at_ms: Mapped[_Millis]
     usage_judged: Mapped[bool]
-    """False while the brokers still reported figures from before the run."""
+    """False if the brokers still reported figures from before the run."""
     as_predicted: Mapped[bool]
 
 
 class VerifiedBundle(Base):
-    """A bundle of the plan: where it should be (NULL: anywhere but where it was), and where it was (NULL: nowhere)."""
+    """A bundle of the plan: its expected owner (NULL: any but its old one) and the one found (NULL: none)."""
 
     __tablename__ = "verified_bundles"
 
@@ -214,7 +214,7 @@ class VerifiedBundle(Base):
 
 
 class VerifiedBroker(Base):
-    """A broker's figures as predicted and as captured; NULL where one is not known. Usage: weighted maximum, 0..1."""
+    """A broker's predicted and captured figures; NULL if unknown. Usage: weighted maximum, 0..1."""
 
     __tablename__ = "verified_brokers"
 
@@ -234,7 +234,7 @@ class VerifiedBroker(Base):
 
 
 class Event(Base):
-    """Something that happened. Events are numbered from 1 without a gap, and form a hash chain (`chain`)."""
+    """An event. Events are numbered from 1 without gaps, and form a hash chain (`chain`)."""
 
     __tablename__ = "events"
     _not_hashed = frozenset({"chain"})
@@ -247,6 +247,6 @@ class Event(Base):
     kind: Mapped[str] = mapped_column(String(40))
     detail: Mapped[str] = mapped_column(Text)
     rows: Mapped[str] = mapped_column(Text)
-    """JSON: the name of each row that was written with the event, and its hash afterwards."""
+    """JSON: the name of each row written with the event, and its hash afterwards."""
     chain: Mapped[str] = mapped_column(String(64))
     """SHA-256 (hex) of the event before it and of this one."""

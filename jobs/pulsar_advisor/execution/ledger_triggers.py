@@ -1,7 +1,7 @@
 """Triggers by which the database refuses changes that no release of the advisor makes to a ledger.
 
-Migrations create them, and the audit compares those it finds with these, so a changed trigger takes a new revision. The
-owner of the database can drop them: they stop mistakes and ordinary users, and the audit finds the rest.
+Migrations create them, and the audit compares the ones it finds with these, so changing a trigger needs a new revision.
+The owner of the database can drop them: they stop mistakes and ordinary users, and the audit finds the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Dialect = Literal["sqlite", "postgresql"]
 
 @dataclass(frozen=True)
 class Trigger:
-    """A trigger of a table: when it runs, under which condition, and what it says when it refuses."""
+    """A trigger of a table: when it fires, on which condition, and its error message."""
 
     name: str
     table: str
@@ -25,7 +25,7 @@ class Trigger:
     each: Literal["ROW", "STATEMENT"] = "ROW"
 
     def create(self, dialect: Dialect) -> str:
-        """The statement that puts it up; PostgreSQL needs `POSTGRESQL_FUNCTION` first."""
+        """The statement that creates it; PostgreSQL needs `POSTGRESQL_FUNCTION` first."""
         on = f"CREATE TRIGGER {self.name} BEFORE {self.when} ON {self.table}"
         only = f" WHEN ({self.condition})" if self.condition else ""
         if dialect == "sqlite":
@@ -37,9 +37,9 @@ class Trigger:
 class _Rules:
     key: str
     fixed: tuple[str, ...] = ()
-    """Columns that are written once. None: the row never changes at all."""
+    """Columns that are written only once. Empty: the row never changes."""
     final: str = ""
-    """When a row may not change any more."""
+    """The condition under which a row may no longer change."""
 
 
 _RULES: Final[Mapping[str, _Rules]] = {
@@ -73,11 +73,11 @@ POSTGRESQL_FUNCTION: Final = (
 
 
 def triggers(table: str, dialect: Dialect) -> Iterator[Trigger]:
-    """The triggers of a table: no row is removed or replaced, and what was recorded never changes."""
+    """The triggers of a table: they forbid removing or replacing rows and changing recorded values."""
     rules = _RULES[table]
     yield Trigger(f"{table}_no_delete", table, "DELETE", "rows of the ledger are never removed")
     if dialect == "sqlite":
-        # REPLACE removes a row without any delete trigger; before it does, the row is still there to be seen.
+        # REPLACE removes a row without firing a delete trigger; a trigger before the insert still sees the row.
         known = f"EXISTS (SELECT 1 FROM {table} WHERE {rules.key} = NEW.{rules.key})"
         yield Trigger(f"{table}_no_replace", table, "INSERT", "rows of the ledger are never replaced", known)
     else:

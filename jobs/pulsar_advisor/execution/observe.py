@@ -1,4 +1,4 @@
-"""Gathers what one step needs to know: who owns a bundle, and every fact that its preconditions look at."""
+"""Gathers the facts for one step: the owner of its bundle, and all inputs of its preconditions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pulsar_advisor.model.plan import Plan, Step, digest_of
 
 
 def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterable[str]) -> str | None:
-    """The broker that says it owns a bundle, None if none does. `likely` brokers are asked first."""
+    """The broker that reports owning a bundle, or None. `likely` brokers are queried first."""
     name = f"{namespace}/{bundle}"
     active = cluster.active_brokers()
     for broker in dict.fromkeys((*(broker for broker in likely if broker in active), *sorted(active))):
@@ -21,7 +21,7 @@ def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterab
 
 
 def look(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step) -> tuple[Found, tuple[str, ...]]:
-    """What is known about a step now, and its bundle's topics (loaded ones for an unload, all for a split)."""
+    """The current facts about a step, and its bundle's topics (loaded ones for an unload, all for a split)."""
     active, boundaries = cluster.active_brokers(), cluster.boundaries(step.namespace)
     if not boundaries:
         return Found(active_brokers=active, boundaries=(), owner=None, topics=0), ()

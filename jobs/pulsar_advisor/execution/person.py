@@ -1,4 +1,4 @@
-"""Who proposes, approves and aborts: a name in one spelling, and who vouches for it."""
+"""Who proposes, approves and aborts: a normalised name, and what vouches for it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _INVISIBLE: Final = (
     | frozenset(range(0xFE00, 0xFE10))
     | frozenset(range(0xE0100, 0xE01F0))
 )
-"""Marks and letters that show nothing (Unicode `Default_Ignorable_Code_Point`, and the empty Braille cell); the other
-ones that do are of the categories `_REFUSED`."""
+"""Invisible marks and letters (Unicode `Default_Ignorable_Code_Point`, and the empty Braille cell); the categories
+`_REFUSED` cover the other invisible characters."""
 
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Control and format characters, what is no character, separators of lines and paragraphs."""
+"""Control and format characters, surrogates, private-use and unassigned code points, line and paragraph separators."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """A name, and who vouches for it: a system that authenticates (`airflow`) or `unauthenticated:<system user>`.
+    """A name, and what vouches for it: an authenticating system (`airflow`) or `unauthenticated:<system user>`.
 
-    The name is NFKC-normalised, with single spaces inside. Raises `UsageError` for a name that is empty or holds
-    characters that can't be seen: two names that look alike in a report must be one.
+    The name is NFKC-normalised, with single spaces inside. Raises `UsageError` if the name is empty or contains
+    invisible characters: two names that look alike in a report must be the same.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Person:
 
 
 def same_person(one: str, other: str) -> bool:
-    """Whether two names are one person's; also names that an earlier release recorded as they were typed."""
+    """Whether two names belong to one person; also for names that an earlier release recorded as typed."""
     return _compared(one) == _compared(other)
 
 
 def is_authenticated(source: str) -> bool:
-    """Whether a system vouches for a name of this source."""
+    """Whether a system vouches for names from this source."""
     return not source.startswith(UNAUTHENTICATED)
 
 
@@ -70,10 +70,10 @@ def system_user() -> str:
     """The user this process runs as, by its uid; anyone can set `LOGNAME` or `USER` in the environment."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # containers may run under a number that has no name
+    except KeyError:  # containers may run under a uid without a name
         return f"uid {os.getuid()}"
 
 
 def person_on_command_line(name: str) -> Person:
-    """A typed name, for which no system vouches: the user of the machine is recorded with it. Raises `UsageError`."""
+    """A typed name, which no system vouches for; records the user of the machine with it. Raises `UsageError`."""
     return Person(name, UNAUTHENTICATED + system_user())

@@ -1,4 +1,4 @@
-"""What has become of the plans of a cluster, from the ledger: proposed, approved, expired, applied, undone."""
+"""The states of a cluster's plans, from the ledger: proposed, approved, expired, applied, undone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pulsar_advisor.execution.ledger_tables import PlanRecord
 PlanStateName = Literal[
     "proposed", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
 ]
-"""approved: an approval holds; expired, withdrawn: the newest one no longer does. applying, stopped, aborted: its
+"""approved: an approval is valid; expired, withdrawn: the newest one no longer is. applying, stopped, aborted: its
 newest run is active, ended with steps left, or was ended by a person. undone: a plan that undoes it was applied."""
 
 
 @dataclass(frozen=True)
 class PlanState:
-    """A plan that somebody proposed, and where it is."""
+    """A proposed plan and its state."""
 
     digest: str
     snapshot: str
@@ -36,7 +36,7 @@ class PlanState:
 
 
 def plan_states(ledger: Ledger, cluster: str) -> Iterator[PlanState]:
-    """The plans of a cluster (its name in paths), the newest snapshot first."""
+    """The plans of a cluster (its name in paths), newest snapshot first."""
     records = ledger.plans(cluster)
     documents = {record.digest: json.loads(record.document) for record in records}
     undone = {

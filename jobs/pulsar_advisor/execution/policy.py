@@ -1,4 +1,4 @@
-"""The approval policy of an organisation: who may approve what, and which plans need no person; a YAML file."""
+"""The approval policy of an organisation, a YAML file: who may approve what, and which plans need no person."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pulsar_advisor.planning.consent import needed_consents
 POLICY_SCHEMA: Final = "pulsar-advisor/approval-policy/1"
 
 POLICY: Final = "policy:"
-"""How the source of an approval begins that a policy gave."""
+"""Prefix of the source of an approval given by a policy."""
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _WEEKDAYS: Final[tuple[Weekday, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -41,7 +41,7 @@ TimeOfDay = Annotated[time, BeforeValidator(_quoted)]
 
 
 class Window(_Part):
-    """When plans may be approved without a person. `to` is not part of the window; it may lie on the next day."""
+    """When plans may be approved without a person. The window excludes `to`, which may be on the next day."""
 
     days: Annotated[tuple[Weekday, ...], Field(min_length=1)]
     begins: Annotated[TimeOfDay, Field(alias="from")]
@@ -58,11 +58,11 @@ class Window(_Part):
         return name
 
     def local(self, now: datetime) -> datetime:
-        """The moment in the window's time zone."""
+        """Convert a time to the window's time zone."""
         return now.astimezone(ZoneInfo(self.timezone))
 
     def holds(self, now: datetime) -> bool:
-        """Whether a moment lies in the window. The part after midnight belongs to the day the window began."""
+        """Whether a time is in the window. The part after midnight belongs to the day on which the window began."""
         local = self.local(now)
         clock, today = local.time(), local.weekday()
         if self.begins < self.ends:
@@ -73,7 +73,7 @@ class Window(_Part):
 
 
 class Freeze(_Part):
-    """Days, both included, on which every plan goes to a person."""
+    """A range of days, both ends included, on which every plan needs a person's approval."""
 
     first: Annotated[date, Field(alias="from")]
     last: Annotated[date, Field(alias="to")]
@@ -86,19 +86,19 @@ class Freeze(_Part):
 
 
 class Criteria(_Part):
-    """What a plan must meet to be approved without a person; one that needs consent never is."""
+    """What a plan must meet to be approved without a person; a plan that needs consent never is."""
 
     max_moves: Annotated[int, Field(ge=1)]
     min_gain_ratio: Annotated[float, Field(gt=0, le=1)]
-    """By how much the highest predicted usage (0..1) falls at least."""
+    """Minimum decrease of the highest predicted usage (0..1)."""
     min_confidence: Literal["medium", "high"] = "high"
     namespaces: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Patterns (`shop/*`) of which each namespace must match one."""
+    """Patterns (`shop/*`); each namespace must match one."""
     window: Window
     freezes: tuple[Freeze, ...] = ()
 
     def unmet(self, plan: Plan, now: datetime) -> Iterator[str]:
-        """Each criterion that the plan doesn't meet at this moment, in a clause for the person who then decides."""
+        """Each criterion that the plan doesn't meet at this time, as a clause for the person who then decides."""
         steps = [step for step in plan.steps if step.executable]
         moves = sum(step.action == "unload" for step in steps)
         if not 1 <= moves <= self.max_moves:
@@ -131,27 +131,27 @@ class Criteria(_Part):
 
 
 class ApprovalPolicy(_Part):
-    """What an organisation demands of an approval."""
+    """What an organisation requires of an approval."""
 
     schema_name: Annotated[Literal["pulsar-advisor/approval-policy/1"], Field(alias="schema")] = POLICY_SCHEMA
     separate_approver: bool = True
-    """Nobody who proposed a plan may approve it; a plan without a recorded proposer can't be approved."""
+    """The proposer of a plan may not approve it; a plan without a recorded proposer can't be approved."""
     separate_system_user: bool = True
-    """Of two names typed by one user of a machine, one can't propose and the other approve."""
+    """One user of a machine can't propose under one typed name and approve under another."""
     require_authenticated: bool = False
-    """Only approvals count for whose approver a system vouches, or this policy itself."""
+    """An approval counts only if a system, or this policy itself, vouches for the approver."""
     automatic: Criteria | None = None
-    """Without them every plan goes to a person."""
+    """Without criteria, every plan needs a person's approval."""
 
     @property
     def source(self) -> str:
-        """Who vouches for an approval that this policy gives: itself, by the first digits of its SHA-256."""
+        """What vouches for an approval given by this policy: the policy itself, by the first digits of its SHA-256."""
         content = self.model_dump_json(by_alias=True).encode()
         return f"{POLICY}{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """YAML 1.1 as `safe_load` reads it; a key that appears twice is an error instead of the last one winning."""
+    """YAML 1.1 as in `safe_load`, but a duplicate key is an error instead of the last one winning."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -162,7 +162,7 @@ class _UniqueKeys(yaml.SafeLoader):
 
 
 def read_policy(path: Path) -> ApprovalPolicy:
-    """The policy in a YAML file. Raises `UsageError` for one that can't be read, naming the place in it."""
+    """Read the policy in a YAML file. Raises `UsageError` with the position if it is invalid."""
     try:
         document = yaml.load(path.read_bytes(), Loader=_UniqueKeys)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What must be true before a plan, and before each of its steps, goes to a cluster: pure rules on plain facts."""
+"""What must hold before a plan, and each of its steps, is sent to a cluster: pure rules on plain facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEDGER_CLOCK_TOLERANCE_S = 30
 
 @dataclass(frozen=True)
 class Found:
-    """What the cluster shows about one step at one moment."""
+    """The facts about one step at one moment."""
 
     active_brokers: frozenset[str]
     boundaries: tuple[str, ...]
@@ -37,12 +37,12 @@ class Found:
     """Loaded topics for an unload, all topics for a split."""
     isolation_policies: tuple[IsolationPolicy, ...] = ()
     peers_at_source: int = 0
-    """Other namespaces of the same anti-affinity group with bundles on the source, and on the destination."""
+    """Other namespaces of the same anti-affinity group with bundles on the source (next: on the destination)."""
     peers_at_destination: int = 0
     destination_usage_ratio: float | None = None
-    """Weighted maximum usage of the destination now; None where it is not known."""
+    """Current weighted maximum usage of the destination; None if unknown."""
     unresolved: Mapping[str, int] = field(default_factory=dict)
-    """Bundles of which it isn't known what became of a call, and in which run of another plan."""
+    """Bundles with a call of unknown outcome, and the run of another plan that sent it."""
 
 
 def executable_steps(plan: Plan) -> tuple[Step, ...]:
@@ -51,7 +51,7 @@ def executable_steps(plan: Plan) -> tuple[Step, ...]:
 
 
 def call_of(step: Step, pulsar_version: str) -> Unload | Split:
-    """The call a step becomes. Up to 2.10 no positions can be sent; `malformed` lets only equal halves pass there."""
+    """The call for a step. Up to 2.10, it can't include positions; there `malformed` allows only equal halves."""
     if step.action == "unload":
         return Unload(step.namespace, step.bundle, step.destination)
     if (_release(pulsar_version) or ()) < _SPECIFIED_POSITIONS_SINCE:
@@ -60,12 +60,12 @@ def call_of(step: Step, pulsar_version: str) -> Unload | Split:
 
 
 def boundaries_after(boundaries: Sequence[str], split: Step) -> tuple[str, ...]:
-    """The namespace's boundaries once a split is done."""
+    """The namespace's boundaries after a split."""
     return tuple(sorted({*boundaries, *split.boundaries}))
 
 
 def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
-    """The boundaries a step must find: those of the plan and those of the plan's own splits that are done."""
+    """The boundaries a step must find: those in the plan, and those of the plan's splits that are done."""
     boundaries = step.expect.boundaries
     for earlier in done:
         if earlier.action == "split" and earlier.namespace == step.namespace:
@@ -74,18 +74,18 @@ def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
 
 
 def destinations_after(done: Iterable[Step]) -> Mapping[str, str]:
-    """Where the bundles that these steps moved have to be (broker ids by `tenant/namespace/range`)."""
+    """Where the bundles moved by these steps must be (broker ids by `tenant/namespace/range`)."""
     destinations: dict[str, str] = {}
     for step in done:
         bundle = f"{step.namespace}/{step.bundle}"
-        destinations.pop(bundle, None)  # split, or moved to a broker that was not given
+        destinations.pop(bundle, None)  # split, or moved without a given destination
         if step.action == "unload" and step.destination is not None:
             destinations[bundle] = step.destination
     return destinations
 
 
 def malformed(plan: Plan) -> Iterator[str]:
-    """Why a plan may not be carried out whatever the cluster looks like."""
+    """Why a plan must not be applied, regardless of the cluster's state."""
     release = _release(plan.pulsar_version)
     if release is None:
         yield f"the plan's Pulsar version '{plan.pulsar_version}' can't be read"
@@ -152,15 +152,15 @@ def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, rele
 
 
 def observed_at(plan: Plan) -> str:
-    """When the cluster was looked at for a plan, in the form of a snapshot's id.
+    """When the cluster was observed for a plan, in the form of a snapshot's id.
 
-    That is its snapshot; an undo plan was made from what the cluster showed later (`memory`).
+    This is the plan's snapshot; an undo plan is based on a later observation (`memory`).
     """
     return str(plan.memory.get("observed_at", plan.snapshot))
 
 
 def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
-    """Why the plan rests on too old a look at the cluster, or None."""
+    """Why the plan is based on an outdated view of the cluster, or None."""
     try:
         taken = datetime.strptime(observed_at(plan), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
@@ -177,7 +177,7 @@ def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
 
 
 def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str | None:
-    """Why this machine's clock can't be trusted with an unfinished run, or None."""
+    """Why this machine's clock can't be trusted for an unfinished run, or None."""
     times_ms = (run.started_at_ms, run.heartbeat_at_ms, *(step.sent_at_ms or 0 for step in steps))
     ahead_s = (max(times_ms) - now_ms) / 1000
     if ahead_s <= _LEDGER_CLOCK_TOLERANCE_S:
@@ -191,9 +191,9 @@ def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str |
 def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> str | None:
     """Why this is not the cluster the plan was made for, or None.
 
-    It is the same cluster if Pulsar's cluster name is equal and at least half of the brokers of the plan are active.
-    Names alone don't do: many installations keep the default one. Brokers that have gone or come since are no reason to
-    refuse the plan; a step that names a broker which has gone finds that out by itself.
+    It is the same cluster if Pulsar's cluster name is equal and at least half of the plan's brokers are active. The
+    name alone is not enough: many installations keep the default one. Brokers that have left or joined since are no
+    reason to refuse the plan; a step that names a missing broker detects that itself.
     """
     if cluster_name != plan.identity.cluster_name:
         return (
@@ -211,7 +211,7 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
 
 
 def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Found) -> Iterator[str]:
-    """What a step finds otherwise than it must; `boundaries` and `owner` are what it must find."""
+    """What differs from the state a step requires; `boundaries` and `owner` are the required ones."""
     if not found.boundaries:
         yield f"namespace {step.namespace} does not exist or is being deleted"
         return
@@ -252,9 +252,9 @@ def _destination_differences(namespace: str, destination: str, found: Found) -> 
 def isolated_from(
     namespace: str, broker: str, policies: Sequence[IsolationPolicy], active_brokers: Iterable[str]
 ) -> str | None:
-    """Why isolation policies keep a namespace off a broker, or None.
+    """Why isolation policies exclude a namespace from a broker, or None.
 
-    The first policy whose namespace pattern matches rules; its secondary brokers count only while fewer than
+    The first policy whose namespace pattern matches applies; its secondary brokers count only while fewer than
     `min_limit` primary ones are active. A namespace without a policy may not go to a broker that is primary in any.
     Source: Pulsar `NamespaceIsolationPolicies`, `SimpleResourceAllocationPolicies`.
     """
@@ -279,10 +279,10 @@ def isolated_from(
 
 
 def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None) -> Iterator[str]:
-    """Whether a step would now overload its destination.
+    """Why a step would now overload its destination, if it would.
 
-    The step is forecast again: the greater of the destination's usage now and the one the plan counted on before this
-    step (brokers report earlier moves late), plus what the plan says the step adds.
+    This repeats the step's forecast: the greater of the destination's current usage and the usage the plan expects
+    before this step (brokers report earlier moves late), plus the usage that the step adds according to the plan.
     """
     if step.destination is None or fresh_usage_ratio is None:
         return
@@ -309,7 +309,7 @@ def _usage_before(plan: Plan, step: Step, broker: str) -> float | None:
 
 
 class _Unreadable(ValueError):
-    """An expression that can't be applied here as Java would."""
+    """A regular expression that can't be evaluated here the way Java would."""
 
 
 def _matches(expressions: Iterable[str], text: str) -> bool:

@@ -1,7 +1,7 @@
-"""What `apply` reports to machines: OpenTelemetry metrics, and one JSON log line for each event of a run.
+"""Telemetry of `apply`: OpenTelemetry metrics, and one JSON log line per event of a run.
 
-Only the API is used: without an SDK and an exporter the metrics go nowhere, and without a handler so do the lines.
-Source of the names' form: OpenTelemetry semantic conventions, "General guidelines" for metrics (dots, units in UCUM).
+It uses only the API: without an SDK and an exporter, the metrics are dropped; without a handler, so are the log lines.
+Source of the naming: OpenTelemetry semantic conventions, "General guidelines" for metrics (dots, units in UCUM).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TIME_TO_OWNER: Final = _METER.create_histogram(
 
 
 def log_event(event: Event) -> None:
-    """Log an event of the ledger: one JSON object a line."""
+    """Log an event of the ledger: one JSON object per line."""
     _LOG.info(
         json.dumps(
             {
@@ -49,7 +49,7 @@ def log_event(event: Event) -> None:
 
 
 def step_ended(action: str, state: str) -> None:
-    """Count a step by what became of it."""
+    """Count a step by its result."""
     _STEPS.add(1, {"action": action, "state": state})
 
 
@@ -59,10 +59,10 @@ def refused() -> None:
 
 
 def answered(action: str, status: int | None, seconds: float) -> None:
-    """Record how long a call took; `status` is None where no answer came."""
+    """Record how long a call took; `status` is None if no answer came."""
     _CALLS.record(seconds, {"action": action, "http.response.status_code": status or 0})
 
 
 def owned_after(seconds: float) -> None:
-    """Record how long an unloaded bundle was on its way."""
+    """Record how long an unloaded bundle took to reach its new owner."""
     _TIME_TO_OWNER.record(seconds)

@@ -1,4 +1,4 @@
-"""How carefully a plan is carried out: approved together with the plan, and afterwards only ever made stricter."""
+"""The throttle of a run: approved together with the plan, and afterwards only ever made stricter."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Drift = Literal["stop", "skip"]
 
 @dataclass(frozen=True)
 class ApplyThrottle:
-    """The limits of a run. Times in seconds. Raises `UsageError` for one out of bounds."""
+    """The limits of a run. Times are in seconds. Raises `UsageError` if one is out of bounds."""
 
     max_age_s: int = 6 * 3600
     """Maximum age of the plan's snapshot."""
     on_drift: Drift = "stop"
-    """What to do if the cluster no longer matches a step: end the run, or leave the step out."""
+    """What to do if the cluster no longer matches a step: end the run, or skip the step."""
     pause_s: float = 10.0
-    """Between two calls."""
+    """Pause between two calls."""
     canary_hold_s: float = 60.0
-    """How long the first step of a run must hold before the second one is sent."""
+    """How long the result of a run's first step must last before the second one is sent."""
     error_budget: int = 1
-    """Failed steps that a run may have and still go on. The first step of a run may not fail."""
+    """Failed steps after which a run may still continue. The first step of a run may not fail."""
 
     def __post_init__(self) -> None:
         """Refuse numbers out of bounds."""
@@ -43,7 +43,7 @@ class ApplyThrottle:
         return changed
 
     def sentences(self) -> Iterator[str]:
-        """Each limit for a person to read before approving."""
+        """Each limit as a sentence, for a person to read before approving."""
         yield f"the snapshot is at most {_hours(self.max_age_s)} old"
         yield f"{self.pause_s:g} s between two calls"
         yield f"the first step holds for {self.canary_hold_s:g} s before the second is sent"
@@ -53,7 +53,7 @@ class ApplyThrottle:
         )
 
     def as_json(self) -> str:
-        """The limits by name, as the ledger keeps them."""
+        """The limits by name, as stored in the ledger."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
@@ -61,7 +61,7 @@ DEFAULT_THROTTLE: Final = ApplyThrottle()
 
 
 def throttle_from_json(text: str | None) -> ApplyThrottle:
-    """What `as_json` wrote; the defaults for an approval of a release that recorded none."""
+    """Parse the output of `as_json`; the defaults for an approval from a release that recorded none."""
     return ApplyThrottle(**json.loads(text or "{}"))
 
 
@@ -72,7 +72,7 @@ _STRICTNESS: Final[Mapping[str, Callable[[Any], float]]] = {
     "canary_hold_s": float,
     "error_budget": lambda failures: -failures,
 }
-"""Of two values of a limit the one with the greater number is stricter."""
+"""Of two values of a limit, the one with the greater number is stricter."""
 
 
 def _looser(throttle: ApplyThrottle, approved: ApplyThrottle) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The undo plan: moves back what a run moved, made from the ledger's confirmed steps and the cluster as it is now."""
+"""The undo plan: moves back what a run moved, based on the ledger's confirmed steps and the current cluster."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from pulsar_advisor.model.plan import (
 )
 
 UNDO: Final = "undo"
-"""Stands in an undo plan in the place of shedder and placement strategy."""
+"""Replaces the names of shedder and placement strategy in an undo plan."""
 
 
 @dataclass(frozen=True)
 class Present:
-    """The cluster as it is now, as far as an undo needs it."""
+    """The current state of the cluster, as far as an undo needs it."""
 
     at_ms: int
     boundaries: Mapping[str, tuple[str, ...]]
-    """Namespace -> its boundaries; empty if it doesn't exist any more."""
+    """Namespace -> its boundaries; empty if it no longer exists."""
     owners: Mapping[str, str | None]
-    """`tenant/namespace/0x..._0x...` -> the broker that owns the bundle, None if none does."""
+    """`tenant/namespace/0x..._0x...` -> the broker that owns the bundle, or None."""
 
 
 def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
-    """The plan that takes the run of a plan back, made from what the ledger confirms and the cluster shows now.
+    """The plan that undoes the run of a plan, based on the ledger's confirmed steps and the current cluster.
 
-    Raises `Refused` if the plan is being carried out or none of its unloads was confirmed, `ClusterUnreachable`.
+    Raises `Refused` if a run is in progress or no unload was confirmed, and `ClusterUnreachable`.
     """
     digest = digest_of(plan)
     runs = ledger.runs(digest)
@@ -68,11 +68,11 @@ def _look(cluster: ClusterPort, moved: Sequence[Step], at_ms: int) -> Present:
 
 
 def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Plan:
-    """The undo plan of what `records` (the attempted steps by id) confirm.
+    """The undo plan for the steps that `records` (the attempted steps by id) confirm.
 
-    A plan like any other: it needs an approval of its own, usually one that accepts a worse outcome. Bundles go back
-    to where they were before the run, the last one moved first; a bundle that was split since goes back in parts. What
-    can't be undone is a step that is not executable, with the reason.
+    It is a plan like any other: it needs its own approval, usually one that accepts a worse outcome. Bundles return to
+    where they were before the run, in reverse order of their moves; a bundle that was split since returns in parts. A
+    move that can't be undone becomes a step that is not executable, with the reason.
     """
     attempted = [step for step in executable_steps(plan) if step.id in records]
     confirmed = [step for step in attempted if _is_confirmed(records, step)]
@@ -89,7 +89,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
             steps.append(_impossible(step, why))
         elif step.action == "split":
             steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))
-        elif step == moves[bundle_name(step)][-1]:  # earlier moves of the same bundle are taken back with its last
+        elif step == moves[bundle_name(step)][-1]:  # this also undoes earlier moves of the same bundle
             back = list(_moves_back(plan, step, moves[bundle_name(step)][0].source, now))
             if all(move.executable for move in back):
                 still_done -= {each.id for each in moves[bundle_name(step)]}
@@ -126,7 +126,7 @@ def _is_confirmed(records: Mapping[str, StepRecord], step: Step) -> bool:
 
 
 def _parts(step: Step, boundaries: Sequence[str]) -> Iterator[str]:
-    """The bundles of today that make up the bundle of a step; none if its namespace is gone."""
+    """The current bundles that make up the bundle of a step; none if its namespace is gone."""
     lower, upper = parse_range(step.bundle)
     bounds = [bound for bound in (int(text, 16) for text in boundaries) if lower <= bound <= upper]
     return (format_range(*pair) for pair in pairwise(bounds))
@@ -148,7 +148,7 @@ def _moves_back(plan: Plan, step: Step, origin: str, now: Present) -> Iterator[S
                 "source": at or "",
                 "destination": origin,
                 "reason": f"undoes {step.id}",
-                # Where a bundle was is known, whatever made it move.
+                # A bundle's previous owner is known, whatever the reason for its move.
                 "confidence": "high",
                 "doubts": (),
                 "failed_checks": (),
@@ -191,7 +191,7 @@ def _impossible(step: Step, why: str) -> Step:
 
 
 def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
-    """The plan's own forecast as if only these of its steps (by id) were done: each adds what it adds in the plan."""
+    """The plan's forecast as if only these steps (by id) were done: each adds what it adds in the plan."""
     executable = executable_steps(plan)
     if not done:
         return plan.predicted.before

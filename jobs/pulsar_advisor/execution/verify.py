@@ -1,4 +1,4 @@
-"""`verify`: predicted against actual, from the ledger and a capture taken after the run."""
+"""`verify`: compares predicted with actual state, from the ledger and a capture taken after the run."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pulsar_advisor.planning.forecast import forecast, loads_of
 VERIFY_RESULT_SCHEMA: Final = "pulsar-advisor/verify-result/1"
 
 USAGE_TOLERANCE_RATIO: Final = 0.10
-"""A broker's usage may be ten percentage points off its prediction: traffic changes while a plan is carried out, and
-the proportional model moves CPU by message rate only. Ownership and boundaries have no tolerance."""
+"""A broker's usage may differ from its prediction by ten percentage points: traffic changes during a run, and the
+proportional model moves CPU by message rate only. Ownership and boundaries have no tolerance."""
 
 _SETTLED: Final = ("done", "stopped", "aborted")
 
 
 @dataclass(frozen=True)
 class BundleCheck:
-    """Where a bundle should be (None: anywhere but where it was) and is (None: nowhere, or it doesn't exist)."""
+    """A bundle's expected owner (None: any but its old one) and actual owner (None: no owner, or no such bundle)."""
 
     bundle: str
     predicted: str | None
@@ -37,7 +37,7 @@ class BundleCheck:
 
 @dataclass(frozen=True)
 class UsageCheck:
-    """Usage ratio of a broker (0..1) as predicted and as captured; None where one of them is not known."""
+    """Predicted and captured usage ratio of a broker (0..1); None if unknown."""
 
     broker: str
     predicted: float | None
@@ -47,7 +47,7 @@ class UsageCheck:
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """Whether the cluster looks as the plan said it would."""
+    """Whether the cluster matches the plan's prediction."""
 
     digest: str
     run: int
@@ -56,12 +56,12 @@ class VerifyResult:
     bundles: tuple[BundleCheck, ...]
     brokers: tuple[UsageCheck, ...]
     usage_judged: bool
-    """False while the capture is too close to the run: brokers still report figures from before it."""
+    """False if the capture is too close to the run: brokers still report figures from before it."""
     deviations: tuple[str, ...]
 
     @property
     def exit_code(self) -> int:
-        """0 as predicted, 5 deviates."""
+        """0: as predicted. 5: deviates."""
         return 5 if self.deviations else 0
 
     def as_document(self) -> dict[str, Any]:
@@ -82,14 +82,14 @@ class VerifyResult:
 
 
 def settle_s(settings: LoadBalancerSettings) -> int:
-    """How long after a move brokers may report figures from before it: a statistics pass and a host usage check."""
+    """How long after a move brokers may report older figures: a statistics pass plus a host usage check."""
     return max(settings.stats_update_frequency_in_secs, settings.load_balancer_host_usage_check_interval_minutes * 60)
 
 
 def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
     """The newest run of a plan that sent something, and when it ended (epoch ms).
 
-    Raises `Refused` if the plan was never carried out, or still is being carried out.
+    Raises `Refused` if the plan was never applied, or its run is still in progress.
     """
     digest = digest_of(plan)
     runs = ledger.runs(digest)
@@ -102,10 +102,10 @@ def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
 
 
 def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadBalancerSettings) -> VerifyResult:
-    """Compare a plan that was carried out with the cluster as a later capture shows it, and keep that in the ledger.
+    """Compare an applied plan with the cluster in a later capture, and record the result in the ledger.
 
-    Raises `Refused` if the plan was never carried out, is still being carried out, or the capture is of another cluster
-    or from before the end of the run.
+    Raises `Refused` if the plan was never applied, its run is still in progress, or the capture shows another cluster
+    or predates the end of the run.
     """
     digest = digest_of(plan)
     run, ended_at_ms = settled_run(plan, ledger)
@@ -135,7 +135,7 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
 
 
 def _keep(plan: Plan, result: VerifyResult, figures: Mapping[str, BrokerForecast], ledger: Ledger) -> None:
-    """Write predicted and actual figures into the ledger, for predictions to be calibrated over many runs."""
+    """Write predicted and actual figures to the ledger, to calibrate predictions over many runs."""
     verification = Verification(
         run_id=result.run,
         snapshot=result.snapshot,
@@ -179,7 +179,7 @@ def _deviations(
 
 
 def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
-    """Each bundle the plan leaves somewhere: the last step on it counts; children replace a bundle that is split."""
+    """Each bundle that the plan places: its last step counts; the children replace a split bundle."""
     predicted: dict[str, str | None] = {}
     sources: dict[str, str] = {}
     for step in executable_steps(plan):

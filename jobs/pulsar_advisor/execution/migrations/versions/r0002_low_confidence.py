@@ -1,4 +1,4 @@
-"""Whether an approval accepts steps of low confidence; those given before did not say so."""
+"""Whether an approval accepts steps of low confidence; earlier approvals did not record it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what a run's holder can be found again; holders of earlier releases can't, so their leases run their time."""
+"""Identifies the process that holds a run; holders from earlier releases are unknown, so their leases must expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The throttle of a run is approved with the plan; approvals given before have the defaults."""
+"""The throttle of a run is approved with the plan; earlier approvals have the defaults."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Events form a hash chain and name the rows they wrote; triggers refuse what no release ever does.
+"""Events form a hash chain and name the rows they wrote; triggers refuse changes that no release makes.
 
-Events of earlier releases are chained as they are. One more event then names every row there is, so that from here on
-each row has an event that wrote it. The undo plan, made before a run from the plan alone, goes: it is made from the
-confirmed steps when somebody asks for it.
+Events of earlier releases are chained unchanged. One more event then names every existing row, so that from here on
+each row has an event that wrote it. This drops the undo plan made from the plan before a run: `undo` now builds it from
+the confirmed steps, on request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `verify` found, per bundle and broker, so that predictions can be calibrated over many runs."""
+"""The results of `verify`, per bundle and broker, to calibrate predictions over many runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the tables and create their triggers."""
+    """Create the tables and their triggers."""
     op.create_table(
         "verifications",
         sa.Column("id", sa.Integer, primary_key=True),
