@@ -93,7 +93,7 @@ def approve_automatically(
 def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> int:
     """Withdraw a plan's valid approvals and those that an active run relies on, even if expired.
 
-    A run in progress stops before its next call. Returns the number withdrawn. Raises `Refused` if there are none.
+    A run in progress stops before its next call. Returns the number withdrawn. Raises `Refused` if it is 0.
     """
     withdrawn = ledger.withdraw_approvals(digest, person, comment)
     if not withdrawn:
