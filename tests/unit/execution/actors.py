@@ -20,7 +20,7 @@ ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 FOUR_EYES = ApprovalPolicy()
 
 
-ANY_THROTTLE = ApplyThrottle(max_age_s=7 * 86_400, on_drift="skip", pause_s=0.0, canary_hold_s=0.0, error_budget=100)
+ANY_THROTTLE = ApplyThrottle(max_age_s=3650 * 86_400, on_drift="skip", pause_s=0.0, canary_hold_s=0.0, error_budget=100)
 """The least strict one, so that a test may ask for any."""
 EVERY_CONSENT = frozenset(consent.name for consent in CONSENTS)
 
