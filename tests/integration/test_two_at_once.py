@@ -14,7 +14,6 @@ from integration.scene import assert_as_undisturbed, scene, until
 
 HERE: tuple[str, ...] = ()
 IN_A_PID_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-SAMPLED = 3
 
 
 def can_make_namespaces() -> bool:
@@ -23,7 +22,11 @@ def can_make_namespaces() -> bool:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [(HERE, HERE), (HERE, IN_A_PID_NAMESPACE), (IN_A_PID_NAMESPACE, HERE)],
+    [
+        (HERE, HERE),
+        pytest.param(HERE, IN_A_PID_NAMESPACE, marks=pytest.mark.full),
+        pytest.param(IN_A_PID_NAMESPACE, HERE, marks=pytest.mark.full),
+    ],
     ids=["one namespace", "second in another PID namespace", "first in another PID namespace"],
 )
 def test_the_second_of_two_is_kept_out(
@@ -43,17 +46,15 @@ def test_the_second_of_two_is_kept_out(
         assert_as_undisturbed(both)
 
 
-@pytest.mark.parametrize("instants", ["sampled", pytest.param("all", marks=pytest.mark.full)])
-def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(
-    new_ledger: NewLedger, tmp_path: Path, instants: str
-) -> None:
+@pytest.mark.full
+def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(new_ledger: NewLedger, tmp_path: Path) -> None:
     with scene(new_ledger(), tmp_path) as undisturbed:
         assert undisturbed.apply().returncode == 0
         names = undisturbed.instants()
     # In the middle of a write the database itself keeps others out. Between its last look at the lease and its first
     # byte no process can be fenced off, since a broker knows no fencing token.
     suspended_at = [number for number, name in enumerate(names, 1) if name in ("after a write", "after a call")]
-    for instant in suspended_at[:: 1 if instants == "all" else len(suspended_at) // SAMPLED]:
+    for instant in suspended_at:
         with scene(new_ledger(), tmp_path) as both:
             suspended = both.start(signal_at=(signal.SIGSTOP, instant))
             os.waitid(os.P_PID, suspended.pid, os.WSTOPPED | os.WNOWAIT)
