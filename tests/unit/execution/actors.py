@@ -12,6 +12,7 @@ from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.bounds import ERROR_BUDGET, MAX_AGE
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.planning.consent import CONSENTS, ConsentName
 from unit.execution.doubles import FakeCluster
@@ -20,7 +21,9 @@ ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 FOUR_EYES = ApprovalPolicy()
 
 
-ANY_THROTTLE = ApplyThrottle(max_age_s=3650 * 86_400, on_drift="skip", pause_s=0.0, canary_hold_s=0.0, error_budget=100)
+ANY_THROTTLE = ApplyThrottle(
+    max_age_s=MAX_AGE.greatest, on_drift="skip", pause_s=0.0, canary_hold_s=0.0, error_budget=ERROR_BUDGET.greatest
+)
 """The least strict one, so that a test may ask for any."""
 EVERY_CONSENT = frozenset(consent.name for consent in CONSENTS)
 
