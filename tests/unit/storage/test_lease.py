@@ -111,9 +111,9 @@ def overtaken(folder: Path) -> bytes:
 def test_whoever_was_overtaken_neither_renews_nor_removes_the_lease_of_the_new_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulsar_advisor.storage.lease.RENEW_EVERY", timedelta())
     with held(UPath(tmp_path), SNAPSHOT, WORK) as lease:
         theirs = overtaken(tmp_path)
+        monkeypatch.setattr("pulsar_advisor.storage.lease.RENEW_EVERY", timedelta())
         with pytest.raises(Refused, match="was taken over by another process"):
             lease.renew()
         with pytest.raises(Refused, match="the other process continues"):
