@@ -37,8 +37,8 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	echo "setup: 2 of 4, uv, from the locked list"; \
 	awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements-dev.txt >.venv/uv.txt; \
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r .venv/uv.txt; \
-	index=$$($(BIN)/python -m pip config get global.index-url 2>/dev/null || true); \
-	export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$${index:-https://pypi.org/simple}}}"; \
+	index=$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null || true)}}; \
+	[ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
 	echo "setup: 3 of 4, $$(cat requirements.txt requirements-dev.txt | grep -c '^[a-z0-9].*==') locked packages: half a minute, or some minutes if they have to be downloaded first"; \
 	began=$$SECONDS; \
 	install=($(BIN)/uv pip install -q --python $(BIN)/python); \
