@@ -300,7 +300,12 @@ def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
         ("resource_quotas", resource_quotas),
         ("topic_names", topic_names),
     )
-    session.progress.begin("ZooKeeper", len(surfaces))
+    _write_each(session, "ZooKeeper", surfaces)
+
+
+def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Callable[[], Iterable[Line]]]]) -> None:
+    """Write the lines of each surface; one that can't be read costs only itself."""
+    session.progress.begin(step, len(surfaces))
     for surface, lines in surfaces:
         with session.journal.attempt(surface):
             write_nodes(session, surface, lines())
@@ -443,8 +448,4 @@ def _read_configuration(session: Session, zookeeper: ZooKeeperReader) -> None:
         ("namespaces", namespaces),
         ("partitioned_topics", partitioned_topics),
     )
-    session.progress.begin("configuration in ZooKeeper", len(surfaces))
-    for surface, lines in surfaces:
-        with session.journal.attempt(surface):
-            write_nodes(session, surface, lines())
-        session.progress.advance()
+    _write_each(session, "configuration in ZooKeeper", surfaces)
