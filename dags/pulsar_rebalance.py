@@ -15,7 +15,8 @@ approve it**.
 | `after`, `verify` | compares prediction and outcome, using another fresh snapshot |
 
 After a rejection all tasks downstream of `approve` are skipped and nothing is written to the cluster. A failed `apply`
-with steps left can be cleared: it resumes from the cluster's current state.
+with steps left can be cleared: it resumes from the cluster's current state. To take a run back, trigger this DAG again
+with the plan's digest and *Undo* ticked.
 """
 
 from __future__ import annotations
@@ -78,6 +79,13 @@ def given_or_fresh() -> str:
         "max_age_h": number_param(6, MAX_AGE, "Maximum age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
         "pause_s": number_param(10, PAUSE_BETWEEN, "Pause between two calls (seconds)", "Limits"),
         "canary_hold_s": number_param(60, CANARY_HOLD, "Hold time of the first step (seconds)", "Limits"),
+        "guard": Param(
+            False,
+            type="boolean",
+            title="Switch the cluster's own balancer off during the run",
+            description="loadBalancerSheddingEnabled and loadBalancerAutoBundleSplitEnabled; restored afterwards",
+            section="Limits",
+        ),
         "answer_within_h": Param(
             4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"
         ),
@@ -115,6 +123,7 @@ def pulsar_rebalance() -> None:
             "max_age_s": "{{ (params.max_age_h * 3600) | int }}",
             "pause_s": "{{ params.pause_s }}",
             "canary_hold_s": "{{ params.canary_hold_s }}",
+            "guard": "{{ params.guard }}",
         },
         approvers="{{ params.approvers }}",
     )

@@ -38,3 +38,10 @@ def opened_ledger(root: Root) -> Iterator[Ledger]:
         yield ledger
     finally:
         ledger.close()
+
+
+def ledger_head(root: Root) -> str | None:
+    """The head of the configured ledger; None without a ledger."""
+    from pulsar_advisor.execution.ledger import head_of
+
+    return head_of(option("ledger"), root)

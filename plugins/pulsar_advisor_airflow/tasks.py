@@ -111,17 +111,21 @@ def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
     with as_airflow_errors(), opened_ledger(root) as ledger:
         result = run(PlanReference(**plan).load(root), ledger, root, snapshot)
     if result.deviations:
-        raise AirflowFailException(f"the cluster is not as predicted: {'; '.join(result.deviations)}")
+        raise AirflowFailException(
+            f"the cluster is not as predicted: {'; '.join(result.deviations)}; to take the run back, start "
+            f"pulsar_rebalance with digest {result.digest} and Undo ticked"
+        )
     return result.as_document()
 
 
 def report(snapshot: str) -> str:
     """Write the HTML report of a snapshot's recommendation; returns its location."""
     from pulsar_advisor.stages.report import run
+    from pulsar_advisor_airflow.ledger import ledger_head
 
     root = _root()
     with as_airflow_errors():
-        _, path = run(root, snapshot)
+        _, path = run(root, snapshot, ledger_head=ledger_head(root))
     return path
 
 

@@ -115,7 +115,7 @@ class Stages:
         document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": combinations}
         write_json(self.root.folder("plans", snapshot) / "recommendation.json", document)
 
-    def report(self, root: Root, _snapshot: str) -> tuple[None, str]:
+    def report(self, root: Root, _snapshot: str, ledger_head: str | None) -> tuple[None, str]:
         self.calls.append("report")
         return None, f"{root.url}/report.html"
 

@@ -57,6 +57,16 @@ def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
     ]
 
 
+def test_the_guard_is_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:
+    run_dag("pulsar_rebalance", {"guard": True, **FAST}, Answer("Approve"))
+    assert "the cluster's own balancer is switched off during the run" in (last_request().body or "")
+    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    assert approval.throttle.guard
+    assert [kind for kind in kinds(stages) if kind.startswith("switched")] == ["switched off"] * 2 + [
+        "switched back"
+    ] * 2
+
+
 def test_a_plan_that_was_carried_out_is_undone_after_an_approval_of_its_own(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
     write_plan(stages.root, stages.plan)

@@ -109,6 +109,12 @@ class LedgerPlace:
 
         return self.given(place) or default_ledger_url(place.open())
 
+    def head(self, place: Place) -> str | None:
+        """The ledger's last event; None without a ledger."""
+        from pulsar_advisor.execution.ledger import head_of
+
+        return head_of(self.given(place), place.open())
+
     def open(self, place: Place) -> Ledger:
         """The ledger, created if missing."""
         from pulsar_advisor.execution.ledger import open_ledger
@@ -218,11 +224,14 @@ class Throttle:
     otherwise: 1."""
     on_drift: Literal["stop", "skip"] | None = None
     """What to do if the cluster no longer matches a step. Approved unless said otherwise: stop."""
+    guard: Annotated[bool, Flag] = False
+    """Switch the cluster's own shedding and automatic splits off during the run, then restore what was there."""
 
     def changes(self) -> dict[str, Any]:
         """The given limits, by their names in `ApplyThrottle`."""
         durations = {"max_age_s": self.max_age, "pause_s": self.pause_between, "canary_hold_s": self.canary_hold}
         given: dict[str, Any] = {"error_budget": self.error_budget, "on_drift": self.on_drift}
+        given["guard"] = self.guard or None
         given |= {name: None if text is None else seconds(text) for name, text in durations.items()}
         return {name: value for name, value in given.items() if value is not None}
 

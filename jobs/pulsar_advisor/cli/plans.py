@@ -159,7 +159,6 @@ def apply(
     connection: Connection = Connection(),
     throttle: Throttle = Throttle(),
     policy: PolicyFile = PolicyFile(),
-    guard: Annotated[bool, Flag] = False,
     dry_run: Annotated[bool, Flag] = False,
     resume: Annotated[bool, Flag] = False,
     pause: Annotated[bool, Flag] = False,
@@ -173,8 +172,6 @@ def apply(
 
     Parameters
     ----------
-    guard
-        Switch the cluster's own shedding and automatic splits off meanwhile, and put back what was there.
     dry_run
         Check everything and show what would be sent; send nothing.
     resume
@@ -217,7 +214,6 @@ def apply(
                 say("\n".join(f"run {run.id} of {run.digest} {how}" for run in runs))
             return
         options = ApplyOptions(
-            guard=guard,
             throttle_changes=throttle.changes(),
             policy=policy.read(),
             dry_run=dry_run,

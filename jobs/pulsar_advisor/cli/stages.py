@@ -203,6 +203,7 @@ def report(
     snapshot: str = LATEST,
     output: str | None = None,
     format: Literal["html", "json", "md", "csv"] = "html",
+    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Write the report of a snapshot's last recommendation, and show its verdict.
@@ -218,7 +219,7 @@ def report(
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    page, path = make_report(root, snapshot, format, output)
+    page, path = make_report(root, snapshot, format, output, ledger.head(place))
     if json:
         from pulsar_advisor.reporting.json import json_chunks
 
@@ -282,7 +283,7 @@ def run(
     with timed("report"):
         from pulsar_advisor.stages.report import run as make_report
 
-        page, path = make_report(root, snapshot)
+        page, path = make_report(root, snapshot, ledger_head=ledger.head(place))
     if json:
         print_json({**document, "report": path})
         return

@@ -196,7 +196,7 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
 
 
 def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> ApplyResult:
-    cluster, progress, guard = executor.cluster, executor.progress, executor.options.guard
+    cluster, progress, guard = executor.cluster, executor.progress, executor.throttle.guard
     why = ""
     cause: Exception | None = None
     try:

@@ -65,8 +65,6 @@ class ApplyOptions:
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False
     resume: bool = False
-    guard: bool = False
-    """Keep the cluster's own balancer off during the run."""
     wait_for_holder: bool = False
     """Wait while another process holds the run instead of refusing: for a caller that is not retried."""
 

@@ -37,7 +37,10 @@ def guarded(run: HeldRun, ledger: Ledger, cluster: ClusterPort, progress: Progre
                 run.renew()  # raises if this process was suspended and another one has taken over
                 reply = cluster.send(Override(setting, OFF))
                 if cluster.override(setting) != OFF:
-                    raise Refused(f"{setting} can't be switched off: answer {reply}; apply without --guard, or by hand")
+                    raise Refused(
+                        f"{setting} can't be switched off: answer {reply}; switch it off by hand, and approve and "
+                        "apply without --guard"
+                    )
                 progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
         yield
     finally:

@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -143,6 +143,20 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
     with _named_errors(engine), engine.begin() as connection:
         _upgrade(connection)
     return Ledger(engine, now_ms)
+
+
+def head_of(address: str | None, root: Root) -> str | None:
+    """The last event of the ledger at an address, by default beside a local root, as `NUMBER:HASH`.
+
+    None if there is no ledger; none is created.
+    """
+    if address is None and root.path.protocol not in ("", "file"):
+        return None
+    url = address or default_ledger_url(root)
+    if not ledger_exists(url):
+        return None
+    with closing(open_ledger(url)) as ledger:
+        return str(ledger.head())
 
 
 def _make_private(file: Path) -> None:

@@ -27,6 +27,8 @@ class ApplyThrottle:
     """How long the result of a run's first step must last before the second one is sent."""
     error_budget: int = 1
     """Failed steps after which a run may still continue. The first step of a run may not fail."""
+    guard: bool = False
+    """Whether to keep the cluster's own balancer off during the run."""
 
     def __post_init__(self) -> None:
         """Refuse numbers out of bounds."""
@@ -51,6 +53,7 @@ class ApplyThrottle:
         yield "a step that the cluster no longer matches " + (
             "ends the run" if self.on_drift == "stop" else "is left out"
         )
+        yield "the cluster's own balancer is " + ("switched off during the run" if self.guard else "left as it is")
 
     def as_json(self) -> str:
         """The limits by name, as stored in the ledger."""
@@ -71,6 +74,7 @@ _STRICTNESS: Final[Mapping[str, Callable[[Any], float]]] = {
     "pause_s": float,
     "canary_hold_s": float,
     "error_budget": lambda failures: -failures,
+    "guard": int,
 }
 """Of two values of a limit, the one with the greater number is stricter."""
 

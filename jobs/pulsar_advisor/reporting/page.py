@@ -116,6 +116,7 @@ def build_page(
     *,
     root_url: str,
     tool_version: str,
+    ledger_head: str | None = None,
     drift: Sequence[str] | None = None,
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
@@ -158,7 +159,7 @@ def build_page(
         trust=trust,
         drift=None if drift is None else tuple(drift),
         settings=_setting_rows(settings),
-        provenance=_provenance(state, recommendation, reference, advised, tool_version),
+        provenance=_provenance(state, recommendation, reference, advised, tool_version, ledger_head),
     )
 
 
@@ -263,6 +264,7 @@ def _provenance(
     reference: Plan | None,
     advised: Plan | None,
     tool_version: str,
+    ledger_head: str | None,
 ) -> tuple[Fact, ...]:
     versions = sorted(set(state.brokers.versions))
     facts = [
@@ -284,5 +286,7 @@ def _provenance(
         facts.append(Fact("Plan digest", digest_of(advised)))
     if recommendation["proposer"]:
         facts.append(Fact("Proposed by", recommendation["proposer"]))
+    if ledger_head:
+        facts.append(Fact("Ledger head", ledger_head))
     facts.append(Fact("Pulsar Rebalance Advisor", tool_version))
     return tuple(facts)

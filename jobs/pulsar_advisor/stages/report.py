@@ -31,14 +31,19 @@ Format = Literal["html", "json", "md", "csv"]
 DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 
 
-def run(root: Root, snapshot: str, form: Format = "html", output: str | None = None) -> tuple[ReportPage, str]:
+def run(
+    root: Root, snapshot: str, form: Format = "html", output: str | None = None, ledger_head: str | None = None
+) -> tuple[ReportPage, str]:
     """Write the report of a snapshot's last recommendation; returns page and location. Raises as `report_page`."""
-    page = report_page(root, snapshot)
+    page = report_page(root, snapshot, ledger_head)
     return page, write_report(page, root, form, output)
 
 
-def report_page(root: Root, snapshot: str) -> ReportPage:
-    """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none."""
+def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> ReportPage:
+    """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none.
+
+    `ledger_head` is the ledger's last event, as `audit verify --head` takes it.
+    """
     folder = root.folder(PLANS, snapshot)
     recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
     validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
@@ -58,6 +63,7 @@ def report_page(root: Root, snapshot: str) -> ReportPage:
         settings,
         root_url=root.url,
         tool_version=version(DISTRIBUTION),
+        ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
     )
 

@@ -27,6 +27,10 @@ EXPIRES_AFTER: Final = timedelta(minutes=15)
 """Longer than the longest single read of a capture (`BODY_TIMEOUT_S`), after each of which it may renew."""
 
 
+class Held(Refused):
+    """Another process is writing the folder at this moment."""
+
+
 class Lease:
     """This process's claim on one folder."""
 
@@ -90,7 +94,7 @@ class Lease:
 def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
     """Hold the folder of a stage's result while everything that the result depends on is written.
 
-    Raises `Refused`, naming the `work`, while another writer holds it. A writer that is gone, or has not renewed its
+    Raises `Held`, naming the `work`, while another writer holds it. A writer that is gone, or has not renewed its
     lease for `EXPIRES_AFTER`, holds nothing: the next one replaces what it wrote.
     """
     path, lease = folder / LEASE, Lease(snapshot, folder)
@@ -99,7 +103,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
             content, began_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
             now = datetime.now(UTC)
             if is_held(content, now, otherwise=now - began_at <= EXPIRES_AFTER):
-                raise Refused(
+                raise Held(
                     f"{work} by another process at this moment, {path} says which: wait until it has ended, or "
                     f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes from its last sign of life if its host is gone"
                 )
@@ -116,7 +120,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
 
 
 def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Any]) -> None:
-    """Produce a stage's result and write its file, unless it exists. Raises `Refused` as `held` and `require` do."""
+    """Produce a stage's result and write its file, unless it exists. Raises as `held` and `require` do."""
     if path.exists():
         return
     with held(path.parent, snapshot, work) as lease:

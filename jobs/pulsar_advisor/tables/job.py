@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.raw import raw_bytes
 from pulsar_advisor.tables.session import spark_session
 
 Stage = Callable[[SparkSession, Root, str], Any]
 
+HOLDER_POLL_S: Final = 10.0
+
 
 def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> int:
     """Run one stage for `--root --cluster --snapshot`; returns the exit code.
 
-    0 once the result file is written, whatever its content: its readers decide. The master is `spark-submit`'s, or
-    `--master`.
+    0 once the result file is written, whatever its content: its readers decide. While another process writes it, the
+    job waits: a scheduler that starts a job again in a new container would run out of retries before the lease of the
+    lost one expires. The master is `spark-submit`'s, or `--master`.
     """
     parser = argparse.ArgumentParser(prog=name, description=stage.__doc__ and stage.__doc__.splitlines()[0])
     parser.add_argument("--root", required=True, help="a path or an object-store URL")
@@ -34,10 +39,24 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
         snapshot = root.resolve(options.snapshot)
         spark = spark_session(options.master, f"pulsar-advisor {name}", raw_bytes=raw_bytes(root, snapshot))
         try:
-            stage(spark, root, snapshot)
+            _once_free(name, lambda: stage(spark, root, snapshot))
         finally:
             spark.stop()
     except AdvisorError as error:
         sys.stderr.write(f"{name}: {error}\n")
         return error.exit_code
     return 0
+
+
+def _once_free(name: str, work: Callable[[], Any]) -> None:
+    """Do the work as soon as no other process holds its folder."""
+    is_waiting = False
+    while True:
+        try:
+            work()
+            return
+        except Held as held:
+            if not is_waiting:
+                sys.stderr.write(f"{name}: waiting, because {held}\n")
+                is_waiting = True
+            time.sleep(HOLDER_POLL_S)

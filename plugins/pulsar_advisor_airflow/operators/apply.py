@@ -25,7 +25,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
-    :param guard: switch the cluster's own shedding and automatic splits off during the run
     """
 
     template_fields: Sequence[str] = (
@@ -42,7 +41,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         root: str,
         cluster: str,
         pulsar_conn_id: str,
-        guard: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -50,7 +48,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self.root = root
         self.cluster = cluster
         self.pulsar_conn_id = pulsar_conn_id
-        self.guard = guard
         self._killed: str | None = None
 
     def on_kill(self) -> None:
@@ -71,12 +68,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()
             unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
-            options = ApplyOptions(
-                guard=self.guard,
-                policy=approval_policy(),
-                resume=unfinished,
-                wait_for_holder=True,
-            )
+            options = ApplyOptions(policy=approval_policy(), resume=unfinished, wait_for_holder=True)
             result = run(
                 reference.load(root),
                 ledger,
@@ -87,8 +79,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             )
             head = str(ledger.head())
         self.log.info("%s; ledger: %s", result.sentence, head)
+        back = f"to take it back, start pulsar_rebalance with digest {reference.digest} and Undo ticked"
         if result.undoable_steps:
-            self.log.info("to take it back: start pulsar_rebalance with digest %s and Undo ticked", reference.digest)
+            self.log.info(back)
         if result.exit_code:
-            raise AirflowFailException(f"{result.sentence}; clear this task to continue")
+            choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
+            raise AirflowFailException(f"{result.sentence}; {'; '.join(choices)}")
         return {**result.as_document(), "ledger_head": head}

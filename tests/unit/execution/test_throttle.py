@@ -21,6 +21,7 @@ STRICTER = [
     ("pause_s", 5.1),
     ("canary_hold_s", 31.0),
     ("error_budget", 1),
+    ("guard", True),
 ]
 LOOSER = [
     ("max_age_s", 3601),
@@ -44,6 +45,11 @@ def test_a_limit_can_not_be_made_looser(name: str, value: object) -> None:
 def test_a_run_that_ends_on_drift_can_not_be_made_to_skip() -> None:
     with pytest.raises(Refused, match="on_drift skip was asked for, and stop was approved"):
         ApplyThrottle().with_changes({"on_drift": "skip"})
+
+
+def test_a_guard_that_was_approved_can_not_be_left_out() -> None:
+    with pytest.raises(Refused, match="guard False was asked for, and True was approved"):
+        ApplyThrottle(guard=True).with_changes({"guard": False})
 
 
 def test_every_limit_is_said_to_the_approver() -> None:

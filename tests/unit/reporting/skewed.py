@@ -307,7 +307,7 @@ class Inputs:
     outcomes: list[OutcomeRow]
     settings: Mapping[str, PlannedSetting]
 
-    def page(self, *, root_url: str = "data") -> ReportPage:
+    def page(self, *, root_url: str = "data", ledger_head: str | None = None) -> ReportPage:
         return build_page(
             self.state,
             self.recommendation,
@@ -317,6 +317,7 @@ class Inputs:
             self.settings,
             root_url=root_url,
             tool_version="0.1.0",
+            ledger_head=ledger_head,
         )
 
 

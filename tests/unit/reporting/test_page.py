@@ -72,6 +72,12 @@ def test_the_provenance_names_snapshot_digest_manifest_and_release() -> None:
     assert facts["Plan digest"] == digest_of(inputs.plans[0])
     assert facts["Manifest SHA-256"] == inputs.recommendation["manifest_sha256"]
     assert facts["Pulsar Rebalance Advisor"] == "0.1.0"
+    assert "Ledger head" not in facts
+
+
+def test_the_head_of_the_ledger_is_among_the_provenance() -> None:
+    facts = {fact.label: fact.value for fact in skewed_inputs().page(ledger_head="7:c0ffee").provenance}
+    assert facts["Ledger head"] == "7:c0ffee"
 
 
 def test_a_plan_without_steps_counts_as_nothing_to_do() -> None:

@@ -1,9 +1,16 @@
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.tables import job
 from pulsar_advisor.tables.job import run_job
+
+SNAPSHOT = "20261121T083000Z"
 
 
 def never(*_: Any) -> None:
@@ -13,7 +20,30 @@ def never(*_: Any) -> None:
 def test_a_snapshot_that_does_not_exist_is_one_line_and_exit_code_2_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--root", str(tmp_path), "--cluster", "test", "--snapshot", "20261121T083000Z"]
+    arguments = ["--root", str(tmp_path), "--cluster", "test", "--snapshot", SNAPSHOT]
     assert run_job("normalize", never, arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("normalize: there is no snapshot 20261121T083000Z of cluster 'test'")
+    assert line.startswith(f"normalize: there is no snapshot {SNAPSHOT} of cluster 'test'")
+
+
+def test_a_job_waits_for_the_one_that_writes_the_same_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(str(tmp_path), "test")
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {})
+    folder = root.folder("validation", SNAPSHOT)
+    other = held(folder, SNAPSHOT, "validated")
+    naps = iter([lambda: None, lambda: other.__exit__(None, None, None)])  # the other one ends during the second
+    monkeypatch.setattr(job, "spark_session", lambda *_, **__: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(job, "raw_bytes", lambda *_: 0)
+    monkeypatch.setattr(job.time, "sleep", lambda _seconds: next(naps)())
+    other.__enter__()
+
+    def validate(*_: Any) -> None:
+        with held(folder, SNAPSHOT, f"snapshot {SNAPSHOT} is being validated"):
+            write_json(folder / "result.json", {})
+
+    assert run_job("validate", validate, ["--root", root.url, "--cluster", "test", "--snapshot", SNAPSHOT]) == 0
+    assert (folder / "result.json").exists()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"validate: waiting, because snapshot {SNAPSHOT} is being validated by another process")

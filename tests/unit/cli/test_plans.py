@@ -1,0 +1,93 @@
+"""The verbs that act on a plan, on a cluster of plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.cli import exit_code
+from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.person import system_user
+from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.storage.plans import find_plan, write_plan
+from pulsar_advisor.storage.root import Root, snapshot_id
+from unit.execution.actors import approved, run
+from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, FakeTime, make_plan, unload_step
+
+PLAN = make_plan([unload_step()], snapshot=snapshot_id(datetime.now(UTC)))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path), PLAN.cluster)
+
+
+@pytest.fixture
+def time() -> FakeTime:
+    """The real time of day, which the verbs read, until somebody sleeps."""
+    time = FakeTime()
+    time.ms = int(datetime.now(UTC).timestamp() * 1000)
+    return time
+
+
+@pytest.fixture
+def ledger(root: Root, time: FakeTime) -> Iterator[Ledger]:
+    """The ledger beside the root, where a verb finds it."""
+    with closing(open_ledger(default_ledger_url(root), time.now_ms)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def cluster(time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """What a verb reaches at any admin URL."""
+    cluster = FakeCluster(time)
+    monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport: cluster)
+    return cluster
+
+
+def undo(plan: Plan, root: Root, *options: str) -> int:
+    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
+    return exit_code(["undo", digest_of(plan), "--as", "carol", *place, *options])
+
+
+def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    run(approved(ledger, PLAN), ledger, cluster)
+    written = list(cluster.writes)
+    assert undo(PLAN, root) == 0
+    move, command = capsys.readouterr().out.splitlines()
+    assert move == f"undo-step-001 {NAMESPACE}/{LOWER} {B2} → {B1}"
+    assert cluster.writes == written
+    digest = command.partition("approve ")[2].split()[0]
+    assert command == f"for somebody else to approve: pulsar-advisor approve {digest} --as NAME --accept-worse"
+    back = find_plan(root, digest)
+    (proposal,) = ledger.proposals(back.digest)
+    assert (proposal.proposer, proposal.source) == ("carol", f"unauthenticated:{system_user()}")
+    run(approved(ledger, back.load(root)), ledger, cluster)
+    assert cluster.owners[f"{NAMESPACE}/{LOWER}"] == B1
+
+
+def test_undo_as_json_names_plan_and_steps(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    run(approved(ledger, PLAN), ledger, cluster)
+    assert undo(PLAN, root, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["executable_steps"] == ["undo-step-001"]
+    assert find_plan(root, shown["digest"]).file == shown["plan"]
+
+
+def test_a_plan_that_was_never_carried_out_has_nothing_to_undo(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, approved(ledger, PLAN))
+    assert undo(PLAN, root) == 4
+    assert "was confirmed: there is nothing to undo" in capsys.readouterr().err
