@@ -16,7 +16,7 @@ from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import bundle_outcomes, greedy_take, in_result_order, rank
 
@@ -69,7 +69,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: NoMemory) -> 
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
         brokers=Outcomes(
-            "broker", tuple(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
+            "broker", vocabulary(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
         ),
         bundles=bundle_outcomes(load, ranked, BundleOutcome, answers, take.taken_before, enough),
         figures={"mean_topics": mean},

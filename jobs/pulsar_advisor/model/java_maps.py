@@ -8,13 +8,15 @@ were chosen to collide.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from pulsar_advisor.model.stable_order import Permutation, stable_order
+
 Hashes = npt.NDArray[np.uint32]
-Permutation = npt.NDArray[np.intp]
 
 INITIAL_BUCKETS: Final = 16
 _LAST_OF_FIRST_PLANE: Final = 0xFFFF
@@ -52,13 +54,24 @@ def bundle_name_hashes(namespace_hashes: Hashes, lower: npt.NDArray[np.int64], u
 
     `namespace_hashes` holds the hash of each row's namespace name.
     """
-    value = namespace_hashes * np.uint32(31) + np.uint32(ord("/"))
-    for separator, bound in (("0x", lower), ("_0x", upper)):
+    digits, shift = _hashes_of_four_digits(), np.uint32(31**4)
+    value = namespace_hashes
+    for separator, bound in (("/0x", lower), ("_0x", upper)):
         for character in separator:
             value = value * np.uint32(31) + np.uint32(ord(character))
-        for shift in range(28, -4, -4):
-            digit = ((bound >> shift) & 0xF).astype(np.uint32)
-            value = value * np.uint32(31) + digit + np.where(digit < 10, np.uint32(48), np.uint32(87))
+        value = value * shift + digits[bound >> 16]
+        value = value * shift + digits[bound & 0xFFFF]
+    return value
+
+
+@cache
+def _hashes_of_four_digits() -> Hashes:
+    """`string_hash` of every 16-bit number in four hexadecimal digits."""
+    number = np.arange(1 << 16, dtype=np.uint32)
+    value = np.zeros(1 << 16, dtype=np.uint32)
+    for shift in (12, 8, 4, 0):
+        digit = (number >> np.uint32(shift)) & np.uint32(0xF)
+        value = value * np.uint32(31) + digit + np.where(digit < 10, np.uint32(ord("0")), np.uint32(ord("a") - 10))
     return value
 
 
@@ -72,7 +85,7 @@ def hash_map_buckets(size: int, buckets: int = INITIAL_BUCKETS) -> int:
 def hash_map_order(hashes: Hashes, initial_buckets: int = INITIAL_BUCKETS) -> Permutation:
     """Positions of the keys in the iteration order of a `HashMap` into which they were put one after the other."""
     buckets = hash_map_buckets(len(hashes), initial_buckets)
-    return np.argsort(_spread(hashes) & np.uint32(buckets - 1), kind="stable")
+    return stable_order(_spread(hashes) & np.uint32(buckets - 1))
 
 
 def concurrent_map_order(hashes: Hashes) -> Permutation:
@@ -87,7 +100,7 @@ def concurrent_map_order(hashes: Hashes) -> Permutation:
         doubles_at = buckets - buckets // 4
         until = min(len(hashes), doubles_at)
         order = np.concatenate((order, np.arange(inserted, until, dtype=np.intp)))
-        order = order[np.argsort(spread[order] & np.uint32(buckets - 1), kind="stable")]
+        order = order[stable_order(spread[order] & np.uint32(buckets - 1))]
         inserted = until
         if inserted == doubles_at:
             order = _split_chains(order, spread, buckets)
@@ -112,6 +125,6 @@ def _split_chains(order: Permutation, spread: Hashes, buckets: int) -> Permutati
     turns_so_far = np.cumsum(turns)
     chain_end = np.flatnonzero(~same_chain)[np.cumsum(~same_chain) - ~same_chain]
     in_last_run = turns_so_far[chain_end] == turns_so_far - turns
-    position = np.arange(len(order))
-    within_chain = np.where(in_last_run, position, -1 - position)
-    return order[np.lexsort((within_chain, spread[order] & np.uint32(2 * buckets - 1)))]
+    ahead = np.flatnonzero(~in_last_run)
+    order = np.concatenate((order[ahead[::-1]], order[in_last_run]))
+    return order[stable_order(spread[order] & np.uint32(2 * buckets - 1))]

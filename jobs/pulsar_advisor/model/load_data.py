@@ -34,6 +34,7 @@ from pulsar_advisor.model.namespaces import is_never_shed
 from pulsar_advisor.model.outcomes import Codes, Outcome, no
 from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.stable_order import stable_order
 
 
 class Exclusion(Outcome):
@@ -182,12 +183,12 @@ def assemble(
     for_shedding = for_shedding[hash_map_order(bundle_hashes[for_shedding])]
     rank = np.full(len(known), len(known), dtype=np.int64)
     rank[for_shedding] = np.arange(len(for_shedding))
-    of_known = np.where(service, Exclusion.SERVICE_BUNDLE, Exclusion.RECENTLY_UNLOADED)
-    reason = np.where(known, of_known, Exclusion.NOT_REPORTED).astype(np.uint8)
+    of_known = np.where(service, Exclusion.SERVICE_BUNDLE.value, Exclusion.RECENTLY_UNLOADED.value)
+    reason = np.where(known, of_known, Exclusion.NOT_REPORTED.value).astype(np.uint8)
     eligible = known & ~service & ~recently_unloaded
 
     broker, bundle = listing
-    by_broker_and_rank = np.lexsort((rank[bundle], broker))
+    by_broker_and_rank = stable_order(broker, rank[bundle])
     broker, bundle = broker[by_broker_and_rank], bundle[by_broker_and_rank]
     candidate = eligible[bundle]
     excluded = _memberships(broker[~candidate], bundle[~candidate], len(brokers.ids))

@@ -33,6 +33,7 @@ BROKERS_NAMESPACES: Final = {
     NamespaceKind.SLA_MONITOR: r"sla-monitor/([^/]+/)?[^/:]+:[0-9]+",
 }
 """Expressions for whole names, in both forms; Python and Java read them identically."""
+_COMPILED: Final = {kind: re.compile(expression) for kind, expression in BROKERS_NAMESPACES.items()}
 
 _TWO_PARTS_ONLY_SINCE: Final = (4, 2, 0)
 _SYSTEM_NAMESPACE_SHED_SINCE: Final = (3, 0, 1)
@@ -43,8 +44,8 @@ def kind_of(namespace: str) -> NamespaceKind:
     """The kind of a namespace, in every release."""
     if namespace == SYSTEM_NAMESPACE:
         return NamespaceKind.SYSTEM
-    for kind, expression in BROKERS_NAMESPACES.items():
-        if re.fullmatch(expression, namespace):
+    for kind, expression in _COMPILED.items():
+        if expression.fullmatch(namespace):
             return kind
     return NamespaceKind.USER
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Literal, Self
 
 import numpy as np
@@ -18,7 +19,8 @@ Codes = npt.NDArray[np.uint8]
 class Outcome(IntEnum):
     """The answers of a strategy about one broker or bundle; a subclass lists them in the order of the questions.
 
-    A member is `yes` if the strategy acts and `no` if it doesn't; its value is its position:
+    A member is `yes` if the strategy acts and `no` if it doesn't; its value is its position. Where a column of codes is
+    made or compared, the value is meant: numpy reads a plain integer ten times faster than a member.
 
         class BrokerOutcome(Outcome):
             BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
@@ -43,6 +45,12 @@ class Outcome(IntEnum):
     def code(self) -> str:
         """Its name in tables and reports."""
         return self.name.lower()
+
+
+@cache
+def vocabulary(*answers: type[Outcome]) -> tuple[Outcome, ...]:
+    """The members of these classes, one class after the other."""
+    return tuple(outcome for one in answers for outcome in one)
 
 
 def yes(sentence: str, relation: str = "") -> tuple[str, str, bool]:

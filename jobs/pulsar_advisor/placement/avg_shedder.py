@@ -20,7 +20,7 @@ from pulsar_advisor.model.cluster_state import NOBODY, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -61,20 +61,27 @@ def choose(
     rows = [brokers.ids.index(broker) if broker in brokers.ids else NOBODY for broker in remembered]
     is_source, is_destination = (candidates == row for row in rows or (NOBODY, NOBODY))
 
-    code = np.full(len(candidates), BrokerOutcome.DRAWN_AMONG, dtype=np.uint8)
+    code = np.full(len(candidates), BrokerOutcome.DRAWN_AMONG.value, dtype=np.uint8)
     if is_destination.any():
-        code = np.where(is_destination, BrokerOutcome.REMEMBERED, BrokerOutcome.ANOTHER_REMEMBERED)
+        code = np.where(is_destination, BrokerOutcome.REMEMBERED.value, BrokerOutcome.ANOTHER_REMEMBERED.value)
         if settings.behaviour >= KEPT_BY_NAME and scores[is_destination][0] > threshold:
-            code = np.where(scores > threshold, BrokerOutcome.OVERLOADED, BrokerOutcome.INSTEAD_OF_OVERLOADED)
-            code[is_source] = BrokerOutcome.IS_SOURCE
+            code = np.where(
+                scores > threshold, BrokerOutcome.OVERLOADED.value, BrokerOutcome.INSTEAD_OF_OVERLOADED.value
+            )
+            code[is_source] = BrokerOutcome.IS_SOURCE.value
             code[is_destination] = (
-                BrokerOutcome.OVERLOADED
-                if (code == BrokerOutcome.INSTEAD_OF_OVERLOADED).any()
-                else BrokerOutcome.ALL_OVERLOADED
+                BrokerOutcome.OVERLOADED.value
+                if (code == BrokerOutcome.INSTEAD_OF_OVERLOADED.value).any()
+                else BrokerOutcome.ALL_OVERLOADED.value
             )
     elif remembered and settings.behaviour >= KEPT_BY_NAME:
-        code = np.where(is_source, BrokerOutcome.IS_SOURCE, BrokerOutcome.INSTEAD_OF_MISSING)
+        code = np.where(is_source, BrokerOutcome.IS_SOURCE.value, BrokerOutcome.INSTEAD_OF_MISSING.value)
     outcomes = Outcomes(
-        "broker", tuple(BrokerOutcome), candidates, code.astype(np.uint8), scores, np.full(len(candidates), threshold)
+        "broker",
+        vocabulary(BrokerOutcome),
+        candidates,
+        code.astype(np.uint8),
+        scores,
+        np.full(len(candidates), threshold),
     )
     return PlacementDecision(candidates[outcomes.chosen()], outcomes), memory

@@ -18,7 +18,7 @@ from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, extensible_load
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -58,15 +58,15 @@ def choose(
     mean = np.add.accumulate(in_order)[-1] / len(in_order) if len(in_order) else np.nan
     code = np.where(
         ~known,
-        BrokerOutcome.NO_LOAD_DATA,
-        np.where(usage + required <= mean, BrokerOutcome.BELOW_MEAN, BrokerOutcome.NEAR_MEAN),
+        BrokerOutcome.NO_LOAD_DATA.value,
+        np.where(usage + required <= mean, BrokerOutcome.BELOW_MEAN.value, BrokerOutcome.NEAR_MEAN.value),
     )
-    if not (code == BrokerOutcome.BELOW_MEAN).any():
-        code[:] = BrokerOutcome.NONE_BELOW
-    chosen = (code == BrokerOutcome.BELOW_MEAN) | (code == BrokerOutcome.NONE_BELOW)
+    if not (code == BrokerOutcome.BELOW_MEAN.value).any():
+        code[:] = BrokerOutcome.NONE_BELOW.value
+    chosen = (code == BrokerOutcome.BELOW_MEAN.value) | (code == BrokerOutcome.NONE_BELOW.value)
     outcomes = Outcomes(
         "broker",
-        tuple(BrokerOutcome),
+        vocabulary(BrokerOutcome),
         candidates,
         code.astype(np.uint8),
         usage + required,

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices, Integers
 from pulsar_advisor.model.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
 from pulsar_advisor.model.namespaces import SYSTEM_NAMESPACE
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement.anti_affinity import (
     NO_GROUP,
@@ -155,20 +155,20 @@ class _Filtering:
     ) -> None:
         dropped = self.left_over & ~kept
         self.left_over &= kept
-        self.code[dropped] = reason
+        self.code[dropped] = reason.value
         np.copyto(self.left, left, where=dropped)
         np.copyto(self.right, right, where=dropped)
 
     def bring_back(self, allowed: Booleans) -> None:
         back = allowed & ~self.left_over
         self.left_over |= back
-        self.code[back] = FilterOutcome.BROUGHT_BACK
+        self.code[back] = FilterOutcome.BROUGHT_BACK.value
         self.left[back] = self.right[back] = np.nan
 
     def candidates(self) -> Candidates:
         rows = np.arange(len(self.code), dtype=np.int32)
         return Candidates(
-            rows[self.left_over], Outcomes("broker", tuple(FilterOutcome), rows, self.code, self.left, self.right)
+            rows[self.left_over], Outcomes("broker", vocabulary(FilterOutcome), rows, self.code, self.left, self.right)
         )
 
 
@@ -245,10 +245,10 @@ def overloaded_retry(candidates: Candidates, allowed: Booleans) -> Candidates:
     was_left = np.zeros(len(allowed), dtype=np.bool_)
     was_left[candidates.brokers] = True
     outcomes = candidates.outcomes
-    code = np.where(allowed & ~was_left, np.uint8(FilterOutcome.BROUGHT_BACK), outcomes.code)
+    code = np.where(allowed & ~was_left, np.uint8(FilterOutcome.BROUGHT_BACK.value), outcomes.code)
     return Candidates(
         np.flatnonzero(allowed | was_left).astype(np.int32),
-        Outcomes("broker", tuple(FilterOutcome), outcomes.index, code, outcomes.left, outcomes.right),
+        Outcomes("broker", vocabulary(FilterOutcome), outcomes.index, code, outcomes.left, outcomes.right),
     )
 
 

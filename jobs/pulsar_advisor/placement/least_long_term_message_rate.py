@@ -19,7 +19,7 @@ from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -56,15 +56,17 @@ def choose(
     lowest = np.fmin.reduce(score, initial=np.inf)
     best = score == lowest
     code = np.where(
-        best, BrokerOutcome.LOWEST_RATE, np.where(overloaded, BrokerOutcome.OVERLOADED, BrokerOutcome.HIGHER_RATE)
+        best,
+        BrokerOutcome.LOWEST_RATE.value,
+        np.where(overloaded, BrokerOutcome.OVERLOADED.value, BrokerOutcome.HIGHER_RATE.value),
     )
-    code[best & overloaded] = BrokerOutcome.ALL_OVERLOADED
+    code[best & overloaded] = BrokerOutcome.ALL_OVERLOADED.value
     if not best.any():
-        best[:], code[:] = True, BrokerOutcome.NOTHING_COMPARABLE
-    by_usage = overloaded & (code != BrokerOutcome.NOTHING_COMPARABLE)
+        best[:], code[:] = True, BrokerOutcome.NOTHING_COMPARABLE.value
+    by_usage = overloaded & (code != BrokerOutcome.NOTHING_COMPARABLE.value)
     outcomes = Outcomes(
         subject="broker",
-        vocabulary=tuple(BrokerOutcome),
+        vocabulary=vocabulary(BrokerOutcome),
         index=candidates,
         code=code.astype(np.uint8),
         left=np.where(by_usage, usage, rate),

@@ -20,7 +20,7 @@ from pulsar_advisor.model.cluster_state import RATE_IN, RATE_OUT, Booleans, Floa
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -84,15 +84,17 @@ def choose(
         remembered = remembered & ~_idle(load, candidates)
     smoothed = np.where(remembered, memory.usage[candidates] * keep + (1 - keep) * usage, usage)
     mean = np.add.accumulate(smoothed)[-1] / len(smoothed) if len(smoothed) else 0.0
-    code = np.where(smoothed + required <= mean, BrokerOutcome.BELOW_MEAN, BrokerOutcome.NEAR_MEAN).astype(np.uint8)
-    if not (code == BrokerOutcome.BELOW_MEAN).any():
-        code[:] = BrokerOutcome.NONE_BELOW
+    code = np.where(smoothed + required <= mean, BrokerOutcome.BELOW_MEAN.value, BrokerOutcome.NEAR_MEAN.value).astype(
+        np.uint8
+    )
+    if not (code == BrokerOutcome.BELOW_MEAN.value).any():
+        code[:] = BrokerOutcome.NONE_BELOW.value
     outcomes = Outcomes(
-        "broker", tuple(BrokerOutcome), candidates, code, smoothed + required, np.full(len(candidates), mean)
+        "broker", vocabulary(BrokerOutcome), candidates, code, smoothed + required, np.full(len(candidates), mean)
     )
     advanced, known = memory.usage.copy(), memory.known.copy()
     advanced[candidates], known[candidates] = smoothed, True
-    return PlacementDecision(candidates[code != BrokerOutcome.NEAR_MEAN], outcomes), Memory(
+    return PlacementDecision(candidates[code != BrokerOutcome.NEAR_MEAN.value], outcomes), Memory(
         brokers.ids, advanced, known
     )
 

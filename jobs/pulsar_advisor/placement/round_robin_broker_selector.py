@@ -17,7 +17,7 @@ from pulsar_advisor.model.cluster_state import Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 READS: Final[frozenset[Input]] = frozenset()
@@ -64,7 +64,8 @@ def choose(
     if not len(candidates):
         nothing = np.empty(0)
         return PlacementDecision(
-            candidates, Outcomes("broker", tuple(BrokerOutcome), candidates, nothing.astype(np.uint8), nothing, nothing)
+            candidates,
+            Outcomes("broker", vocabulary(BrokerOutcome), candidates, nothing.astype(np.uint8), nothing, nothing),
         ), memory
     memory = memory.beside(load.brokers.ids)
     turn = memory.counter % len(candidates)
@@ -77,7 +78,7 @@ def choose(
     place_of[walked] = np.arange(len(walked))
     outcomes = Outcomes(
         "broker",
-        tuple(BrokerOutcome),
+        vocabulary(BrokerOutcome),
         candidates,
         (candidates == chosen).astype(np.uint8),
         place_of[candidates],

@@ -32,7 +32,7 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import (
     DEFAULT_QUOTA,
@@ -133,21 +133,21 @@ def choose(
         weights = np.trunc(ranking.capacity * ((100 - ranking.load_percent) / 100) ** 2)
         code = np.where(
             weights > 0,
-            BrokerOutcome.WEIGHTED,
-            BrokerOutcome.NO_WEIGHT if (weights > 0).any() else BrokerOutcome.ALL_WITHOUT_WEIGHT,
+            BrokerOutcome.WEIGHTED.value,
+            BrokerOutcome.NO_WEIGHT.value if (weights > 0).any() else BrokerOutcome.ALL_WITHOUT_WEIGHT.value,
         )
         return _answer(candidates, code, weights, np.zeros(len(candidates))), memory
     by_messages = strategy == LEAST_MSG_PER_SECOND
     value = np.trunc(ranking.rate_per_s if by_messages else ranking.load_percent)
     # Rows of brokers are sorted by id, so equal ranks are visited by id, as in Pulsar.
     walk = np.lexsort((candidates, value))
-    code = np.full(len(candidates), BrokerOutcome.NOT_BEST)
+    code = np.full(len(candidates), BrokerOutcome.NOT_BEST.value)
     left, right = ranking.load_percent.copy(), ranking.capacity.copy()
     if len(walk):
         best = _best_busy(ranking, walk, by_messages)
         place, reason, held_against = _walk(ranking, walk, best, by_messages, settings, memory)
         code[place], right[place] = reason, held_against
-        if reason in (BrokerOutcome.MOST_ROOM, BrokerOutcome.ROTATING):
+        if reason in (BrokerOutcome.MOST_ROOM.value, BrokerOutcome.ROTATING.value):
             left[place] = ranking.load_percent[best]
     return _answer(candidates, code, left, right), Memory((memory.cursor + 1) % _ROTATION)
 
@@ -200,13 +200,13 @@ def _walk(
     idle = int(without_bundles[0]) if len(without_bundles) else NOBODY
     best_percent = 101.0 if best == NOBODY else float(ranking.load_percent[best])
     if idle != NOBODY and (best == NOBODY or best_percent > underload):
-        return idle, BrokerOutcome.IDLE, underload
+        return idle, BrokerOutcome.IDLE.value, underload
     if best_percent >= 100 and not by_messages:
-        return int(walk[memory.cursor % len(walk)]), BrokerOutcome.ROTATING, 100
+        return int(walk[memory.cursor % len(walk)]), BrokerOutcome.ROTATING.value, 100
     if best_percent > overload and not by_messages:
         room = np.trunc(ranking.capacity * np.maximum(0, (100 - ranking.load_percent) / 100))
-        return int(walk[np.argmax(room[walk])]), BrokerOutcome.MOST_ROOM, overload
-    return best, BrokerOutcome.BEST_BUSY, overload
+        return int(walk[np.argmax(room[walk])]), BrokerOutcome.MOST_ROOM.value, overload
+    return best, BrokerOutcome.BEST_BUSY.value, overload
 
 
 def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
@@ -239,5 +239,5 @@ def _are_lighter(ones: Floats, other: Floats) -> Booleans:
 def _answer(
     candidates: Indices, code: np.ndarray[tuple[int], np.dtype[np.int64]], left: Floats, right: Floats
 ) -> PlacementDecision:
-    outcomes = Outcomes("broker", tuple(BrokerOutcome), candidates, code.astype(np.uint8), left, right)
+    outcomes = Outcomes("broker", vocabulary(BrokerOutcome), candidates, code.astype(np.uint8), left, right)
     return PlacementDecision(candidates[outcomes.chosen()], outcomes)

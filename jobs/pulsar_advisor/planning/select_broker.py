@@ -43,6 +43,7 @@ class CandidateSets:
     _overloaded: Booleans
     _allowed: dict[tuple[int, bool], Booleans] = field(default_factory=dict)
     _candidates: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
+    _restored: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
     _in_order: dict[bytes, Indices] = field(default_factory=dict)
 
     @classmethod
@@ -71,7 +72,10 @@ class CandidateSets:
         """The candidates for a second choice, when the broker chosen from the first ones (a row) is overloaded."""
         if self.state.load_manager == "extensible" or not self._overloaded[chosen]:
             return None
-        return overloaded_retry(self.first(bundle), self.allowed(*self._key(bundle)))
+        key = self._key(bundle)
+        if key not in self._restored:
+            self._restored[key] = overloaded_retry(self.first(bundle), self.allowed(*key))
+        return self._restored[key]
 
     def in_java_order(self, brokers: Indices) -> Indices:
         """Candidates in the order of the Modular manager's hash set."""

@@ -26,7 +26,7 @@ from pulsar_advisor.model.java_maps import hash_map_buckets, hash_map_order
 from pulsar_advisor.model.java_numbers import to_int, total_order
 from pulsar_advisor.model.java_sort import java_sort
 from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
@@ -83,7 +83,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
     paired = list(zip(ascending[: (len(ascending) + 1) // 2], ascending[::-1], strict=False))
 
     hits_high, hits_low = dict(memory.hits_high), dict(memory.hits_low)
-    code = np.full(len(ids), BrokerOutcome.PAIR_ALIKE, dtype=np.uint8)
+    code = np.full(len(ids), BrokerOutcome.PAIR_ALIKE.value, dtype=np.uint8)
     left, right = np.zeros(len(ids)), np.full(len(ids), float(low_threshold))
     kept = _count_hits(paired, scores, ids, settings, hits_high, hits_low, left)
     if not kept:
@@ -97,7 +97,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
     for low, high in kept:
         seen, needed = _hits(ids[low], ids[high], settings, hits_high, hits_low)
         if seen < needed:
-            code[[low, high]], left[[low, high]], right[[low, high]] = BrokerOutcome.TOO_FEW_HITS, seen, needed
+            code[[low, high]], left[[low, high]], right[[low, high]] = BrokerOutcome.TOO_FEW_HITS.value, seen, needed
             continue
         for hits in (hits_high, hits_low):
             hits.pop(ids[low], None)
@@ -105,10 +105,10 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
         rate_need, throughput_need = _needs(load, low, high, settings)
         by_rate = rate_need > settings.min_unload_message
         if not by_rate and not throughput_need > settings.min_unload_message_throughput:
-            code[[low, high]], left[[low, high]] = BrokerOutcome.TOO_LITTLE_GAP, throughput_need
+            code[[low, high]], left[[low, high]] = BrokerOutcome.TOO_LITTLE_GAP.value, throughput_need
             right[[low, high]] = settings.min_unload_message_throughput
             continue
-        code[low], code[high] = BrokerOutcome.RECEIVES, BrokerOutcome.NOTHING_FITS
+        code[low], code[high] = BrokerOutcome.RECEIVES.value, BrokerOutcome.NOTHING_FITS.value
         givers.append(high)
         receivers.append(low)
         budgets.append(rate_need if by_rate else throughput_need)
@@ -117,8 +117,8 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
     figures = np.stack((load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s()))
     ranked = rank(load, np.array(givers, dtype=np.int32), figures, np.array(dimensions, dtype=np.int64))
     bundle_code, budget_before = _fit(ranked, budgets, dimensions)
-    chosen = (bundle_code == BundleOutcome.RATE_FITS) | (bundle_code == BundleOutcome.THROUGHPUT_FITS)
-    code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = BrokerOutcome.GIVES
+    chosen = (bundle_code == BundleOutcome.RATE_FITS.value) | (bundle_code == BundleOutcome.THROUGHPUT_FITS.value)
+    code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = BrokerOutcome.GIVES.value
     source, bundle = in_result_order(load, ranked, chosen, settings)
 
     pending = {} if settings.behaviour >= KEPT_BY_NAME else dict(memory.destinations)
@@ -128,7 +128,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
-        brokers=Outcomes("broker", tuple(BrokerOutcome), order, code[order], left[order], right[order]),
+        brokers=Outcomes("broker", vocabulary(BrokerOutcome), order, code[order], left[order], right[order]),
         bundles=bundle_outcomes(load, ranked, BundleOutcome, bundle_code, ranked.value, budget_before),
         figures={"scores": {ids[row]: float(scores[row]) for row in order.tolist()}},
     )
@@ -218,13 +218,14 @@ def _fit(ranked: RankedBundles, budgets: list[float], dimensions: list[int]) -> 
     before: list[float] = []
     values = ranked.value.tolist()
     for giver, (budget, dimension) in enumerate(zip(budgets, dimensions, strict=True)):
+        fits, too_large = BundleOutcome.RATE_FITS.value + dimension, BundleOutcome.RATE_TOO_LARGE.value + dimension
         for value in values[ranked.starts[giver] : ranked.starts[giver + 1]]:
             before.append(budget)
             if not value > 0:
-                code.append(BundleOutcome.IDLE)
+                code.append(BundleOutcome.IDLE.value)
             elif value <= budget:
-                code.append(BundleOutcome.RATE_FITS + dimension)
+                code.append(fits)
                 budget -= value
             else:
-                code.append(BundleOutcome.RATE_TOO_LARGE + dimension)
+                code.append(too_large)
     return np.array(code, dtype=np.uint8), np.array(before, dtype=np.float64)

@@ -16,7 +16,7 @@ from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Intege
 from pulsar_advisor.model.java_maps import hash_map_order
 from pulsar_advisor.model.java_numbers import total_order
 from pulsar_advisor.model.load_data import Exclusion, LoadData, Memberships
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 _MULTIMAP_BUCKETS: Final = 16
@@ -112,23 +112,23 @@ def in_result_order(
 def bundle_outcomes(
     load: LoadData,
     ranked: RankedBundles,
-    vocabulary: type[Outcome],
+    answers: type[Outcome],
     code: Codes,
     left: Floats,
     right: Floats,
 ) -> Outcomes:
     """Outcomes of the ranked bundles, followed by those of bundles that the brokers list but no shedder may choose.
 
-    `code` indexes `vocabulary`; `left` and `right` are parallel to the ranked bundles.
+    `code` indexes `answers`; `left` and `right` are parallel to the ranked bundles.
     """
     starts, _ = _gather(load.excluded, ranked.sources)
     rows = _slices(load.excluded.offsets, ranked.sources, starts)
     nothing = np.full(len(rows), np.nan)
     return Outcomes(
         subject="bundle",
-        vocabulary=(*vocabulary, *Exclusion),
+        vocabulary=vocabulary(answers, Exclusion),
         index=np.concatenate((ranked.bundle, load.excluded.bundle[rows])),
-        code=np.concatenate((code, load.exclusion[rows] + np.uint8(len(vocabulary)))),
+        code=np.concatenate((code, load.exclusion[rows] + np.uint8(len(answers)))),
         left=np.concatenate((left, nothing)),
         right=np.concatenate((right, nothing)),
     )
@@ -144,8 +144,8 @@ class TakeOutcome(Outcome):
 
 def take_outcomes(load: LoadData, ranked: RankedBundles, take: Take, planned: Floats) -> Outcomes:
     """Outcomes of a take by throughput; `planned`: bytes/s to move off its broker, parallel to the ranked bundles."""
-    taken = np.where(take.taken_before < planned, TakeOutcome.CHOSEN, TakeOutcome.CHOSEN_AS_FIRST)
-    code = np.where(take.taken, taken, TakeOutcome.QUOTA_FILLED)
+    taken = np.where(take.taken_before < planned, TakeOutcome.CHOSEN.value, TakeOutcome.CHOSEN_AS_FIRST.value)
+    code = np.where(take.taken, taken, TakeOutcome.QUOTA_FILLED.value)
     return bundle_outcomes(load, ranked, TakeOutcome, code.astype(np.uint8), take.taken_before, planned)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import NOBODY, Booleans
 from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.registry import Shedder
 
@@ -94,14 +94,14 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
     pairs = zip(decision.bundle.tolist(), decision.source.tolist(), strict=True)
     for place, (bundle, source) in enumerate(pairs):
         code[place], destination[place] = _fate(bundle, source, surroundings)
-    going = code == LoadManagerOutcome.UNLOAD
+    going = code == LoadManagerOutcome.UNLOAD.value
     outcomes = Outcomes(
         "bundle",
-        tuple(LoadManagerOutcome),
+        vocabulary(LoadManagerOutcome),
         decision.bundle,
         code,
-        np.where(code == LoadManagerOutcome.ONE_BROKER, float(surroundings.available_brokers), np.nan),
-        np.where(code == LoadManagerOutcome.ONE_BROKER, 1.0, np.nan),
+        np.where(code == LoadManagerOutcome.ONE_BROKER.value, float(surroundings.available_brokers), np.nan),
+        np.where(code == LoadManagerOutcome.ONE_BROKER.value, 1.0, np.nan),
     )
     left = replace(
         decision,
@@ -115,16 +115,18 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
 def _fate(bundle: int, source: int, surroundings: Surroundings) -> tuple[int, int]:
     """Outcome and destination of one chosen bundle, checked in Pulsar's order."""
     if surroundings.available_brokers <= 1:
-        return LoadManagerOutcome.ONE_BROKER, NOBODY
+        return LoadManagerOutcome.ONE_BROKER.value, NOBODY
     if surroundings.excluded_namespace[bundle]:
-        return LoadManagerOutcome.EXCLUDED_NAMESPACE, NOBODY
+        return LoadManagerOutcome.EXCLUDED_NAMESPACE.value, NOBODY
     if not surroundings.policies_allow(bundle, source):
-        return LoadManagerOutcome.POLICIES, NOBODY
+        return LoadManagerOutcome.POLICIES.value, NOBODY
     if not surroundings.anti_affinity_allows(bundle, source):
-        return LoadManagerOutcome.ANTI_AFFINITY, NOBODY
+        return LoadManagerOutcome.ANTI_AFFINITY.value, NOBODY
     destination = surroundings.destination(bundle, source)
     if destination == NOBODY:
-        return LoadManagerOutcome.NO_DESTINATION, NOBODY
+        return LoadManagerOutcome.NO_DESTINATION.value, NOBODY
     return (
-        (LoadManagerOutcome.SAME_BROKER, NOBODY) if destination == source else (LoadManagerOutcome.UNLOAD, destination)
+        (LoadManagerOutcome.SAME_BROKER.value, NOBODY)
+        if destination == source
+        else (LoadManagerOutcome.UNLOAD.value, destination)
     )

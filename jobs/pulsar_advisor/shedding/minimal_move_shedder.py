@@ -35,7 +35,7 @@ from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
 from pulsar_advisor.model.load_data import Exclusion, load_data
 from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.namespaces import is_pulsars_own
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -340,7 +340,7 @@ def _broker_outcomes(
     right = np.where(code == BrokerOutcome.FITS_NOWHERE, target.ceiling, problem.ceiling) / PPM
     left[code == BrokerOutcome.UNFIT] = right[code == BrokerOutcome.UNFIT] = np.nan
     left[code == BrokerOutcome.NO_LOAD] = right[code == BrokerOutcome.NO_LOAD] = 0.0
-    return Outcomes("broker", tuple(BrokerOutcome), rows, code[rows].astype(np.uint8), left[rows], right[rows])
+    return Outcomes("broker", vocabulary(BrokerOutcome), rows, code[rows].astype(np.uint8), left[rows], right[rows])
 
 
 def _bundle_outcomes(load: MovableLoad, goal: _Goal, problem: Balancing, moves: Moves, after: Integers) -> Outcomes:
@@ -353,4 +353,4 @@ def _bundle_outcomes(load: MovableLoad, goal: _Goal, problem: Balancing, moves: 
     right = np.where(code == BundleOutcome.TOO_LARGE, goal.target, problem.ceiling[ends_at]) / PPM
     nothing_compared = ~np.isin(code, (BundleOutcome.TOO_LARGE, BundleOutcome.NOT_NEEDED, BundleOutcome.CHOSEN))
     left[nothing_compared] = right[nothing_compared] = np.nan
-    return Outcomes("bundle", (*BundleOutcome, *Exclusion), load.bundles, code.astype(np.uint8), left, right)
+    return Outcomes("bundle", vocabulary(BundleOutcome, Exclusion), load.bundles, code.astype(np.uint8), left, right)

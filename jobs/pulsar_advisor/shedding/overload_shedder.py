@@ -19,7 +19,7 @@ from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import greedy_take, in_result_order, rank, take_outcomes
@@ -67,21 +67,21 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     has_candidates[sources[np.diff(ranked.starts) > 0]] = True
     code = np.where(
         ~overloaded,
-        BrokerOutcome.BELOW_THRESHOLD,
+        BrokerOutcome.BELOW_THRESHOLD.value,
         np.where(
             ~several,
-            BrokerOutcome.ONE_BUNDLE,
-            np.where(has_candidates, BrokerOutcome.OVERLOADED, BrokerOutcome.NOTHING_TO_MOVE),
+            BrokerOutcome.ONE_BUNDLE.value,
+            np.where(has_candidates, BrokerOutcome.OVERLOADED.value, BrokerOutcome.NOTHING_TO_MOVE.value),
         ),
     )
-    one_bundle = code == BrokerOutcome.ONE_BUNDLE
+    one_bundle = code == BrokerOutcome.ONE_BUNDLE.value
     decision = SheddingDecision(
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
         brokers=Outcomes(
             subject="broker",
-            vocabulary=tuple(BrokerOutcome),
+            vocabulary=vocabulary(BrokerOutcome),
             index=brokers.order,
             code=code[brokers.order].astype(np.uint8),
             left=np.where(one_bundle, brokers.published_bundles, usage)[brokers.order],

@@ -34,7 +34,7 @@ from pulsar_advisor.model.cluster_state import (
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import percent
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import SimpleLoad, simple_load
@@ -118,8 +118,10 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
         source=moved[:, 0],
         bundle=moved[:, 1],
         destination=np.full(len(moved), NOBODY, dtype=np.int32),
-        brokers=Outcomes("broker", tuple(BrokerOutcome), rows, code[rows], left[rows], right[rows]),
-        bundles=Outcomes("bundle", tuple(BundleOutcome), judged[:, 0], judged[:, 1].astype(np.uint8), nothing, nothing),
+        brokers=Outcomes("broker", vocabulary(BrokerOutcome), rows, code[rows], left[rows], right[rows]),
+        bundles=Outcomes(
+            "bundle", vocabulary(BundleOutcome), judged[:, 0], judged[:, 1].astype(np.uint8), nothing, nothing
+        ),
         figures={"overload_percent": overload, "comfort_percent": comfort},
     )
     return decision, memory

@@ -24,7 +24,7 @@ from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
 from pulsar_advisor.model.memory import ShedderMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import (
@@ -91,18 +91,18 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     memory, usage, mean = _smooth(brokers, sample, settings, memory)
 
     if mean == 0:
-        code = np.full(len(brokers.ids), BrokerOutcome.NO_LOAD, dtype=np.int64)
+        code = np.full(len(brokers.ids), BrokerOutcome.NO_LOAD.value, dtype=np.int64)
         return _decision(load, code, np.zeros_like(usage), np.zeros_like(usage), _nothing(load), mean, settings), memory
 
     share = usage - mean - threshold + MARGIN
     minimum = brokers.throughput_bytes_per_s() * share
-    code = np.full(len(brokers.ids), BrokerOutcome.ABOVE_MEAN, dtype=np.int64)
-    code[brokers.published_bundles <= 1] = BrokerOutcome.ONE_BUNDLE
-    code[minimum < worth_moving] = BrokerOutcome.TOO_LITTLE_TO_MOVE
-    code[usage < mean + threshold] = BrokerOutcome.NEAR_MEAN
-    selection = _take(load, brokers.order[code[brokers.order] == BrokerOutcome.ABOVE_MEAN], minimum)
+    code = np.full(len(brokers.ids), BrokerOutcome.ABOVE_MEAN.value, dtype=np.int64)
+    code[brokers.published_bundles <= 1] = BrokerOutcome.ONE_BUNDLE.value
+    code[minimum < worth_moving] = BrokerOutcome.TOO_LITTLE_TO_MOVE.value
+    code[usage < mean + threshold] = BrokerOutcome.NEAR_MEAN.value
+    selection = _take(load, brokers.order[code[brokers.order] == BrokerOutcome.ABOVE_MEAN.value], minimum)
     ranked = selection[0]
-    code[ranked.sources[np.diff(ranked.starts) == 0]] = BrokerOutcome.NOTHING_TO_MOVE
+    code[ranked.sources[np.diff(ranked.starts) == 0]] = BrokerOutcome.NOTHING_TO_MOVE.value
     left: Floats = np.choose(code, (usage, minimum, brokers.published_bundles, usage, usage))
     right: Floats = np.choose(code, (mean + threshold, worth_moving, 1.0, mean + threshold, mean + threshold))
 
@@ -113,11 +113,15 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         if giver != NOBODY and (usage[brokers.order] < lower).any():
             minimum = brokers.throughput_bytes_per_s() * threshold * LOWER_BOUNDARY_FACTOR
             if worth_moving > minimum[giver]:
-                code[giver], left[giver], right[giver] = BrokerOutcome.TOO_LITTLE_TO_MOVE, minimum[giver], worth_moving
+                code[giver], left[giver], right[giver] = (
+                    BrokerOutcome.TOO_LITTLE_TO_MOVE.value,
+                    minimum[giver],
+                    worth_moving,
+                )
             else:
                 selection = _take(load, np.array([giver], dtype=np.int32), minimum)
                 found = selection[1].taken.any()
-                code[giver] = BrokerOutcome.GIVES_TO_IDLE if found else BrokerOutcome.NOTHING_TO_MOVE
+                code[giver] = BrokerOutcome.GIVES_TO_IDLE.value if found else BrokerOutcome.NOTHING_TO_MOVE.value
                 left[giver], right[giver] = usage[giver], lower
     return _decision(load, code, left, right, selection, mean, settings), memory
 
@@ -174,7 +178,7 @@ def _decision(
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
         brokers=Outcomes(
-            "broker", tuple(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
+            "broker", vocabulary(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
         ),
         bundles=take_outcomes(load, ranked, take, planned),
         figures={"mean_usage_ratio": mean},

@@ -27,7 +27,7 @@ from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle, exte
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_numbers import total_order
 from pulsar_advisor.model.memory import ShedderMemory
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -397,9 +397,9 @@ def _decision(load: ExtensibleLoad, answers: _Answers, figures: dict[str, object
         source=moves[:, 0],
         bundle=moves[:, 1],
         destination=moves[:, 2],
-        brokers=Outcomes("broker", tuple(BrokerOutcome), load.stored, code, left, right),
+        brokers=Outcomes("broker", vocabulary(BrokerOutcome), load.stored, code, left, right),
         bundles=Outcomes(
-            "bundle", tuple(BundleOutcome), index, judged[:, 0].astype(np.uint8), judged[:, 1], judged[:, 2]
+            "bundle", vocabulary(BundleOutcome), index, judged[:, 0].astype(np.uint8), judged[:, 1], judged[:, 2]
         ),
         figures={**figures, "reasons": tuple(answers.moves.values())},
     )

@@ -24,7 +24,7 @@ from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_numbers import to_int, wrap_int
 from pulsar_advisor.model.load_data import LoadData, load_data
 from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, rank
 
@@ -87,7 +87,9 @@ class _Walk:
     right: Floats
 
     def chosen(self) -> Booleans:
-        chosen: Booleans = (self.code == BundleOutcome.RATE_FITS) | (self.code == BundleOutcome.THROUGHPUT_FITS)
+        chosen: Booleans = (self.code == BundleOutcome.RATE_FITS.value) | (
+            self.code == BundleOutcome.THROUGHPUT_FITS.value
+        )
         return chosen
 
 
@@ -119,7 +121,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 
     count = len(brokers.ids)
     if not by_rate and not by_throughput:
-        alike = BrokerOutcome.RATES_ALIKE if rate_limit > 0 else BrokerOutcome.THROUGHPUTS_ALIKE
+        alike = BrokerOutcome.RATES_ALIKE.value if rate_limit > 0 else BrokerOutcome.THROUGHPUTS_ALIKE.value
         gap = rate_gap_percent if rate_limit > 0 else throughput_multiple
         limit = rate_limit if rate_limit > 0 else throughput_limit
         outcome = (np.full(count, alike, dtype=np.uint8), np.full(count, gap), np.full(count, limit))
@@ -133,20 +135,26 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     enough = [need >= minimum for need, minimum in zip(needs, worth, strict=True)]
     worth_it = enough[dimension] if settings.behaviour >= _SEPARATE_DIMENSIONS else any(enough)
 
-    code = np.full(count, BrokerOutcome.NOT_BUSIEST_BY_RATE + dimension, dtype=np.uint8)
+    code = np.full(count, BrokerOutcome.NOT_BUSIEST_BY_RATE.value + dimension, dtype=np.uint8)
     left, right = own.copy(), np.full(count, extremes.greatest)
     walk = _no_walk(load)
     if brokers.published_bundles[busiest] <= 1:
-        code[busiest], left[busiest], right[busiest] = BrokerOutcome.ONE_BUNDLE, brokers.published_bundles[busiest], 1
+        code[busiest], left[busiest], right[busiest] = (
+            BrokerOutcome.ONE_BUNDLE.value,
+            brokers.published_bundles[busiest],
+            1,
+        )
     elif not worth_it:
         code[busiest], left[busiest], right[busiest] = (
-            BrokerOutcome.TOO_LITTLE_RATE + dimension,
+            BrokerOutcome.TOO_LITTLE_RATE.value + dimension,
             needs[dimension],
             worth[dimension],
         )
     else:
         walk = _walk(load, busiest, dimension, needs[dimension], settings)
-        code[busiest] = BrokerOutcome.BUSIEST_BY_RATE + dimension if walk.chosen().any() else BrokerOutcome.NOTHING_FITS
+        code[busiest] = (
+            BrokerOutcome.BUSIEST_BY_RATE.value + dimension if walk.chosen().any() else BrokerOutcome.NOTHING_FITS.value
+        )
         left[busiest] = rate_gap_percent if by_rate else throughput_multiple
         right[busiest] = rate_limit if by_rate else throughput_limit
     return _decision(load, (code, left, right), walk, figures), memory
@@ -200,15 +208,15 @@ def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: Loa
     chosen = 0
     for place, own in enumerate(ranked.value.tolist()):
         if cap != NO_CAP and chosen >= cap:
-            code[place:], left[place:], right[place:] = BundleOutcome.CAP_REACHED, chosen, cap
+            code[place:], left[place:], right[place:] = BundleOutcome.CAP_REACHED.value, chosen, cap
             break
         right[place] = wrap_int(need + slack)
         if own <= right[place]:
-            code[place] = BundleOutcome.RATE_FITS + dimension
+            code[place] = BundleOutcome.RATE_FITS.value + dimension
             need = wrap_int(need + to_int(-own))
             chosen += 1
         else:
-            code[place] = BundleOutcome.RATE_TOO_LARGE + dimension
+            code[place] = BundleOutcome.RATE_TOO_LARGE.value + dimension
     return _Walk(ranked, code, left, right)
 
 
@@ -222,7 +230,7 @@ def _decision(
         source=np.repeat(walk.ranked.sources[:1], len(bundle)),
         bundle=bundle,
         destination=np.full(len(bundle), NOBODY, dtype=np.int32),
-        brokers=Outcomes("broker", tuple(BrokerOutcome), order, code[order], left[order], right[order]),
+        brokers=Outcomes("broker", vocabulary(BrokerOutcome), order, code[order], left[order], right[order]),
         bundles=bundle_outcomes(load, walk.ranked, BundleOutcome, walk.code, walk.left, walk.right),
         figures=figures,
     )

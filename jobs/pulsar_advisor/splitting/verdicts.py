@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import Booleans, Floats
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, excess
 
 Rows = npt.NDArray[np.intp] | Booleans | int
@@ -82,14 +82,14 @@ class Verdicts:
 
     def outcomes(self, figures: BundleFigures) -> Outcomes:
         """The answers as columns, each with its sentence."""
-        return Outcomes("bundle", tuple(SplitOutcome), figures.index, self.code, self.left, self.right)
+        return Outcomes("bundle", vocabulary(SplitOutcome), figures.index, self.code, self.left, self.right)
 
 
 def joined(parts: Sequence[Outcomes]) -> Outcomes:
     """The answers of several brokers, one after the other."""
     return Outcomes(
         subject="bundle",
-        vocabulary=tuple(SplitOutcome),
+        vocabulary=vocabulary(SplitOutcome),
         index=np.concatenate([*(part.index for part in parts), np.empty(0, dtype=np.int32)]),
         code=np.concatenate([*(part.code for part in parts), np.empty(0, dtype=np.uint8)]),
         left=np.concatenate([*(part.left for part in parts), np.empty(0)]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, yes
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 
 
 class Sort(Outcome):
@@ -16,7 +16,12 @@ class Sort(Outcome):
 def outcomes(*rows: tuple[Sort, float, float]) -> Outcomes:
     code, left, right = zip(*rows, strict=True)
     return Outcomes(
-        "bundle", tuple(Sort), np.arange(len(rows)), np.array(code, dtype=np.uint8), np.array(left), np.array(right)
+        "bundle",
+        vocabulary(Sort),
+        np.arange(len(rows)),
+        np.array(code, dtype=np.uint8),
+        np.array(left),
+        np.array(right),
     )
 
 
@@ -28,6 +33,14 @@ def test_an_answer_is_its_position_and_is_spelt_in_lower_case() -> None:
 def test_a_row_is_explained_with_both_sides_of_its_inequality() -> None:
     answers = outcomes((Sort.GREEN, 3.0, 7.0), (Sort.ROTTEN, np.nan, np.nan))
     assert [answers.explain(row) for row in range(2)] == ["3 days old, 7 are needed", "past use"]
+
+
+def test_a_vocabulary_lists_the_answers_of_one_class_after_those_of_another() -> None:
+    class More(Outcome):
+        EATEN = no("is gone")
+
+    assert vocabulary(Sort, More) == (*Sort, *More)
+    assert vocabulary(Sort, More)[len(Sort)].code == "eaten"
 
 
 def test_each_row_says_whether_it_is_chosen() -> None:
