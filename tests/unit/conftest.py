@@ -3,11 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from pulsar_advisor.snapshots.archive import import_snapshot
 from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import FakeCluster, fake_cluster
+
+# A test says what is right, not how fast: on a busy machine any example may take long.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 RECORDED = Path(__file__).parents[1] / "data/recorded/modular-4.0.8.tar"
 
