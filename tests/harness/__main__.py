@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from decisions.recording import RECORDINGS
 from harness import background, load
 from harness.admin_api import AdminApi
 from harness.artifacts import DEFAULT_RELEASE, RELEASES, class_path
@@ -19,6 +20,7 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME, LOAD_MANAGERS
 from harness.errors import HarnessError, LoadDidNotStart
 from harness.record import capture_command, record
+from harness.record_decisions import SCENARIOS, Scenario, record_decisions
 from harness.skew import MARGIN_PERCENT, cpu_percents, wait_for_skew
 from harness.workload import DEFAULT_SEED
 
@@ -78,6 +80,13 @@ def _parser() -> argparse.ArgumentParser:
     recorder.set_defaults(command=_record)
     recorder.add_argument("archive", type=Path, help="the tar file to write")
 
+    decisions = commands.add_parser("record-decisions", help="record what brokers decide by themselves, for the tests")
+    decisions.set_defaults(command=_record_decisions)
+    decisions.add_argument(
+        "scenarios", nargs="*", type=_scenario, metavar="NAME", help=f"all of them, or any of: {', '.join(SCENARIOS)}"
+    )
+    decisions.add_argument("--folder", type=Path, default=RECORDINGS)
+
     generate = commands.add_parser("generate", help="the load in the foreground (what `load` starts)")
     generate.set_defaults(command=_generate)
     generate.add_argument("--admin-url", action="append", required=True)
@@ -93,6 +102,12 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals:
         raise argparse.ArgumentTypeError(f"{text!r} isn't KEY=VALUE")
     return key, value
+
+
+def _scenario(name: str) -> Scenario:
+    if name not in SCENARIOS:
+        raise argparse.ArgumentTypeError(f"{name!r} isn't one of {', '.join(SCENARIOS)}")
+    return SCENARIOS[name]
 
 
 def _up(arguments: argparse.Namespace) -> None:
@@ -192,6 +207,11 @@ def _load(arguments: argparse.Namespace) -> None:
 def _record(arguments: argparse.Namespace) -> None:
     record(arguments.archive)
     print(f"{arguments.archive}: {arguments.archive.stat().st_size} bytes")
+
+
+def _record_decisions(arguments: argparse.Namespace) -> None:
+    for scenario in arguments.scenarios or SCENARIOS.values():
+        print(record_decisions(scenario, arguments.folder), flush=True)
 
 
 def _generate(arguments: argparse.Namespace) -> None:

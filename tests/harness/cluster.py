@@ -137,6 +137,12 @@ class LiveCluster:
         return AdminApi(self.admin_urls, self.tokens.super_user if self.tokens else None)
 
     @property
+    def living_admin(self) -> AdminApi:
+        """The admin API of the brokers that still run, as super-user."""
+        living = [broker.admin_url for broker in self.brokers if broker.process.poll() is None]
+        return AdminApi(living, self.tokens.super_user if self.tokens else None)
+
+    @property
     def process_ids(self) -> list[int]:
         """The processes that are running now."""
         return [process.pid for process in self._processes if process.poll() is None]

@@ -120,6 +120,14 @@ def tls(certificates: Certificates, web_port: int, service_port: int) -> dict[st
 
 
 # A process logs to its stdout; the requests to a broker's web service go to a file of their own, which is counted.
+# Shedders run only where shedding is switched on, and then explain every cycle at DEBUG.
+_SHEDDERS_LOGGERS = "".join(
+    f'<Logger name="org.apache.pulsar.broker.loadbalance.{name}" level="debug"/>'
+    for name in (
+        *("impl.OverloadShedder", "impl.ThresholdShedder", "impl.UniformLoadShedder", "impl.AvgShedder"),
+        *("extensions.scheduler.TransferShedder", "extensions.scheduler.UnloadScheduler"),
+    )
+)
 LOG4J = f"""\
 <?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="WARN">
@@ -131,6 +139,7 @@ LOG4J = f"""\
   </Appenders>
   <Loggers>
     <Logger name="{request_log.LOGGER}" level="info" additivity="false"><AppenderRef ref="requests"/></Logger>
+    {_SHEDDERS_LOGGERS}
     <Root level="info"><AppenderRef ref="console"/></Root>
   </Loggers>
 </Configuration>

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import zstandard
 from kazoo.client import KazooClient
 
+from harness.capturing import Unseen
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import LOAD_MANAGERS
 from pulsar_advisor.admin.options import capture_options
@@ -33,12 +34,6 @@ LEADER_WRITES_S = 75
 METADATA = ("/loadbalance", "/namespace", "/admin/local-policies", "/managed-ledgers/shy")
 
 _TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
-
-
-class _Unseen:
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self) -> None: ...
 
 
 def record(directory: Path) -> None:
@@ -76,7 +71,7 @@ def _answers(cluster: LiveCluster) -> Iterator[dict[str, Any]]:
             token = Path(root, "token")
             token.write_text(cluster.tokens.super_user)
             admin = {"admin_urls": tuple(cluster.admin_urls), "token_file": token}
-            capturing.capture(capture_options(admin=admin), Root(root, "recorded"), _Unseen())
+            capturing.capture(capture_options(admin=admin), Root(root, "recorded"), Unseen())
     finally:
         capturing.AdminTransport = original  # type: ignore[attr-defined]
     yield from answers.values()

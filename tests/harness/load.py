@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -15,11 +17,13 @@ from harness.admin_api import AdminApi
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.errors import LoadDidNotStart
-from harness.workload import DEFAULT_SEED, Workload, skewed_workload
+from harness.workload import DEFAULT_SEED, Workload, shifted, skewed_workload
 
 SUBSCRIPTION = "harness"
 STEADY = "load is steady"
 """The line of the generator's output that tells that everything is connected and placed."""
+
+SHIFT_SIGNAL = signal.SIGUSR1
 
 TICK_S = 0.1
 PLACEMENT_LIMIT_S = 60
@@ -62,7 +66,10 @@ def place(workload: Workload, admin: AdminApi) -> list[str]:
 
 
 def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> None:
-    """Create the workload, connect, place it if asked to, then hold its rates until this process is ended."""
+    """Create the workload, connect, place it if asked to, then hold its rates until this process is ended.
+
+    `SHIFT_SIGNAL` changes the rates to those of the next shift.
+    """
     import pulsar
 
     workload = skewed_workload(seed)
@@ -88,15 +95,22 @@ def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> N
     elsewhere = f"; not on their broker: {', '.join(misplaced)}" if misplaced else ""
     print(f"{STEADY}: {workload.messages_per_s:.0f} messages/s to {len(workload.topics)} topics{elsewhere}", flush=True)
 
+    shifts = itertools.count(1)
+    rates = [topic.messages_per_s for topic in workload.topics]
+
+    def shift(*_: object) -> None:
+        rates[:] = [topic.messages_per_s for topic in shifted(workload, seed, next(shifts)).topics]
+
+    signal.signal(SHIFT_SIGNAL, shift)
     payloads = [random.Random(seed).randbytes(topic.message_bytes) for topic in workload.topics]
     owed = [0.0] * len(producers)
     last = time.monotonic()
     while True:
         time.sleep(TICK_S)
         now = time.monotonic()
-        for index, (topic, producer) in enumerate(zip(workload.topics, producers, strict=True)):
+        for index, (rate, producer) in enumerate(zip(rates, producers, strict=True)):
             # After a pause of the machine, at most one second is caught up.
-            owed[index] = min(owed[index] + topic.messages_per_s * (now - last), topic.messages_per_s + 1)
+            owed[index] = min(owed[index] + rate * (now - last), rate + 1)
             while owed[index] >= 1:
                 owed[index] -= 1
                 producer.send_async(payloads[index], _ignore_result)
@@ -136,6 +150,13 @@ def running_load(cluster: LiveCluster, seed: int = DEFAULT_SEED) -> Iterator[Wor
     Raises:
         LoadDidNotStart: it ended, or wasn't steady within `STEADY_LIMIT_S`.
     """
+    with running_generator(cluster, seed):
+        yield skewed_workload(seed)
+
+
+@contextmanager
+def running_generator(cluster: LiveCluster, seed: int = DEFAULT_SEED) -> Iterator[subprocess.Popen[bytes]]:
+    """The process of that load, to send it `SHIFT_SIGNAL`. Raises as `running_load`."""
     token_file = None
     if cluster.tokens:
         token_file = cluster.directory / "load.token"
@@ -151,7 +172,7 @@ def running_load(cluster: LiveCluster, seed: int = DEFAULT_SEED) -> Iterator[Wor
     generator = children.start([sys.executable, "-m", "harness", *arguments], log)
     try:
         wait_until_steady(generator, log)
-        yield skewed_workload(seed)
+        yield generator
     finally:
         children.kill(generator)
 

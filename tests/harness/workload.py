@@ -11,9 +11,13 @@ from __future__ import annotations
 import itertools
 import random
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 DEFAULT_SEED = 1
+SHIFT_SIGMA = 1.0
+"""How much a shift changes single rates: the standard deviation of their factors' logarithm."""
+LARGEST_SHARE = 0.2
+"""Of all messages, the most that a shift gives to one topic: no broker is hot because of one topic alone."""
 
 _NAMESPACES = {
     "retail/orders": 4,
@@ -100,6 +104,18 @@ def skewed_workload(seed: int = DEFAULT_SEED) -> Workload:
     topics.append(TopicLoad("persistent://telemetry/devices/readings", 8, 40, 128))
     topics.append(TopicLoad("persistent://retail/orders/events", 6, 18, 256))
     return Workload(dict(_NAMESPACES), topics, brokers)
+
+
+def shifted(workload: Workload, seed: int, shift: int) -> Workload:
+    """The same topics and the same total at other rates, drawn anew for every shift; 0 is the workload itself."""
+    if shift == 0:
+        return workload
+    chance = random.Random(f"{seed}/{shift}")
+    rates = [topic.messages_per_s * chance.lognormvariate(0, SHIFT_SIGMA) for topic in workload.topics]
+    capped = [min(rate, LARGEST_SHARE * sum(rates)) for rate in rates]
+    scale = workload.messages_per_s / sum(capped)
+    topics = [replace(topic, messages_per_s=rate * scale) for topic, rate in zip(workload.topics, capped, strict=True)]
+    return replace(workload, topics=topics)
 
 
 def topic_hash(topic: str) -> int:

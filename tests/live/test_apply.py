@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +12,7 @@ import pytest
 
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
+from live.plans import at, boundaries, owner_of, plan_of, topics_inside, transport_to, wait_until_reported
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
 from pulsar_advisor.execution.approval import approve, propose
@@ -24,11 +24,10 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.execution.undo import propose_undo
-from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan, load_plan
+from pulsar_advisor.model.plan import Plan, digest_of, dump_plan, load_plan
 from pulsar_advisor.storage.root import snapshot_id
-from unit.execution.doubles import Killed, forecast, make_plan, split_step, unload_step
+from unit.execution.doubles import Killed, split_step, unload_step
 
 pytestmark = pytest.mark.live
 
@@ -40,7 +39,6 @@ FIRST, SECOND, THIRD, LAST = (
 )
 CUT = {"boundaries": ("0x60000000",), "children": ("0x40000000_0x60000000", "0x60000000_0x80000000")}
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
-REPORTED_WITHIN_S = 60
 
 
 @pytest.fixture
@@ -48,10 +46,6 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     opened = open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
     yield opened
     opened.close()
-
-
-def transport_to(cluster: LiveCluster) -> AdminTransport:
-    return AdminTransport(AdminConnection(admin_urls=tuple(cluster.admin_urls)), writes=True)
 
 
 @pytest.fixture
@@ -83,62 +77,6 @@ def namespace_in_use(cluster: LiveCluster) -> Iterator[str]:
             cluster.admin.write("PUT", f"/{topic.replace('://', '/')}")
         wait_until_reported(cluster, {topic for each in topics.values() for topic in each})
         yield name
-
-
-def topics_inside(namespace: str, bundle: str, count: int) -> list[str]:
-    """Topics of a bundle, taken in turn from the two halves of its range."""
-    lower, upper = parse_range(bundle)
-    middle = (lower + upper) // 2
-    halves = itertools.cycle([(lower, middle), (middle, upper)])
-    names = (f"persistent://{namespace}/topic-{number}" for number in itertools.count())
-    return [
-        next(name for name in names if contains(*half, topic_hash(name))) for half in itertools.islice(halves, count)
-    ]
-
-
-def wait_until_reported(cluster: LiveCluster, topics: set[str]) -> None:
-    deadline = time.monotonic() + REPORTED_WITHIN_S
-    while missing := topics - {name for url in cluster.admin_urls for name in cluster.admin.topics(url)}:
-        assert time.monotonic() < deadline, f"no broker reports {missing}"
-        time.sleep(1)
-
-
-def boundaries(cluster: LiveCluster, namespace: str) -> tuple[str, ...]:
-    return tuple(cluster.admin.read(f"/namespaces/{namespace}/bundles")["boundaries"])
-
-
-def owner_of(cluster: LiveCluster, namespace: str, bundle: str) -> str:
-    owner: str = cluster.admin.owners(CLUSTER_NAME)[f"{namespace}/{bundle}"]
-    return owner
-
-
-def at(step: Step, cluster: LiveCluster, namespace: str, bundle: str, **changes: object) -> Step:
-    """The step for this bundle, expecting what the brokers show now; an unload goes to the next broker."""
-    owner = owner_of(cluster, namespace, bundle)
-    others = [broker for broker in cluster.broker_ids if broker != owner]
-    expect = step.expect.model_copy(update={"owner": owner, "boundaries": boundaries(cluster, namespace)})
-    return step.model_copy(
-        update={
-            "namespace": namespace,
-            "bundle": bundle,
-            "source": owner,
-            "destination": others[0] if step.action == "unload" else None,
-            "expect": expect,
-            **changes,
-        }
-    )
-
-
-def plan_of(cluster: LiveCluster, *steps: Step, **changes: object) -> Plan:
-    ids = tuple(sorted(cluster.broker_ids))
-    usage = forecast(dict.fromkeys(ids, 0.1))
-    plan = make_plan(steps, snapshot=snapshot_id(datetime.now(UTC)), **changes)
-    return plan.model_copy(
-        update={
-            "identity": plan.identity.model_copy(update={"cluster_name": CLUSTER_NAME, "broker_ids": ids}),
-            "predicted": plan.predicted.model_copy(update={"before": usage, "after": usage}),
-        }
-    )
 
 
 QUICK = ApplyThrottle(pause_s=1.0, canary_hold_s=3.0)

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from pytest_httpserver import HTTPServer
 
+from harness.capturing import Unseen
 from harness.cluster import ClusterOptions, LiveCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
 from pulsar_advisor.capture.capture import capture
@@ -29,12 +30,6 @@ MOVE_LIMIT_S = 60
 CLIENT_SECRET = "planted-secret-7f3a"
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
-
-
-class Unseen:
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self) -> None: ...
 
 
 class Snapshot:

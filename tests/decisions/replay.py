@@ -1,0 +1,232 @@
+"""Replays recorded decisions: what the product predicts from the snapshot before each, beside what the brokers did.
+
+PYTHONPATH=tests python -m decisions.replay [RECORDING...]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.planning.configured import configured_strategies
+from pulsar_advisor.planning.fitness import fit_part
+from pulsar_advisor.planning.forecast import after_move, loads_of, usage_ratios
+from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.earlier import comparable_before
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.session import spark_session
+from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from snapshots import RawSnapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HISTORY: Final = 10
+"""How many earlier snapshots a prediction with history learns from."""
+LEAST_HISTORY: Final = 3
+"""Decisions with fewer cycles before them count as decisions without history only."""
+NEAR_RATIO: Final = 0.05
+"""How near a predicted usage must be."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One cycle as it was predicted and as it was."""
+
+    cycle: Cycle
+    predicted: Mapping[str, frozenset[str]]
+    """The brokers that each bundle could go to, by bundle."""
+    destinations: Mapping[str, str | None]
+    """Where each unloaded bundle went."""
+    acts_in_cycle: int | None
+
+    @property
+    def named(self) -> int:
+        """How many of the unloaded bundles were predicted."""
+        return len(self.predicted.keys() & self.destinations.keys())
+
+    @property
+    def exact(self) -> bool:
+        """Whether exactly these bundles were predicted."""
+        return self.predicted.keys() == self.destinations.keys()
+
+    @property
+    def inside(self) -> int:
+        """How many of the predicted bundles went to one of the brokers predicted for them."""
+        return sum(self.destinations.get(bundle) in brokers for bundle, brokers in self.predicted.items())
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A whole recording."""
+
+    recording: Recording
+    alone: tuple[Verdict, ...]
+    """The decisions, each predicted from its snapshot only."""
+    informed: tuple[Verdict, ...]
+    """Those with enough cycles before them, predicted with the snapshots of these cycles."""
+    quiet: tuple[Verdict, ...]
+    """The cycles without a decision, predicted likewise."""
+    usage_errors: tuple[float, ...]
+    """Predicted minus actual usage ratio, for every broker after every decision whose next state is known."""
+
+    def row(self) -> tuple[str, ...]:
+        """The recording's row of the table."""
+        recording = self.recording
+        both = (*self.alone, *self.informed)
+        named = sum(verdict.named for verdict in both)
+        near = sum(abs(error) <= NEAR_RATIO for error in self.usage_errors)
+        right = sum(not verdict.predicted for verdict in self.quiet)
+        return (
+            f"{recording.shedder} {recording.release} {recording.load_manager}",
+            *_columns(self.alone),
+            *_columns(self.informed),
+            f"{right} of {len(self.quiet)}",
+            f"{sum(verdict.inside for verdict in both)} of {named}",
+            f"{near} of {len(self.usage_errors)}",
+        )
+
+
+HEAD: Final = (
+    *("recording", "alone: bundles named", "decisions exact", "with history: bundles named", "decisions exact"),
+    *("quiet cycles right", "destinations inside", "usage within 5 points"),
+)
+
+
+def replay(recording: Recording, spark: SparkSession, folder: Path) -> Replay:
+    """Normalize the recording's snapshots and predict every cycle."""
+    together = Root(str(folder), "together")
+    for snapshot in recording.snapshots.values():
+        normalize(spark, together, snapshot.write(together))
+    alone = []
+    for number, cycle in enumerate(recording.decisions):
+        root = Root(str(folder), f"alone-{number}")
+        normalize(spark, root, recording.snapshots[cycle.before].write(root))
+        alone.append(_verdict(recording, cycle, root, history=0))
+    later = recording.cycles[LEAST_HISTORY:]
+    verdicts = [_verdict(recording, cycle, together, history=HISTORY) for cycle in later]
+    return Replay(
+        recording,
+        tuple(alone),
+        tuple(verdict for verdict in verdicts if verdict.cycle.unloads),
+        tuple(_of_this_cycle(verdict) for verdict in verdicts if not verdict.cycle.unloads),
+        tuple(error for cycle in recording.decisions for error in _usage_errors(recording, cycle, together)),
+    )
+
+
+def table(replays: Iterable[Replay]) -> str:
+    """All recordings as a Markdown table."""
+    rows = [HEAD, tuple("--" for _ in HEAD), *(one.row() for one in replays)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def misses(replays: Iterable[Replay]) -> Iterator[str]:
+    """Every decision that was not predicted exactly: what was predicted, what the brokers did, what they said."""
+    for one in replays:
+        for how, verdicts in (("alone", one.alone), ("with history", one.informed), ("quiet", one.quiet)):
+            for verdict in verdicts:
+                if not verdict.exact:
+                    yield f"{one.recording.shedder} {one.recording.release}, {how}, {verdict.cycle.before}:"
+                    yield f"  predicted (in cycle {verdict.acts_in_cycle}): {', '.join(sorted(verdict.predicted))}"
+                    yield f"  unloaded: {', '.join(sorted(verdict.destinations))}"
+                    yield from (f"  {text}" for text in verdict.cycle.said)
+
+
+def _columns(verdicts: Sequence[Verdict]) -> tuple[str, str]:
+    named, unloaded = sum(verdict.named for verdict in verdicts), sum(len(one.destinations) for one in verdicts)
+    return f"{named} of {unloaded}", f"{sum(verdict.exact for verdict in verdicts)} of {len(verdicts)}"
+
+
+def _of_this_cycle(verdict: Verdict) -> Verdict:
+    """The prediction for this very cycle: a decision predicted for a later one is none yet."""
+    if verdict.acts_in_cycle == 1:
+        return verdict
+    return Verdict(verdict.cycle, {}, verdict.destinations, verdict.acts_in_cycle)
+
+
+def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Verdict:
+    state, settings = _state(root, cycle.before), _settings(root, cycle.before)
+    own = configured_strategies(
+        state.load_manager,
+        settings.load_balancer_load_shedding_strategy,
+        settings.load_balancer_load_placement_strategy,
+    )
+    earlier = [_state(root, one) for one in islice(comparable_before(root, cycle.before), history)]
+    request = Request(own.shedder, own.placement, splits=False, view="published", history=history)
+    ((_, proposal),) = propose(request, state, settings, earlier[::-1])
+    if isinstance(proposal, AdvisorError):
+        raise proposal
+    predicted = {
+        state.bundle_name(move.bundle): _candidates(state, proposal, move.bundle, move.destination)
+        for move in proposal.moves
+    }
+    after = _owners(recording.snapshots[cycle.after]) if cycle.after else {}
+    destinations = {unload.bundle: unload.destination or after.get(unload.bundle) for unload in cycle.unloads}
+    return Verdict(cycle, predicted, destinations, proposal.acts_in_cycle)
+
+
+def _candidates(state: ClusterState, proposal: Proposal, bundle: int, destination: int) -> frozenset[str]:
+    """The brokers among which placement draws, or the one that the shedder named."""
+    about = [answer.outcomes for answer in proposal.answers if answer.about == state.bundle_name(bundle)]
+    rows = about[-1].index[about[-1].chosen()].tolist() if about else [destination]
+    return frozenset(state.brokers.ids[row] for row in rows)
+
+
+def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]:
+    if cycle.after is None:
+        return []
+    before, after = (cluster_state(root, name, "fresh") for name in (cycle.before, cycle.after))
+    settings = _settings(root, cycle.before)
+    owners = _owners(recording.snapshots[cycle.after])
+    origin = loads = loads_of(before)
+    rows = {before.bundle_name(row): row for row in range(len(before.bundles))}
+    brokers = {broker: row for row, broker in enumerate(before.brokers.ids)}
+    for unload in cycle.unloads:
+        destination = owners.get(unload.bundle)
+        if destination is not None:
+            loads = after_move(
+                loads, origin, before.bundles, rows[unload.bundle], brokers[unload.source], brokers[destination]
+            )
+    return (usage_ratios(loads, settings) - usage_ratios(loads_of(after), settings)).tolist()
+
+
+def _state(root: Root, snapshot: str) -> ClusterState:
+    return fit_part(cluster_state(root, snapshot, "published"))
+
+
+def _settings(root: Root, snapshot: str) -> LoadBalancerSettings:
+    return resolve_settings(*settings_inputs(root, snapshot)).values
+
+
+def _owners(snapshot: RawSnapshot) -> dict[str, str]:
+    return {line["bundle"]: line["broker"] for line in snapshot.lines["owned_bundles"] if line["pass"] == "end"}
+
+
+def main(names: Sequence[str]) -> None:
+    """Replay the recordings of these names, or all, and print the misses and the table."""
+    files = [
+        file for file in sorted(RECORDINGS.glob("*.json.zst")) if not names or file.name.split(".json")[0] in names
+    ]
+    spark = spark_session("local[2]", "pulsar-advisor replay")
+    replays = []
+    for file in files:
+        with tempfile.TemporaryDirectory() as folder:
+            replays.append(replay(read_recording(file), spark, Path(folder)))
+    spark.stop()
+    print("\n".join((*misses(replays), "", table(replays))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

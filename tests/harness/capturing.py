@@ -1,0 +1,27 @@
+"""The product's own capture of a test cluster, in this process and without progress."""
+
+from __future__ import annotations
+
+from harness.cluster import LiveCluster
+from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.storage.root import Root
+
+
+class Unseen:
+    """Progress that is shown to nobody."""
+
+    def begin(self, step: str, total: int) -> None: ...
+
+    def advance(self) -> None: ...
+
+
+def take_snapshot(cluster: LiveCluster, root: Root) -> str:
+    """Capture every surface of a cluster without authentication; the snapshot's id."""
+    extensible = cluster.options.load_manager == "extensible"
+    options = capture_options(
+        admin={"admin_urls": tuple(cluster.admin_urls)},
+        zookeeper=cluster.zookeeper,
+        service_url=cluster.service_url if extensible else None,
+    )
+    return capture(options, root, Unseen())
