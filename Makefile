@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs lint format lock bench bench-engine bench-capture bench-tables bench-checks bench-run up cluster-up cluster-down cluster-load parity record-demo record-decisions clean
+.PHONY: help setup demo test test-full docs lint format lock bench bench-engine bench-capture bench-tables bench-checks bench-run up cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -123,8 +123,11 @@ cluster-load: setup ## Put a skewed, seeded load on it
 record-demo: setup ## Record the capture that `make demo` shows again, from a real cluster
 	@$(HARNESS) record $(DEMO_ARCHIVE)
 
-record-decisions: setup ## Record what live brokers decide by themselves (SHEDDERS=names; all: an hour and a half)
-	@$(HARNESS) record-decisions $(SHEDDERS)
+record-decisions: setup ## Record what live brokers decide by themselves (NAMES="…"; all: an hour and a half)
+	@$(HARNESS) record-decisions $(NAMES)
+
+replay-decisions: setup ## Predict the recorded decisions, and print a table of what was right
+	@PYTHONPATH=tests $(BIN)/python -m decisions.replay $(NAMES)
 
 clean: ## Remove what the tools left behind; keeps .venv and data/
 	rm -rf build dist *.egg-info spark-warehouse metastore_db derby.log \

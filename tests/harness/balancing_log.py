@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -47,12 +48,13 @@ class LoggedCycle:
 
 def logged_cycles(logs: Iterable[Path], begun_ms: int) -> list[LoggedCycle]:
     """The cycles since `begun_ms` in the logs of all brokers, of which one leads at a time, oldest first."""
-    lines = sorted(
-        (at_ms, text)
+    lines = [
+        line
         for log in logs
-        for at_ms, text in _cycle_lines(log.read_text(encoding="utf-8", errors="replace"))
-        if at_ms >= begun_ms
-    )
+        for line in _cycle_lines(log.read_text(encoding="utf-8", errors="replace"))
+        if line[0] >= begun_ms
+    ]
+    lines.sort(key=itemgetter(0))  # within a millisecond in the order of the log
     cycles: list[list[tuple[int, str]]] = []
     for line in lines:
         if not cycles or line[0] - cycles[-1][-1][0] > _APART_S * 1000:
