@@ -194,6 +194,8 @@ def write_cluster(root: Root, brokers: int, bundles: int, topics: int) -> None:
                 short_term_samples=10,
                 long_term_samples=1000,
                 averages_origin="bundle_data",
+                averages_folded_samples=0,
+                averages_unknown_samples=0,
             ),
             "bundle": names,
             "namespace": namespace_of,

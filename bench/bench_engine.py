@@ -107,6 +107,8 @@ def cluster(brokers: int, bundles: int) -> ClusterState:
             long_term=traffic,
             long_term_samples=none + 1000,
             averages_origin=np.zeros(bundles, dtype=np.uint8),
+            folded_samples=none,
+            unknown_samples=none,
             last_unloaded_at_ms=none,
         ),
         topics=Topics(

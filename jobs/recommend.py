@@ -14,7 +14,7 @@ if __name__ == "__main__":
     parser.add_argument("--splits", action=argparse.BooleanOptionalAction, default=True, help="recommend splits too")
     parser.add_argument("--set", action="append", default=[], help="what-if value for a Pulsar setting: KEY=VALUE")
     parser.add_argument("--view", choices=WANTED_VIEWS, default="judged", help="judged: fresh if any broker was read")
-    parser.add_argument("--history", type=int, default=0, help="how many earlier snapshots to learn from")
+    parser.add_argument("--history", type=int, help="how many earlier snapshots to learn from")
     parser.add_argument("--max-unloads", type=int, help="maximum number of unloads per plan")
     parser.add_argument("--max-splits", type=int, default=10, help="maximum number of splits per plan")
     parser.add_argument("--seed", type=int, default=0, help="seed for Pulsar's random choices")

@@ -53,6 +53,7 @@ class BundleRow:
     usable: bool = True
     origin: str = "bundle_data"
     last_unloaded_at_ms: int = 0
+    unknown_samples: int = 0
 
 
 def cluster_state(
@@ -146,6 +147,8 @@ def cluster_state(
             long_term=traffic.copy(),
             long_term_samples=np.ones(len(bundles), dtype=np.int64),
             averages_origin=np.array([AVERAGES_ORIGINS.index(row.origin) for row in bundles], dtype=np.uint8),
+            folded_samples=np.zeros(len(bundles), dtype=np.int64),
+            unknown_samples=np.array([row.unknown_samples for row in bundles], dtype=np.int64),
             last_unloaded_at_ms=np.array([row.last_unloaded_at_ms for row in bundles], dtype=np.int64),
         ),
         topics=Topics(

@@ -263,10 +263,10 @@ def test_a_bundle_that_moved_stands_once_with_its_owners_figures(damaged: Normal
     assert row["reported_by"] == ["broker-1.pulsar.test:8080", "broker-2.pulsar.test:8080"]
 
 
-def test_losses_in_a_report_are_recent_unloads_at_the_reports_time(damaged: Normalized) -> None:
+def test_what_a_broker_answers_that_it_lost_it_may_have_lost_until_it_answered(damaged: Normalized) -> None:
     row = damaged.bundle(MOVED)
-    report = damaged.raw.broker_report("broker-1.pulsar.test:8080")
-    assert (row["last_unloaded_at_ms"], row["last_unloaded_origin"]) == (report["lastUpdate"], "report_losses")
+    read_at_ms = next(line["readAt"] for line in damaged.raw.lines["load_reports"] if line["source"] == "rest")
+    assert (row["last_unloaded_at_ms"], row["last_unloaded_origin"]) == (read_at_ms, "report_losses")
 
 
 def test_figures_without_a_range_are_kept_beside_the_ranges(damaged: Normalized) -> None:
@@ -414,6 +414,10 @@ class SecondOfTwo(Normalized):
         first, second = (skewed_modular_cluster(started_at=FIRST + after) for after in (timedelta(), gap))
         for raw in (first, second):
             raw.lines["bundle_data"] = []
+        # Its last report in ZooKeeper, which names the loss, is still the same at the second snapshot.
+        for raw in (first, second):
+            report = raw.broker_report("broker-2.pulsar.test:8080", "zookeeper")
+            report |= {"lastBundleLosses": [LOST_BEFORE], "lastUpdate": first.head["started_at_ms"] - 60_000}
         self.before = Normalized(spark, folder, first)
         change(second)
         super().__init__(spark, folder, second)
@@ -428,9 +432,17 @@ def take_over(raw: RawSnapshot) -> None:
         if line["bundle"] == TAKEN_OVER:
             line["broker"] = "broker-1.pulsar.test:8080"
     raw.broker_report(owner_of(raw, CAME_BACK))["lastBundleGains"] = [CAME_BACK]
+    loser = "broker-1.pulsar.test:8080"
+    assert owner_of(raw, LOST_AND_TAKEN) == loser
+    raw.broker_report(loser, "zookeeper")["lastBundleLosses"].append(LOST_AND_TAKEN)
+    raw.broker_report("broker-2.pulsar.test:8080")["lastBundleGains"].append(LOST_AND_TAKEN)
+    for line in raw.lines["owned_bundles"]:
+        if line["bundle"] == LOST_AND_TAKEN:
+            line["broker"] = "broker-2.pulsar.test:8080"
 
 
 TAKEN_OVER, CAME_BACK = "shop/payments/0x00000000_0x40000000", "shop/payments/0x40000000_0x80000000"
+LOST_BEFORE, LOST_AND_TAKEN = "shop/payments/0x80000000_0xc0000000", "shop/orders/0xa0000000_0xc0000000"
 
 
 def owner_of(raw: RawSnapshot, bundle: str) -> str:
@@ -482,8 +494,21 @@ def test_another_owner_than_before_is_a_recent_unload(second: SecondOfTwo) -> No
 @pytest.mark.full
 def test_a_bundle_gained_that_had_an_owner_before_is_a_recent_unload(second: SecondOfTwo) -> None:
     row = second.bundle(CAME_BACK)
-    report = second.raw.broker_report(row["owner"])
-    assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == ("report_gains", report["lastUpdate"])
+    read_at_ms = next(line["readAt"] for line in second.raw.lines["load_reports"] if line["source"] == "rest")
+    assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == ("report_gains", read_at_ms)
+
+
+@pytest.mark.full
+def test_an_unload_had_happened_by_the_first_time_at_which_it_shows(second: SecondOfTwo) -> None:
+    row = second.bundle(LOST_AND_TAKEN)
+    lost_in_zookeeper = second.raw.broker_report("broker-1.pulsar.test:8080", "zookeeper")["lastUpdate"]
+    assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == ("report_losses", lost_in_zookeeper)
+
+
+@pytest.mark.full
+def test_a_loss_that_the_snapshot_before_knows_is_not_dated_anew(second: SecondOfTwo) -> None:
+    row = second.bundle(LOST_BEFORE)
+    assert row["last_unloaded_at_ms"] == second.before.bundle(LOST_BEFORE)["last_unloaded_at_ms"] is not None
 
 
 @pytest.mark.full

@@ -261,8 +261,15 @@ def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
     """Read the metadata store into the snapshot."""
 
     def broker_nodes() -> Iterable[Line]:
-        for broker, _, report in session.decoded("load_reports", zookeeper.broker_nodes(), LOAD_REPORT):
-            yield {"source": "zookeeper", "broker": broker, "readAt": now_ms(), "document": report}
+        for broker, node, report in session.decoded("load_reports", zookeeper.broker_nodes(), LOAD_REPORT):
+            yield {
+                "source": "zookeeper",
+                "broker": broker,
+                "readAt": now_ms(),
+                "modifiedAt": node.modified_at_ms,
+                "version": node.version,
+                "document": report,
+            }
 
     def leaders() -> Iterable[Line]:
         nodes = ((node.path, node) for node in zookeeper.leaders())

@@ -179,8 +179,9 @@ class RequestOptions:
     view: Literal["judged", "fresh", "published"] = "judged"
     """Figures from the brokers (fresh), or as the leader sees them in ZooKeeper (published); judged: the
     validated view, fresh if any broker was read."""
-    history: int = 0
-    """How many earlier snapshots the strategies learn from."""
+    history: int | None = None
+    """How many earlier snapshots the strategies learn from; by default those within the grace period of unloads
+    (loadBalancerSheddingGracePeriodMinutes)."""
     max_unloads: int | None = None
     """Maximum number of unloads per plan."""
     max_splits: int = 10

@@ -130,6 +130,10 @@ class Bundles:
     long_term_samples: Integers
     averages_origin: npt.NDArray[np.uint8]
     """Index into AVERAGES_ORIGINS."""
+    folded_samples: Integers
+    """Samples folded into the averages since the leader wrote them: one for each load report since."""
+    unknown_samples: Integers
+    """Samples that the leader has folded too, from load reports that no snapshot shows."""
     last_unloaded_at_ms: Integers
     """Epoch milliseconds of the last known unload; 0 if none is known."""
 

@@ -94,6 +94,15 @@ def _plain_figures(figures: Mapping[str, object]) -> dict[str, int | float | str
     return plain
 
 
+def _samples(state: ClusterState) -> dict[str, int]:
+    """The most samples that any bundle's stored averages gained, by name; nothing where none did."""
+    most = {
+        "folded_samples": int(state.bundles.folded_samples.max(initial=0)),
+        "unknown_samples": int(state.bundles.unknown_samples.max(initial=0)),
+    }
+    return most if any(most.values()) else {}
+
+
 class _Steps:
     """Steps under construction, and the state expected when the next one is sent."""
 
@@ -255,7 +264,7 @@ def build_plan(
         settings=planned_settings(settings, setting_keys),
         limits=request.limits.as_mapping(),
         seed=request.seed,
-        memory={"snapshots": list(learnt_from)},
+        memory={"snapshots": list(learnt_from), **_samples(state)},
         steps=tuple(steps.steps),
         predicted=Prediction(
             model="proportional",

@@ -1,7 +1,8 @@
 """How sure a step is: the checks it rests on, and the rule that turns them into a grade.
 
 **low**: the decision depends on the last digits, or a failed warning that can't be attributed to rows concerns what the
-step reads. **medium**: a failed check of severity info concerns its own rows, or a substitute replaces a measurement.
+step reads. **medium**: a failed check of severity info concerns its own rows, or a substitute replaces a measurement,
+or the leader's averages have samples that no snapshot shows.
 **high**: neither. A failed warning that can be attributed to rows leaves no step to grade.
 """
 
@@ -93,6 +94,11 @@ class Grading:
         ]
         if self._reads_averages and AVERAGES_ORIGINS[state.bundles.averages_origin[bundle]] not in _MEASURED_AVERAGES:
             doubts.append(Doubt(confidence="medium", sentence="Its averages come from this snapshot alone."))
+        unknown = int(state.bundles.unknown_samples[bundle])
+        if self._reads_averages and unknown:
+            samples = "one sample" if unknown == 1 else f"{unknown} samples"
+            sentence = f"The leader has folded {samples} into its averages whose figures no snapshot shows."
+            doubts.append(Doubt(confidence="medium", sentence=sentence))
         grades = {doubt.confidence for doubt in doubts}
         return Grade(
             confidence=next((grade for grade in ("low", "medium") if grade in grades), "high"),

@@ -113,6 +113,8 @@ def findings(
     )
     if advised is not None:
         found.append(Finding("info", advised.decision.would_pulsar_act + "."))
+    if (averages := _averages(fit)) is not None:
+        found.append(averages)
     judged = coverage(state)
     if min(judged.judged_ratio, judged.judged_msg_rate_ratio) < 1.0 or judged.unmeasured_bundles:
         found.append(Finding("warning", judged.sentence))
@@ -145,6 +147,24 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Find
         share = throughput[top] / throughput.sum()
         sentence += f" {state.bundle_name(int(mine[top]))} causes {share:.0%} of its throughput."
     return Finding("info", sentence)
+
+
+def _averages(state: ClusterState) -> Finding | None:
+    """How many samples the leader's averages gained after it stored them."""
+    folded, unknown = (
+        int(count.max(initial=0)) for count in (state.bundles.folded_samples, state.bundles.unknown_samples)
+    )
+    if not (folded or unknown):
+        return None
+    sentence = "The averages of the leader are those it stored"
+    if folded:
+        sentence += f", with up to {folded} {'sample' if folded == 1 else 'samples'} from load reports written since"
+    if unknown:
+        sentence += (
+            f"; up to {unknown} more {'is' if unknown == 1 else 'are'} unknown, so steps that depend on these averages "
+            "have medium confidence at most: snapshots at shorter intervals show more of them"
+        )
+    return Finding("info", sentence + ".")
 
 
 def _splits(plan: Plan | None) -> Finding:

@@ -1,6 +1,7 @@
 """A shedder's memory when it reaches a snapshot, after it has seen the earlier ones.
 
-Each earlier snapshot is fed for as many cycles as separate it from the next one.
+Each earlier snapshot is fed for as many cycles as separate it from the next one: none, if several were taken in one
+shedding interval.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from pulsar_advisor.shedding.cycle import advance
 from pulsar_advisor.shedding.registry import Shedder
 
 RESTART_AFTER_INTERVALS: Final = 3
-"""A gap of more than this many usual intervals resets the memory: too much happened unseen."""
+"""A gap of more than this many usual gaps (or shedding intervals, if longer) resets the memory: too much happened
+unseen."""
 
 MOST_CYCLES_OF_A_GAP: Final = 1000
 """Smoothing has long settled by then: 0.9 to the power of 1000 is 1e-46."""
@@ -28,13 +30,20 @@ def replay(
 ) -> Any:
     """The shedder's memory when it reaches `state`, after the earlier snapshots in `history`, oldest first."""
     memory: ShedderMemory = shedder.Memory()
-    gaps_ms = [later.captured_at_ms - earlier.captured_at_ms for earlier, later in pairwise([*history, state])]
+    moments = [*history, state]
+    gaps_ms = [later.captured_at_ms - earlier.captured_at_ms for earlier, later in pairwise(moments)]
     interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * 60_000
-    for earlier, gap_ms in zip(history, gaps_ms, strict=True):
-        if gap_ms > RESTART_AFTER_INTERVALS * median(gaps_ms):
+    longest_gap_ms = RESTART_AFTER_INTERVALS * max(median(gaps_ms), interval_ms) if gaps_ms else 0
+    # The cycle to come is that of `state`: cycles are counted backwards from it.
+    until = [round((state.captured_at_ms - moment.captured_at_ms) / interval_ms) for moment in moments]
+    for earlier, gap_ms, cycles in zip(history, gaps_ms, (a - b for a, b in pairwise(until)), strict=True):
+        if gap_ms > longest_gap_ms:
             memory = shedder.Memory()
             continue
+        if not cycles:
+            continue
         view = shedder.observe(earlier, settings, earlier.captured_at_ms)
-        cycles = max(1, min(MOST_CYCLES_OF_A_GAP, round(gap_ms / interval_ms)))
-        memory = advance(shedder, view, settings, memory.forget_departed(earlier.brokers.ids), cycles)
+        memory = advance(
+            shedder, view, settings, memory.forget_departed(earlier.brokers.ids), min(cycles, MOST_CYCLES_OF_A_GAP)
+        )
     return memory.forget_departed(state.brokers.ids)

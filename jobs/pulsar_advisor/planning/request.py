@@ -43,8 +43,8 @@ class Request:
     splits: bool = True
     what_if: Mapping[str, str] = field(default_factory=dict)
     view: WantedView = "judged"
-    history: int = 0
-    """How many earlier snapshots the strategies learn from."""
+    history: int | None = None
+    """How many earlier snapshots the strategies learn from; None: those within the grace period of unloads."""
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
     """Seed of all random choices."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
+from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.plan import Plan, PlanInputs
-from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -26,6 +29,7 @@ from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED, assumptions, with_what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.shedding.registry import load as load_shedder
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
 from pulsar_advisor.storage.lease import held
@@ -110,7 +114,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     scores = []
     try:
         state = fit_part(_state(root, snapshot, request.view, request.what_if))
-        earlier = [fit_part(moment) for moment in _earlier(root, state, request)]
+        earlier = [fit_part(moment) for moment in _earlier(root, state, request, settings.values)]
         proposals = list(propose_combinations(request, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])
@@ -217,11 +221,21 @@ def _refusals(
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _earlier(root: Root, state: ClusterState, request: Request) -> list[ClusterState]:
-    """The same view of earlier comparable snapshots, oldest first, up to the requested number."""
-    from pulsar_advisor.tables.earlier import comparable_before
+def _earlier(root: Root, state: ClusterState, request: Request, settings: LoadBalancerSettings) -> list[ClusterState]:
+    """The same view of earlier comparable snapshots, oldest first: the requested number, else the grace period's.
 
-    recent = list(islice(comparable_before(root, state.snapshot), request.history))
+    Empty for a shedder that remembers nothing.
+    """
+    from pulsar_advisor.tables.earlier import comparable_before, within
+
+    if load_shedder(request.shedder).Memory is NoMemory:
+        return []
+    before = comparable_before(root, state.snapshot)
+    grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
+    wanted = (
+        within(grace_period, state.snapshot, before) if request.history is None else islice(before, request.history)
+    )
+    recent = list(islice(wanted, HISTORY.greatest))
     return [_state(root, one, state.view, request.what_if) for one in reversed(recent)]
 
 

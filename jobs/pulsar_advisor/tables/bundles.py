@@ -8,8 +8,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.averages import DEFAULT_FIGURES, LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
+from pulsar_advisor.model.averages import DEFAULT_FIGURES
 from pulsar_advisor.model.cluster_state import View
+from pulsar_advisor.tables.averages import TERMS, folded, leader_averages
 from pulsar_advisor.tables.names import bundle_name, bundle_parts, is_bundle_name, namespace_kind, ranges_of, traffic_of
 from pulsar_advisor.tables.ownership import channel
 from pulsar_advisor.tables.raw import RawTables
@@ -21,7 +22,13 @@ _DEFAULTS: Final = dict(zip(TRAFFIC.values(), DEFAULT_FIGURES, strict=True))
 
 GOES_ON: Final = (
     "owner",
-    *(f"{term}_term_{name}" for term in ("short", "long") for name in (*TRAFFIC.values(), "samples")),
+    "reported",
+    *TRAFFIC.values(),
+    *(f"{term}_{name}" for term in TERMS for name in (*TRAFFIC.values(), "samples")),
+    "averages_origin",
+    "averages_folded_samples",
+    "averages_unknown_samples",
+    "bundle_data_modified_at_ms",
     "last_unloaded_at_ms",
     "last_unloaded_origin",
 )
@@ -35,6 +42,7 @@ def bundles(
     figures: DataFrame,
     namespaces_: DataFrame,
     earlier: DataFrame,
+    earlier_brokers: DataFrame,
     views: Sequence[View],
     *,
     moved: Sequence[str],
@@ -44,7 +52,8 @@ def bundles(
     """One row per bundle range and view.
 
     `earlier`: (view, bundle, earlier), with the columns of `GOES_ON` from the previous snapshot, and its time
-    `captured_at_ms`; no rows without a previous snapshot. `moved`: bundles whose owner changed during the capture.
+    `captured_at_ms`; no rows without a previous snapshot. `earlier_brokers`: (broker, report_written_at_ms,
+    report_writes), the reports in its published view. `moved`: bundles whose owner changed during the capture.
     """
     figures = figures.where(is_bundle_name("bundle"))
     ranges = ranges_of(namespaces_.where("not deleted")).select(
@@ -78,10 +87,10 @@ def bundles(
     joined = (
         rows.join(shown, ["view", "bundle"], "left")
         .join(listed, ["view", "owner", "bundle"], "left")
-        .join(_changes(reports, "gains"), ["view", "bundle"], "left")
-        .join(_changes(reports, "losses"), ["view", "bundle"], "left")
+        .join(_changes(reports, "gains").withColumnRenamed("broker", "owner"), ["bundle", "owner"], "left")
+        .join(_losses(reports), "bundle", "left")
         .join(earlier, ["view", "bundle"], "left")
-        .join(raw["bundle_data"].select("bundle", "modifiedAt", sf.col("document").alias("stored")), "bundle", "left")
+        .join(leader_averages(raw, figures, earlier, earlier_brokers), "bundle", "left")
         .join(channel(raw), "bundle", "left")
         .join(
             top_bundles(raw).select(
@@ -93,88 +102,123 @@ def bundles(
     )
     oldest_ms = captured_at_ms - 2 * bundle_data_interval_minutes * 60_000
     origin = sf.expr(
-        f"case when in_boundaries and modifiedAt >= {oldest_ms} and stored.longTermData.numSamples is not null "
+        f"case when in_boundaries and modifiedAt >= {oldest_ms} and averages.long_term_samples is not null "
         "then 'bundle_data' when shown is null then 'default' "
         "when earlier.long_term_samples > 0 then 'folded' else 'one_sample' end"
     )
     has_moved = sf.col("bundle").isin(list(moved)) if moved else sf.lit(False)
     no_brokers = sf.array().cast("array<string>")
-    return joined.withColumns(
-        {
-            "kind": namespace_kind(),
-            "claimed_by": sf.coalesce("claimed_by", no_brokers),
-            "is_active": sf.coalesce("is_active", sf.lit(True)),
-            "moved": has_moved,
-            "listed": sf.coalesce("listed", sf.lit(False)),
-            "reported": sf.col("shown").isNotNull(),
-            "reported_by": sf.coalesce("reported_by", no_brokers),
-            "figures_broker": sf.col("shown.broker"),
-            **traffic_of("shown.stats"),
-            "topics": sf.col("shown.stats.topics"),
-            "producers": sf.col("shown.stats.producerCount"),
-            "consumers": sf.col("shown.stats.consumerCount"),
-            "cache_size_bytes": sf.col("shown.stats.cacheSize"),
-            "top_bundle_position": sf.col("position"),
-            "averages_origin": origin,
-            "bundle_data_modified_at_ms": sf.col("modifiedAt"),
-            "last_unloaded": _last_unloaded(has_moved, captured_at_ms),
-        }
-    ).withColumns(
-        {
-            "last_unloaded_at_ms": sf.col("last_unloaded.at_ms"),
-            "last_unloaded_origin": sf.col("last_unloaded.origin"),
-            **_averages("short_term_", "stored.shortTermData", SHORT_TERM_MAX_SAMPLES),
-            **_averages("long_term_", "stored.longTermData", LONG_TERM_MAX_SAMPLES),
-        }
+    return (
+        joined.withColumn("averages_origin", origin)
+        .withColumns(
+            {
+                "kind": namespace_kind(),
+                "claimed_by": sf.coalesce("claimed_by", no_brokers),
+                "is_active": sf.coalesce("is_active", sf.lit(True)),
+                "moved": has_moved,
+                "listed": sf.coalesce("listed", sf.lit(False)),
+                "reported": sf.col("shown").isNotNull(),
+                "reported_by": sf.coalesce("reported_by", no_brokers),
+                "figures_broker": sf.col("shown.broker"),
+                **traffic_of("shown.stats"),
+                "topics": sf.col("shown.stats.topics"),
+                "producers": sf.col("shown.stats.producerCount"),
+                "consumers": sf.col("shown.stats.consumerCount"),
+                "cache_size_bytes": sf.col("shown.stats.cacheSize"),
+                "top_bundle_position": sf.col("position"),
+                "averages_folded_samples": sf.expr(
+                    "case averages_origin when 'bundle_data' then folded_samples when 'folded' then 1 else 0 end"
+                ),
+                "averages_unknown_samples": sf.expr("if(averages_origin = 'bundle_data', unknown_samples, 0)"),
+                "bundle_data_modified_at_ms": sf.col("modifiedAt"),
+                "last_unloaded": _last_unloaded(has_moved, captured_at_ms),
+            }
+        )
+        .withColumns(
+            {
+                "last_unloaded_at_ms": sf.col("last_unloaded.at_ms"),
+                "last_unloaded_origin": sf.col("last_unloaded.origin"),
+                **{name: column for term in TERMS for name, column in _averages(term).items()},
+            }
+        )
     )
 
 
 def _changes(reports: DataFrame, change: str) -> DataFrame:
-    """(view, bundle, <change>_at_ms): when a broker last reported the gain or loss of a bundle."""
-    return (
-        reports.select("view", sf.explode(f"report.{change}").alias("bundle"), "report.report_updated_at_ms")
-        .groupBy("view", "bundle")
-        .agg(sf.max("report_updated_at_ms").alias(f"{change}_at_ms"))
+    """(broker, bundle, <change>): each broker's last report of the gain or loss of a bundle, in any view.
+
+    The struct has `until_ms`, the latest moment at which it can have happened, and `since_ms`: if a broker has written
+    no report since, it happened after that.
+    """
+    times = sf.struct(
+        sf.col("report.changed_until_ms").alias("until_ms"), sf.col("report.report_updated_at_ms").alias("since_ms")
     )
+    return (
+        reports.select("broker", sf.explode(f"report.{change}").alias("bundle"), times.alias("times"))
+        .groupBy("broker", "bundle")
+        .agg(sf.max("times").alias(change))
+    )
+
+
+def _losses(reports: DataFrame) -> DataFrame:
+    """(bundle, losses): the last report of its loss, with `broker`, which lost it, beside its times."""
+    by_broker = _changes(reports, "losses")
+    return by_broker.groupBy("bundle").agg(sf.max(sf.struct("losses.*", "broker")).alias("losses"))
 
 
 def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
-    """(at_ms, origin) of the latest unload in any source, else null; see the comment of the column."""
-    since = "earlier.captured_at_ms"
-    came_back = sf.expr(f"earlier.owner is not null and coalesce(gains_at_ms, 0) > {since}")
-    owner_changed = sf.expr(f"owner <> earlier.owner and coalesce(losses_at_ms, 0) <= {since}") & ~came_back
-    known = sf.array(
+    """(at_ms, origin) of the last unload in any source, else null: the latest moment at which it can have been.
+
+    Every source gives a moment by which it had happened. They are about one unload, after the snapshot before (Pulsar
+    itself unloads a bundle once in a grace period), so the first of these moments is the latest possible one.
+    """
+    since = sf.col("earlier.captured_at_ms")
+    nothing_before = since.isNull()
+    lost = sf.col("losses.until_ms")
+    lost_since = sf.expr("losses.broker = earlier.owner")
+    came_back = sf.expr("earlier.owner is not null and gains.since_ms > earlier.captured_at_ms")
+    known_before = sf.struct(
+        sf.col("earlier.last_unloaded_at_ms").alias("at_ms"), sf.col("earlier.last_unloaded_origin").alias("origin")
+    )
+    sources = sf.array(
         *(
-            sf.struct(at_ms.cast("bigint").alias("at_ms"), origin.alias("origin"))
+            sf.struct(at_ms.cast("bigint").alias("at_ms"), sf.lit(origin).alias("origin"))
             for at_ms, origin in (
-                (sf.col("earlier.last_unloaded_at_ms"), sf.col("earlier.last_unloaded_origin")),
-                (sf.col("losses_at_ms"), sf.lit("report_losses")),
-                (sf.when(came_back, sf.col("gains_at_ms")), sf.lit("report_gains")),
-                (sf.when(owner_changed, sf.lit(captured_at_ms)), sf.lit("owner_changed")),
-                (sf.when(has_moved, sf.lit(captured_at_ms)), sf.lit("moved_in_capture")),
+                (sf.when(nothing_before | lost_since, lost), "report_losses"),
+                (sf.when(came_back | (nothing_before & lost.isNotNull()), sf.col("gains.until_ms")), "report_gains"),
+                (sf.when(sf.expr("owner <> earlier.owner"), sf.lit(captured_at_ms)), "owner_changed"),
+                (sf.when(has_moved, sf.lit(captured_at_ms)), "moved_in_capture"),
             )
         )
     )
-    return sf.array_max(sf.filter(known, lambda unload: unload["at_ms"].isNotNull()))
+    at_last = sf.array_min(sf.filter(sources, lambda unload: unload["at_ms"].isNotNull()))
+    lost_before = sf.struct(
+        sf.least(lost, since).cast("bigint").alias("at_ms"), sf.lit("report_losses").alias("origin")
+    )
+    return sf.coalesce(
+        at_last,
+        sf.when(sf.col("earlier.last_unloaded_at_ms").isNotNull(), known_before),
+        sf.when(lost.isNotNull(), lost_before),
+    )
 
 
-def _averages(prefix: str, stored: str, max_samples: int) -> dict[str, Column]:
-    """One average by its origin: the stored node, that of earlier snapshots plus one sample, or Pulsar's defaults.
+def _averages(term: str) -> dict[str, Column]:
+    """One average by its origin: the leader's, that of earlier snapshots plus one sample, or Pulsar's defaults.
 
-    Without an earlier average, the sample is the only one. The formula is that of Pulsar's `TimeAverageMessageData`: a
-    plain mean up to `max_samples`, then the sample has weight 1 / max_samples.
+    Without an earlier average, the sample is the only one.
     """
+    _, max_samples = TERMS[term]
     origin = sf.col("averages_origin")
-    before = sf.coalesce(f"earlier.{prefix}samples", sf.lit(0))
-    samples = sf.least(before + 1, sf.lit(max_samples))
+    before = sf.coalesce(f"earlier.{term}_samples", sf.lit(0))
 
-    def by_origin(of_node: Column, of_samples: Column, default: Column) -> Column:
-        return sf.when(origin == "bundle_data", of_node).when(origin == "default", default).otherwise(of_samples)
+    def by_origin(name: str, of_samples: Column, default: Column) -> Column:
+        of_leader = sf.col(f"averages.{term}_{name}")
+        return sf.when(origin == "bundle_data", of_leader).when(origin == "default", default).otherwise(of_samples)
 
-    def folded(name: str) -> Column:
-        return ((samples - 1) * sf.coalesce(f"earlier.{prefix}{name}", sf.lit(0.0)) + sf.col(name)) / samples
+    def with_one_more(name: str) -> Column:
+        average = sf.coalesce(f"earlier.{term}_{name}", sf.lit(0.0))
+        return folded(average, before, sf.col(name), sf.lit(1), max_samples)
 
     return {
-        prefix + name: by_origin(sf.col(f"{stored}.{field}"), folded(name), sf.lit(_DEFAULTS[name]))
-        for field, name in TRAFFIC.items()
-    } | {f"{prefix}samples": by_origin(sf.col(f"{stored}.numSamples"), samples, sf.lit(0))}
+        f"{term}_{name}": by_origin(name, with_one_more(name), sf.lit(_DEFAULTS[name])) for name in TRAFFIC.values()
+    } | {f"{term}_samples": by_origin("samples", sf.least(before + 1, sf.lit(max_samples)), sf.lit(0))}

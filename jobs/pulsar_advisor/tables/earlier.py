@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice, pairwise
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from itertools import islice, pairwise, takewhile
 from statistics import median
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT
 _USUAL_GAPS: Final = 10
 """Gaps between snapshots that define the usual gap."""
 _LONGEST_GAP_S: Final = 24 * 60 * 60
+_GRACE_PERIOD_S: Final = 30 * 60
+"""Default of `loadBalancerSheddingGracePeriodMinutes` in every release: what was unloaded in it still counts."""
 
 
 def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
@@ -43,17 +46,23 @@ def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
                 yield one
 
 
+def within(period: timedelta, snapshot: str, before: Iterable[str]) -> Iterator[str]:
+    """Of the snapshots before a given one, newest first, those taken at most `period` before it."""
+    return takewhile(lambda one: _gap_s(one, snapshot) <= period.total_seconds(), before)
+
+
 def earlier_snapshot(root: Root, snapshot: str) -> str | None:
     """The newest snapshot to compare this one with, if its averages and unloads may continue in this one.
 
-    None without such a snapshot, or if the gap is unusual: longer than a day, or than three usual gaps.
+    None without such a snapshot, or if the gap is unusual: longer than a day, or than three usual gaps and the grace
+    period that Pulsar gives an unloaded bundle by default.
     """
     earlier = next(comparable_before(root, snapshot), None)
     if earlier is None:
         return None
     recent = [snapshot, *islice(snapshots_before(root, snapshot), _USUAL_GAPS)]
     usual_gap_s = median(_gap_s(before, after) for after, before in pairwise(recent))
-    longest_gap_s = min(RESTART_AFTER_INTERVALS * usual_gap_s, _LONGEST_GAP_S)
+    longest_gap_s = min(max(RESTART_AFTER_INTERVALS * usual_gap_s, _GRACE_PERIOD_S), _LONGEST_GAP_S)
     return earlier if _gap_s(earlier, snapshot) <= longest_gap_s else None
 
 

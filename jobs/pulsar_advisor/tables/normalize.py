@@ -32,6 +32,7 @@ from pulsar_advisor.tables.problems import problems
 from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
 from pulsar_advisor.tables.reports import load_reports, reported_figures
 from pulsar_advisor.tables.schemas import (
+    BROKERS,
     BUNDLES,
     DOCUMENTS,
     PROBLEMS,
@@ -79,6 +80,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
             reports,
             manifest,
             _bundles_of(spark, root, earlier),
+            _reports_of(spark, root, earlier),
             _views(reports, judged_view(manifest)),
             _bundle_data_interval_minutes(raw, manifest["pulsar_version"]),
         )
@@ -114,11 +116,12 @@ def _written(folder: UPath) -> ds.Dataset:
 
 
 def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
-    """The snapshot that this one continues; none if its bundles can't be read."""
+    """The snapshot that this one continues; none if its bundles or brokers can't be read."""
     earlier = earlier_snapshot(root, snapshot)
     try:
         if earlier is not None:
-            readable_folder(root, earlier, BUNDLES.name)
+            for table in (BUNDLES, BROKERS):
+                readable_folder(root, earlier, table.name)
     except StorageError:
         return None
     return earlier
@@ -134,6 +137,18 @@ def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFr
         captured_at_ms = int(snapshot_moment(snapshot).timestamp() * 1000)
     going_on = sf.struct(sf.lit(captured_at_ms).alias("captured_at_ms"), *GOES_ON)
     return rows.select("view", "bundle", going_on.alias("earlier"))
+
+
+def _reports_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
+    """(broker, report_written_at_ms, report_writes): the reports in ZooKeeper as that snapshot found them."""
+    schema = BROKERS.ddl("view", "broker", "report_updated_at_ms", "report_written_at_ms", "report_writes")
+    rows = (
+        no_rows(spark, schema)
+        if snapshot is None
+        else spark.read.schema(schema).parquet(spark_url(root.folder("tables/brokers", snapshot)))
+    )
+    written = sf.coalesce("report_written_at_ms", "report_updated_at_ms").alias("report_written_at_ms")
+    return rows.where("view = 'published'").select("broker", written, "report_writes")
 
 
 def _result(path: UPath, manifest_sha256: str) -> dict[str, Any]:
@@ -196,6 +211,7 @@ def _frames(
     reports: DataFrame,
     manifest: Mapping[str, Any],
     earlier_bundles: DataFrame,
+    earlier_brokers: DataFrame,
     views: Sequence[View],
     bundle_data_interval_minutes: int,
 ) -> dict[str, DataFrame]:
@@ -215,6 +231,7 @@ def _frames(
             figures,
             namespace_rows,
             earlier_bundles,
+            earlier_brokers,
             views,
             moved=manifest["moved_bundles"],
             captured_at_ms=manifest["started_at_ms"],

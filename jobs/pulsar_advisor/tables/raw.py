@@ -56,7 +56,8 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "settings": Surface("origin string, broker string, values map<string, string>", ("origin", "values")),
     "load_reports": Surface(
         # Modular (LocalBrokerData) and Simple (LoadReport) side by side: each fills its own fields.
-        f"source string, broker string, readAt bigint, document struct<{_RESOURCES}, {_TRAFFIC}, numTopics: bigint, "
+        "source string, broker string, readAt bigint, modifiedAt bigint, version bigint, "
+        f"document struct<{_RESOURCES}, {_TRAFFIC}, numTopics: bigint, "
         "numBundles: bigint, numProducers: bigint, numConsumers: bigint, bundles: array<string>, "
         f"lastStats: {_STATS_BY_BUNDLE}, lastBundleGains: array<string>, lastBundleLosses: array<string>, "
         "brokerVersionString: string, loadManagerClassName: string, startTimestamp: bigint, "

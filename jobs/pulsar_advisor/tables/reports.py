@@ -26,6 +26,8 @@ OF_BROKER: Final = (
     "report_source",
     "report_updated_at_ms",
     "report_read_at_ms",
+    "report_written_at_ms",
+    "report_writes",
     "start_timestamp_ms",
     "web_service_url",
     "version",
@@ -45,10 +47,16 @@ OF_BROKER: Final = (
 
 _NAMES: Final = ("listed", "gains", "losses")
 """Bundles that the broker serves, has gained and has lost."""
+_CHANGED_UNTIL: Final = "changed_until_ms"
+"""The latest moment at which those gains and losses can have happened. A Modular broker makes the report that it
+answers with on the spot: its changes are those since it last wrote one (`lastUpdate`), up to when it was read."""
 
 
 def load_reports(raw: RawTables) -> DataFrame:
-    """(view, broker, report): one report each; `report` has the fields of `OF_BROKER`, listed, gains, losses, stats."""
+    """(view, broker, report): one report each.
+
+    `report` has the fields of `OF_BROKER`, listed, gains, losses, changed_until_ms and stats.
+    """
     written = _written_reports(raw)
     if not raw.has_extensible_brokers:
         return written
@@ -64,6 +72,7 @@ def _report(fields: dict[str, Column], stats: Column) -> Column:
     return sf.struct(
         *(fields.get(name, sf.lit(None)).cast(types[name]).alias(name) for name in OF_BROKER),
         *(sf.coalesce(fields.get(name, nothing), nothing).alias(name) for name in _NAMES),
+        fields.get(_CHANGED_UNTIL, sf.lit(None)).cast("bigint").alias(_CHANGED_UNTIL),
         stats.alias("stats"),
     )
 
@@ -81,6 +90,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
     document = sf.col("document")
     stats = sf.coalesce(document["lastStats"], document["bundleStats"])
     simple = document["bundleStats"].isNotNull()
+    updated_at = sf.coalesce(document["lastUpdate"], document["timestamp"])
 
     def total(field: str) -> Column:
         if "Throughput" not in field:
@@ -91,7 +101,9 @@ def _written_reports(raw: RawTables) -> DataFrame:
     usage, usage_of_simple = _usage(document), _usage(document["systemResourceUsage"])
     fields = {
         "report_read_at_ms": sf.col("readAt"),
-        "report_updated_at_ms": sf.coalesce(document["lastUpdate"], document["timestamp"]),
+        "report_updated_at_ms": updated_at,
+        "report_written_at_ms": sf.col("modifiedAt"),
+        "report_writes": sf.col("version"),
         "start_timestamp_ms": sf.when(~simple, document["startTimestamp"]),
         **_of_record(document),
         "report_source": sf.lit("load_report"),
@@ -104,6 +116,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
         "listed": sf.coalesce(document["bundles"], sf.map_keys(document["bundleStats"])),
         "gains": sf.coalesce(document["lastBundleGains"], document["bundleGains"]),
         "losses": sf.coalesce(document["lastBundleLosses"], document["bundleLosses"]),
+        _CHANGED_UNTIL: sf.when((sf.col("source") == "rest") & ~simple, sf.col("readAt")).otherwise(updated_at),
     }
     return (
         raw["load_reports"]

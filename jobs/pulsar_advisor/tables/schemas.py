@@ -124,6 +124,14 @@ BROKERS: Final = Table(
         ),
         Column("report_read_at_ms", "bigint", "epoch ms; when capture read the report"),
         Column(
+            "report_written_at_ms", "bigint", "epoch ms by ZooKeeper's clock; when the report's node was last written"
+        ),
+        Column(
+            "report_writes",
+            "bigint",
+            "how often the report's node was written since the broker registered; version of the node",
+        ),
+        Column(
             "clock_ahead_ms",
             "bigint",
             "ms that the broker's clock is certainly ahead of the capturing machine's (negative: behind; 0: may be the "
@@ -213,18 +221,33 @@ BUNDLES: Final = Table(
         _required(
             "averages_origin",
             "string",
-            "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary; `folded`: the "
+            "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary, brought up to "
+            "the load reports written since; `folded`: the "
             "averages of the snapshot before, and this one's figures as one more sample; `one_sample`: this snapshot's "
             "figures; `default`: Pulsar's figures for a bundle that no broker reported",
         ),
+        _required(
+            "averages_folded_samples",
+            "bigint",
+            "samples folded into the averages since the leader's node was written: one for each load report since, by "
+            "any broker, as Pulsar does; `folded`: since the snapshot before",
+        ),
+        _required(
+            "averages_unknown_samples",
+            "bigint",
+            "samples that the leader folded too, but that no snapshot shows: reports which later ones replaced",
+        ),
         Column("bundle_data_modified_at_ms", "bigint", "epoch ms; when the leader last wrote the bundle's node"),
-        Column("last_unloaded_at_ms", "bigint", "epoch ms of the last known unload"),
+        Column(
+            "last_unloaded_at_ms", "bigint", "epoch ms; the latest moment at which the last known unload can have been"
+        ),
         Column(
             "last_unloaded_origin",
             "string",
-            "`report_losses`: named in a report's `lastBundleLosses`, at that report's time; `report_gains`: the same "
-            "for a bundle that had an owner in the snapshot before; `owner_changed`: not the owner of the snapshot "
-            "before, at the latest when this capture began; `moved_in_capture`: owner changed during the capture",
+            "how that moment is known: `report_losses`: named in the `lastBundleLosses` of a report (of one in "
+            "ZooKeeper: when it was written; of an answer: when it was read); `report_gains`: likewise the gain of a "
+            "bundle that is known to have had an owner before; `owner_changed`: not the owner of the snapshot before, "
+            "at the latest when this capture began; `moved_in_capture`: owner changed during the capture",
         ),
     ),
 )

@@ -251,6 +251,8 @@ def _bundles(rows: pa.Table, broker_ids: pa.Array, namespaces: pa.Array, exclude
         long_term=_floats(rows, (f"long_term_{figure}" for figure in _FIGURES)),
         long_term_samples=_integers(rows["long_term_samples"]),
         averages_origin=_positions(rows["averages_origin"], pa.array(AVERAGES_ORIGINS)).astype(np.uint8),
+        folded_samples=_integers_or_zeros(rows, "averages_folded_samples"),
+        unknown_samples=_integers_or_zeros(rows, "averages_unknown_samples"),
         last_unloaded_at_ms=_integers(rows["last_unloaded_at_ms"]),
     )
 
@@ -334,6 +336,11 @@ def _integers(column: pa.ChunkedArray) -> Integers:
     """64-bit integers; unreported values are zero."""
     values: Integers = pc.fill_null(column, 0).to_numpy().astype(np.int64, copy=False)
     return values
+
+
+def _integers_or_zeros(rows: pa.Table, column: str) -> Integers:
+    """A column that tables of earlier releases don't have."""
+    return _integers(rows[column]) if column in rows.column_names else np.zeros(len(rows), dtype=np.int64)
 
 
 def _booleans(column: pa.ChunkedArray) -> Booleans:

@@ -107,3 +107,13 @@ def test_a_strategy_of_another_load_manager_is_medium_at_most(state: ClusterStat
     found = Grading(state, (), READS, derived="TransferShedder").grade(FIRST, (A, C), near_tie=False)
     assert found.confidence == "medium"
     assert "TransferShedder" in found.doubts[0].sentence
+
+
+def test_samples_that_no_snapshot_shows_are_a_doubt_for_who_reads_averages(state: ClusterState) -> None:
+    state.bundles.unknown_samples[FIRST] = 2
+    found = grade(state, reads=READS | {"short_term_averages"})
+    assert found.confidence == "medium"
+    assert [doubt.sentence for doubt in found.doubts] == [
+        "The leader has folded 2 samples into its averages whose figures no snapshot shows."
+    ]
+    assert grade(state).confidence == "high"

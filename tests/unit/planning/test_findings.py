@@ -97,3 +97,17 @@ def test_the_busiest_broker_is_named_with_its_heaviest_bundle(state: ClusterStat
         "t/hot/0x00000000_0x40000000 causes 62% of its throughput."
     )
     assert len(sentences) == 2
+
+
+def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings: ResolvedSettings) -> None:
+    def of_averages() -> list[str]:
+        return [one.sentence for one in findings(state, settings.values, None, ()) if "averages" in one.sentence]
+
+    assert of_averages() == []
+    state.bundles.folded_samples[0] = 3
+    assert of_averages() == [
+        "The averages of the leader are those it stored, with up to 3 samples from load reports written since."
+    ]
+    state.bundles.unknown_samples[1] = 1
+    (sentence,) = of_averages()
+    assert "up to 1 more is unknown" in sentence

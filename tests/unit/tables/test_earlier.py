@@ -11,7 +11,7 @@ import pytest
 import documents
 from pulsar_advisor.storage.files import write_file, write_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
-from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before
+from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before, within
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME, BROKERS = "pulsar", ["broker-1:8080", "broker-2:8080"]
@@ -123,3 +123,12 @@ def test_what_gap_is_usual_is_told_by_the_same_cluster(tmp_path: Path) -> None:
     for minutes in range(1, 12):
         capture(root, minutes, name="another")
     assert earlier_snapshot(root, at(0)) == at(60)
+
+
+def test_a_gap_within_the_grace_period_is_never_too_long(tmp_path: Path) -> None:
+    assert earlier_snapshot(root_with(tmp_path, 34, 33, 32, 31, 30), at(0)) == at(30)
+
+
+def test_within_a_period_are_those_since_its_begin(tmp_path: Path) -> None:
+    before = comparable_before(root_with(tmp_path, 45, 30, 15), at(0))
+    assert list(within(timedelta(minutes=30), at(0), before)) == [at(15), at(30)]

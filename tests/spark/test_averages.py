@@ -1,0 +1,128 @@
+"""The leader's averages: its stored nodes, brought up to the load reports that brokers have written since."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.state import cluster_state, read_table
+from snapshots import RATES, RawSnapshot, skewed_modular_cluster
+
+pytestmark = pytest.mark.spark
+
+FIRST = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
+HOT, WARM, COLD = (f"broker-{number}.pulsar.test:8080" for number in (1, 2, 3))
+BUSY = "shop/orders/0x20000000_0x40000000"
+"""A bundle of the first broker."""
+SECOND_MS = 1000
+
+
+def cluster(started_at: datetime = FIRST, *, stored_ago_s: int = 300, **written_ago_s: int) -> RawSnapshot:
+    """The skewed cluster: its leader stored averages of 10 samples, its brokers wrote reports, so long ago."""
+    raw = skewed_modular_cluster(started_at=started_at)
+    now_ms = raw.head["started_at_ms"]
+    for line in raw.lines["bundle_data"]:
+        line["modifiedAt"] = now_ms - stored_ago_s * SECOND_MS
+    ago = dict(zip((HOT, WARM, COLD), (written_ago_s[name] for name in ("hot", "warm", "cold")), strict=True))
+    for line in raw.lines["load_reports"]:
+        if line["source"] == "zookeeper":
+            line["modifiedAt"] = now_ms - ago[line["broker"]] * SECOND_MS
+            line["version"] = 7
+    return raw
+
+
+def tables(spark: SparkSession, folder: Path, *snapshots: RawSnapshot) -> dict[str, Any]:
+    """The busy bundle's row of the last snapshot."""
+    root = Root(str(folder), "test")
+    for raw in snapshots:
+        snapshot = raw.write(root)
+        normalize(spark, root, snapshot)
+    rows = read_table(root, snapshot, "bundles", "published")
+    (row,) = rows.filter(pc.field("bundle") == BUSY).to_pylist()
+    found: dict[str, Any] = row
+    return found
+
+
+def stored(raw: RawSnapshot, term: str) -> float:
+    node = next(line["document"] for line in raw.lines["bundle_data"] if line["bundle"] == BUSY)
+    return float(node[term]["msgRateIn"])
+
+
+def reported(raw: RawSnapshot) -> float:
+    return float(raw.broker_report(HOT, "zookeeper")["lastStats"][BUSY]["msgRateIn"])
+
+
+def with_samples(average: float, maximum: int, *samples: float) -> float:
+    """What Pulsar's `TimeAverageMessageData` holds after more samples, once it is full."""
+    for sample in samples:
+        average = ((maximum - 1) * average + sample) / maximum
+    return average
+
+
+def test_every_report_since_the_node_adds_a_sample(spark: SparkSession, tmp_path: Path) -> None:
+    raw = cluster(hot=200, warm=100, cold=50)
+    row, figure = tables(spark, tmp_path, raw), reported(raw)
+    assert (row["averages_origin"], row["averages_folded_samples"]) == ("bundle_data", 3)
+    assert row["averages_unknown_samples"] == 0
+    for term, column, maximum in (("shortTermData", "short_term", 10), ("longTermData", "long_term", 1000)):
+        expected = with_samples(stored(raw, term), maximum, figure, figure, figure)
+        assert row[f"{column}_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
+        assert row[f"{column}_samples"] == maximum
+
+
+def test_a_report_older_than_the_node_is_in_it_already(spark: SparkSession, tmp_path: Path) -> None:
+    raw = cluster(hot=400, warm=350, cold=310)
+    row = tables(spark, tmp_path, raw)
+    assert row["averages_folded_samples"] == 0
+    assert row["short_term_msg_rate_in_per_s"] == stored(raw, "shortTermData")
+
+
+def test_figures_that_a_later_report_replaced_are_unknown_and_not_guessed(spark: SparkSession, tmp_path: Path) -> None:
+    raw = cluster(hot=50, warm=200, cold=100)
+    row = tables(spark, tmp_path, raw)
+    assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (1, 2)
+    expected = with_samples(stored(raw, "shortTermData"), 10, reported(raw))
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_earlier_snapshot_knows_the_figures_that_were_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    before = cluster(FIRST - timedelta(seconds=240), stored_ago_s=60, hot=100, warm=100, cold=100)
+    for report in (line["document"] for line in before.lines["load_reports"]):
+        if BUSY in report["lastStats"]:
+            report["lastStats"][BUSY].update(dict.fromkeys(RATES, 8000.0))
+    raw = cluster(hot=50, warm=200, cold=100)
+    for line in raw.lines["load_reports"]:
+        if line["source"] == "zookeeper":
+            line["version"] += 1
+    row = tables(spark, tmp_path, before, raw)
+    assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3, 0)
+    expected = with_samples(stored(raw, "shortTermData"), 10, 8000.0, 8000.0, reported(raw))
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_same_node_goes_on_and_the_version_counts_the_reports_between(spark: SparkSession, tmp_path: Path) -> None:
+    before = cluster(FIRST - timedelta(seconds=200), stored_ago_s=100, hot=40, warm=30, cold=20)
+    raw = cluster(hot=120, warm=100, cold=50)
+    for line in raw.lines["load_reports"]:
+        if line["source"] == "zookeeper":
+            line["version"] += {HOT: 3, WARM: 1, COLD: 1}[line["broker"]]
+    row, figure = tables(spark, tmp_path, before, raw), reported(raw)
+    # Three reports before, all after the node; then five, of which two of the bundle's own broker were replaced.
+    assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3 + 5, 2)
+    expected = with_samples(stored(raw, "shortTermData"), 10, *(8 * [figure]))
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_both_views_have_the_leaders_averages(spark: SparkSession, tmp_path: Path) -> None:
+    raw = cluster(hot=200, warm=100, cold=50)
+    root = Root(str(tmp_path), "test")
+    snapshot = raw.write(root)
+    normalize(spark, root, snapshot)
+    fresh, published = (cluster_state(root, snapshot, view).bundles for view in ("fresh", "published"))
+    assert (fresh.short_term == published.short_term).all()
+    assert fresh.folded_samples.max() == 3
