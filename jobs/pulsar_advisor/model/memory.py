@@ -18,6 +18,13 @@ class ShedderMemory:
         """
         return self
 
+    def after_unloads(self, _sources: Collection[str], _now_ms: int, /) -> Self:
+        """What it is once bundles have been unloaded from the brokers with these ids, at this time (epoch ms).
+
+        Most shedders learn of their unloads only from the load that changes.
+        """
+        return self
+
 
 @dataclass(frozen=True)
 class NoMemory(ShedderMemory):

@@ -14,7 +14,7 @@ Source: Pulsar `ModularLoadManagerImpl.selectBroker`, `LoadManagerShared`, `Brok
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -106,14 +106,12 @@ class PlacementFacts:
 
 def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
     """The facts of a cluster state."""
-    listed = np.flatnonzero(state.bundles.listed & (state.bundles.owner != NOBODY)).astype(np.int32)
-    namespace = state.bundles.namespace[listed]
-    by_namespace = np.argsort(namespace, kind="stable")
+    listed, listed_offsets = _listed_by_namespace(state)
     return PlacementFacts(
         isolation=isolation_of(state),
         anti_affinity=anti_affinity_of(state, settings.failure_domains_enabled),
-        listed=listed[by_namespace],
-        listed_offsets=np.searchsorted(namespace[by_namespace], np.arange(len(state.namespaces) + 1)).astype(np.int64),
+        listed=listed,
+        listed_offsets=listed_offsets,
         same_class=np.array(
             [name in ("", settings.load_manager_class_name) for name in state.brokers.load_manager_class_names],
             dtype=np.bool_,
@@ -121,6 +119,26 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
         versions=tuple(semantic_version(text) for text in state.brokers.versions),
         non_persistent=_with_non_persistent_topics(state),
     )
+
+
+def facts_after_moves(facts: PlacementFacts, state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
+    """The facts of a state that differs from that of `facts` in the load and the owners of its bundles only."""
+    listed, listed_offsets = _listed_by_namespace(state)
+    return replace(
+        facts,
+        anti_affinity=anti_affinity_of(state, settings.failure_domains_enabled),
+        listed=listed,
+        listed_offsets=listed_offsets,
+    )
+
+
+def _listed_by_namespace(state: ClusterState) -> tuple[Indices, Integers]:
+    """Rows of the bundles in some broker's list, by namespace, and where each namespace's begin."""
+    listed = np.flatnonzero(state.bundles.listed & (state.bundles.owner != NOBODY)).astype(np.int32)
+    namespace = state.bundles.namespace[listed]
+    by_namespace = np.argsort(namespace, kind="stable")
+    offsets = np.searchsorted(namespace[by_namespace], np.arange(len(state.namespaces) + 1)).astype(np.int64)
+    return listed[by_namespace], offsets
 
 
 def _with_non_persistent_topics(state: ClusterState) -> Booleans:

@@ -78,7 +78,7 @@ def _combine(
         seed=request.seed,
     )
     chosen = steady.decision
-    left, wrapper = carry_out(chosen, _surroundings(selection, chosen))
+    left, wrapper = carry_out(chosen, surroundings(selection, chosen))
     moves = _moves(state, chosen, left)
     answers = [
         Answers(request.shedder, "shedder", chosen.brokers),
@@ -122,7 +122,7 @@ def _split_answers(state: ClusterState, splits: SteadySplits | None) -> tuple[An
     return (Answers(decider_of(state.load_manager).name, "splitting", splits.decision.bundles),)
 
 
-def _surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
+def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
     """The facts that the load manager checks for each chosen bundle."""
     candidates = selection.candidates
     state = candidates.state

@@ -47,11 +47,14 @@ class CandidateSets:
     _in_order: dict[bytes, Indices] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: ClusterState, settings: LoadBalancerSettings) -> CandidateSets:
-        """The sets of a cluster state, none computed yet."""
+    def of(
+        cls, state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts | None = None
+    ) -> CandidateSets:
+        """The sets of a cluster state, none computed yet; `facts` are those of the state, if they are known."""
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
         overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
-        return cls(state, settings, placement_facts(state, settings), string_hashes(state.brokers.ids), overloaded)
+        facts = facts or placement_facts(state, settings)
+        return cls(state, settings, facts, string_hashes(state.brokers.ids), overloaded)
 
     def allowed(self, namespace: int, non_persistent: bool = False) -> Booleans:
         """Per broker, whether the isolation policies allow it for a namespace (row)."""
@@ -100,7 +103,8 @@ class BrokerSelection:
     view: Any
     """The strategy's observation of the state."""
     memory: Any
-    seed: int
+    seed: int | str
+    """What a draw depends on besides the strategy and the bundle."""
     explained: list[tuple[int, Outcomes]] = field(default_factory=list)
     """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
 

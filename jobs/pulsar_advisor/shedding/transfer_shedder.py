@@ -14,7 +14,7 @@ Source: `org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedd
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -108,6 +108,12 @@ class Memory(ShedderMemory):
     """`<label>/<reason>` -> how often, since the leader started."""
     recently_unloaded_brokers: Mapping[str, int] = field(default_factory=dict)
     """Broker id -> epoch milliseconds of its last unload as a source."""
+
+    def after_unloads(self, sources: Collection[str], now_ms: int, /) -> Memory:
+        """The sources cool down. Source: `UnloadManager`, `UnloadScheduler.execute`."""
+        return replace(
+            self, recently_unloaded_brokers={**self.recently_unloaded_brokers, **dict.fromkeys(sources, now_ms)}
+        )
 
 
 @dataclass(frozen=True)

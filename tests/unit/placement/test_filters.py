@@ -10,6 +10,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.placement.filters import (
     Candidates,
     extensible_candidates,
+    facts_after_moves,
     fewest_bundles,
     modular_candidates,
     overloaded_retry,
@@ -247,3 +248,14 @@ def test_why_a_chosen_bundle_stays_where_it_is(primaries, owners, expected):
 def test_of_no_candidates_none_has_the_fewest_bundles():
     kept, fewest = fewest_bundles(np.zeros(2, dtype=np.bool_), np.array([1, 2]))
     assert (kept.any(), fewest) == (False, 0)
+
+
+@BOTH
+def test_the_facts_after_moves_are_those_of_the_state_that_they_lead_to(candidates_of):
+    brokers = {"a": {}, "b": {}, "c": {}}
+    grouped = {"anti_affinity_groups": {"t/n": "group"}}
+    before, after = (state(brokers, owners, **grouped) for owners in (("a", "b"), ("c", "b")))
+    facts = facts_after_moves(placement_facts(before, settings()), after, settings())
+    found = candidates_of(after, settings(), facts, 0)
+    assert answers(found) == answers(of(candidates_of, after, settings()))
+    assert answers(found) != answers(of(candidates_of, before, settings()))

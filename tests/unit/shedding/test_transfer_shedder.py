@@ -129,6 +129,11 @@ def test_a_source_that_cools_down_stops_the_cycle_until_its_data_are_new_enough(
     assert memory.recently_unloaded_brokers == {}
 
 
+def test_sources_cool_down_after_their_unloads() -> None:
+    memory = Memory(hits=2, recently_unloaded_brokers={"a:8080": 1}).after_unloads(["b:8080"], 5)
+    assert memory == Memory(hits=2, recently_unloaded_brokers={"a:8080": 1, "b:8080": 5})
+
+
 def test_old_data_alone_are_no_ground_to_act_on() -> None:
     load = view(HOT_AND_COLD, {"hot": top(10, 20)})
     decision, memory = decide(replace(load, now_ms=NOW_MS + 1_800_001), settings(), Memory())

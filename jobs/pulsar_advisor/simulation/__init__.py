@@ -1,0 +1,1 @@
+"""The cluster evolving cycle by cycle under its own strategies or others."""

@@ -1,0 +1,92 @@
+"""The cluster itself, as no one sees it: which broker serves each bundle, and the load that results at once.
+
+A bundle takes with it, by the `proportional` model, what it needed on the broker where the snapshot found it. What a
+broker reports beyond its bundles (idle CPU of the model's remainder, heartbeats, bundles without figures) stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, Floats, Indices
+from pulsar_advisor.model.proportional import usage_of
+
+COUNTS: Final = ("bundles", "topics", "producers", "consumers")
+"""Column order of every four-column array of counts."""
+BUNDLES, TOPICS, PRODUCERS, CONSUMERS = range(len(COUNTS))
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedCluster:
+    """n brokers and m bundles; rows as in the cluster state it was made from."""
+
+    owner: Indices
+    """Per bundle, NOBODY where no broker has it."""
+    traffic: Floats
+    """(m, 4), order of FIGURES; zero for bundles without figures."""
+    usage: Floats
+    """(m, 5), order of RESOURCES: what each bundle needs of a broker."""
+    counts: Floats
+    """(m, 4), order of COUNTS."""
+    own_traffic: Floats
+    """(n, 4): what each broker has without these bundles; likewise the next two."""
+    own_usage: Floats
+    own_counts: Floats
+
+    @classmethod
+    def of(cls, state: ClusterState) -> Self:
+        """The cluster at the moment of a snapshot."""
+        bundles, brokers = state.bundles, state.brokers
+        moving = bundles.reported & (bundles.owner != NOBODY)
+        traffic = np.where(moving[:, None] & np.isfinite(bundles.traffic), bundles.traffic, 0.0)
+        usage = np.zeros((len(bundles), brokers.usage.shape[1]))
+        owner = bundles.owner[moving]
+        usage[moving] = usage_of(traffic[moving], brokers.traffic[owner], brokers.usage[owner])
+        each = (np.ones(len(bundles)), bundles.topics, bundles.producers, bundles.consumers)
+        counts = np.column_stack(each).astype(np.float64) * moving[:, None]
+        of_each = (brokers.bundles, brokers.topics, brokers.producers, brokers.consumers)
+        of_brokers = np.column_stack(of_each).astype(np.float64)
+        alone = cls(bundles.owner, traffic, usage, counts, np.zeros(0), np.zeros(0), np.zeros(0))
+        number = len(brokers)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return replace(
+                alone,
+                own_traffic=brokers.traffic - alone._sums(traffic, number),
+                own_usage=brokers.usage - alone._sums(usage, number),
+                own_counts=of_brokers - alone._sums(counts, number),
+            )
+
+    def moved(self, bundles: npt.ArrayLike, to: npt.ArrayLike) -> Self:
+        """After these bundles (rows) have moved to these brokers (rows)."""
+        owner = self.owner.copy()
+        owner[np.asarray(bundles, dtype=np.intp)] = to
+        return replace(self, owner=owner)
+
+    def under(self, factor: Floats | float) -> Self:
+        """With the load of every bundle multiplied by its factor."""
+        each = np.broadcast_to(np.asarray(factor), (len(self.owner),))[:, None]
+        return replace(self, traffic=self.traffic * each, usage=self.usage * each)
+
+    def broker_traffic(self) -> Floats:
+        """(n, 4), order of FIGURES."""
+        return self.own_traffic + self._sums(self.traffic, len(self.own_traffic))
+
+    def broker_usage(self) -> Floats:
+        """(n, 5), order of RESOURCES."""
+        return self.own_usage + self._sums(self.usage, len(self.own_usage))
+
+    def broker_counts(self) -> Floats:
+        """(n, 4), order of COUNTS."""
+        return self.own_counts + self._sums(self.counts, len(self.own_counts))
+
+    def _sums(self, figures: Floats, brokers: int) -> Floats:
+        """Sums over the bundles of each broker."""
+        owned = self.owner != NOBODY
+        owner = self.owner[owned]
+        return np.column_stack(
+            [np.bincount(owner, weights=column, minlength=brokers) for column in figures[owned].T]
+        ).astype(np.float64)

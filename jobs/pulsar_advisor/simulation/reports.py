@@ -1,0 +1,383 @@
+"""What brokers measure, when they publish it, and what the leader has received: the published view as it lags.
+
+Each broker samples its host and passes through its statistics at its own moments. Every few seconds it compares what it
+has measured with what it last published, and publishes if a figure changed by more than
+`loadBalancerReportUpdateThresholdPercentage` or the last report is too old. Under Modular every publication by any
+broker adds one sample to the averages of every reported bundle. Under Extensible a broker smooths its load at every
+comparison; a broker that lost or gained a bundle forgets what it has smoothed and publishes anew.
+
+Simplified: the moments at which a broker measures are drawn by the seed, since no snapshot shows them; publications
+within one comparison interval count as simultaneous; the traffic of a moved bundle flows again at once.
+Source: `LocalBrokerData`, `ModularLoadManagerImpl.needBrokerDataUpdate` and `updateBundleData`,
+`BrokerLoadDataReporter`, `LinuxBrokerHostUsageImpl` (2.11.0 to 5.0.1).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
+from pulsar_advisor.model.broker_load_data import BrokerLoadData, updated
+from pulsar_advisor.model.cluster_state import (
+    NOBODY,
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+    PublishedLoad,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
+from pulsar_advisor.model.extensible_load import extensible_load
+from pulsar_advisor.model.resource_usage import maximum, weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.simulation.averages import folded
+from pulsar_advisor.simulation.cluster import BUNDLES, CONSUMERS, PRODUCERS, TOPICS, SimulatedCluster
+from pulsar_advisor.simulation.intervals import Intervals
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """A set of figures about n brokers and m bundles, as measured or as published."""
+
+    usage: Floats
+    """(n, 5), order of RESOURCES."""
+    traffic: Floats
+    """(n, 4), order of FIGURES."""
+    counts: Floats
+    """(n, 4), order of COUNTS."""
+    reporter: Indices
+    """Per bundle, the broker whose figures include it; NOBODY if none do."""
+    bundle_traffic: Floats
+    """(m, 4), order of FIGURES."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """The state of all reports at one moment, epoch milliseconds."""
+
+    now_ms: int
+    measured: Figures
+    published: Figures
+    published_at_ms: Integers
+    """Per broker; 0 for one that reports nothing."""
+    sampled_at_ms: Integers
+    """Per broker: its last sample of its host."""
+    used_since: Floats
+    """(n, 5): usage × milliseconds since that sample."""
+    passed_at_ms: Integers
+    """Per broker: its last statistics pass."""
+    changed_at_ms: int
+    """When the cluster last changed: a broker that has passed through its statistics since then knows everything."""
+    short_term: Floats
+    """(m, 4), order of FIGURES, as are the long-term averages."""
+    short_term_samples: Integers
+    long_term: Floats
+    long_term_samples: Integers
+    averages_written_at_ms: int
+    smoothed: BrokerLoadData | None
+    """What each Extensible broker has smoothed; None under the other managers, as the next two."""
+    load: PublishedLoad | None
+    restarted: Booleans
+    """Brokers that have lost or gained a bundle and publish anew (Extensible)."""
+
+
+def first_reports(
+    state: ClusterState, cluster: SimulatedCluster, settings: LoadBalancerSettings, intervals: Intervals, seed: int
+) -> Reports:
+    """The reports at the moment of a snapshot: what it holds is both what brokers measured and what they published."""
+    brokers, bundles, now_ms = state.brokers, state.bundles, state.captured_at_ms
+    figures = Figures(
+        usage=brokers.usage,
+        traffic=brokers.traffic,
+        counts=cluster.broker_counts(),
+        reporter=np.where(bundles.reported, bundles.owner, NOBODY).astype(np.int32),
+        bundle_traffic=bundles.traffic,
+    )
+    smoothed = load = None
+    if state.load_manager == "extensible":
+        view = extensible_load(state, settings, now_ms)
+        top = state.published_load.top_position if state.published_load else np.full(len(bundles), NOBODY)
+        load = PublishedLoad(view.load, view.throughput_ema_bytes_per_s, top)
+        at = np.full(len(brokers), now_ms, dtype=np.int64)
+        smoothed = BrokerLoadData(
+            maximum(brokers.usage, brokers.limit), load.weighted_max_ema, load.msg_throughput_ema, at
+        )
+    since_sample = _phases(brokers.ids, intervals.host_usage, f"{seed}/host usage")
+    return Reports(
+        now_ms=now_ms,
+        measured=figures,
+        published=figures,
+        published_at_ms=brokers.report_updated_at_ms,
+        sampled_at_ms=now_ms - since_sample,
+        used_since=brokers.usage * since_sample[:, None],
+        passed_at_ms=now_ms - _phases(brokers.ids, intervals.statistics, f"{seed}/statistics"),
+        changed_at_ms=0,
+        short_term=bundles.short_term,
+        short_term_samples=bundles.short_term_samples,
+        long_term=bundles.long_term,
+        long_term_samples=bundles.long_term_samples,
+        averages_written_at_ms=now_ms,
+        smoothed=smoothed,
+        load=load,
+        restarted=np.zeros(len(brokers), dtype=np.bool_),
+    )
+
+
+def _phases(brokers: tuple[str, ...], interval_ms: int, seed: str) -> Integers:
+    """How long ago each broker did what it does once an interval."""
+    return np.array([random.Random(f"{seed}/{broker}").randrange(interval_ms) for broker in brokers], dtype=np.int64)
+
+
+def after_change(reports: Reports, moved: npt.ArrayLike = ()) -> Reports:
+    """The reports once the load has changed, and the brokers `moved` (rows) have lost or gained a bundle."""
+    reports = replace(reports, changed_at_ms=reports.now_ms)
+    if reports.smoothed is None:
+        return reports
+    restarted = reports.restarted.copy()
+    restarted[np.asarray(moved, dtype=np.intp)] = True
+    at = np.where(restarted, 0, reports.smoothed.updated_at_ms)
+    return replace(reports, restarted=restarted, smoothed=replace(reports.smoothed, updated_at_ms=at))
+
+
+def state_seen(
+    reports: Reports, state: ClusterState, cluster: SimulatedCluster, last_unloaded_at_ms: Integers
+) -> ClusterState:
+    """The cluster as its leader sees it now: `state` with what has been published since.
+
+    Who owns a bundle is known at once under Extensible (by the ownership channel), from reports under the others.
+    """
+    published, bundles = reports.published, state.bundles
+    reported = published.reporter != NOBODY
+    owner = cluster.owner
+    if state.load_manager == "extensible":
+        reported &= published.reporter == owner
+    else:
+        owner = np.where(reported, published.reporter, owner)
+    counts = published.counts.astype(np.int64)
+    return replace(
+        state,
+        captured_at_ms=reports.now_ms,
+        brokers=replace(
+            state.brokers,
+            usage=published.usage,
+            traffic=published.traffic,
+            topics=counts[:, TOPICS],
+            bundles=counts[:, BUNDLES],
+            producers=counts[:, PRODUCERS],
+            consumers=counts[:, CONSUMERS],
+            report_updated_at_ms=reports.published_at_ms,
+        ),
+        bundles=replace(
+            bundles,
+            owner=owner,
+            reported=reported,
+            listed=np.where(bundles.reported, reported, bundles.listed),
+            traffic=published.bundle_traffic,
+            short_term=reports.short_term,
+            short_term_samples=reports.short_term_samples,
+            long_term=reports.long_term,
+            long_term_samples=reports.long_term_samples,
+            last_unloaded_at_ms=last_unloaded_at_ms,
+        ),
+        published_load=reports.load,
+    )
+
+
+def advanced(
+    reports: Reports,
+    state: ClusterState,
+    cluster: SimulatedCluster,
+    settings: LoadBalancerSettings,
+    intervals: Intervals,
+    until_ms: int,
+) -> Reports:
+    """The reports at `until_ms`, if the cluster stays as it is until then; `state` is that of the snapshot."""
+    measuring = _Measuring(reports, cluster, intervals)
+    publishing = _Publishing(reports, state, settings, intervals)
+    for now_ms in range(reports.now_ms + intervals.report_check, until_ms + 1, intervals.report_check):
+        news = measuring.until(now_ms)
+        publishing.at(now_ms, measuring.figures, news)
+    measuring.rest(until_ms)
+    return replace(
+        publishing.reports,
+        now_ms=until_ms,
+        measured=measuring.figures,
+        sampled_at_ms=measuring.sampled_at_ms,
+        used_since=measuring.used_since,
+        passed_at_ms=measuring.passed_at_ms,
+    )
+
+
+class _Measuring:
+    """What brokers measure of a cluster that stays as it is, one comparison interval after the other."""
+
+    def __init__(self, reports: Reports, cluster: SimulatedCluster, intervals: Intervals) -> None:
+        self.figures = reports.measured
+        self.sampled_at_ms = reports.sampled_at_ms
+        self.used_since = reports.used_since
+        self.passed_at_ms = reports.passed_at_ms
+        self._changed_at_ms = reports.changed_at_ms
+        self._since_ms = np.full(len(reports.sampled_at_ms), reports.now_ms, dtype=np.int64)
+        """Per broker, from when on its usage is not yet in `used_since`."""
+        self._cluster, self._intervals = cluster, intervals
+        self._usage, self._traffic = cluster.broker_usage(), cluster.broker_traffic()
+        self._counts = cluster.broker_counts()
+
+    def until(self, now_ms: int) -> bool:
+        """Take the samples and passes that are due; whether any figure may have changed."""
+        sampled = self._sample(now_ms)
+        passed = self._pass(now_ms)
+        return sampled or passed
+
+    def rest(self, now_ms: int) -> None:
+        """Add the usage since the last samples."""
+        self.used_since = self.used_since + self._usage * (now_ms - self._since_ms)[:, None]
+        self._since_ms = np.full_like(self._since_ms, now_ms)
+
+    def _sample(self, now_ms: int) -> bool:
+        at, due = _last_of(self.sampled_at_ms, self._intervals.host_usage, now_ms)
+        # Two samples after a change nothing of the time before it is left.
+        news = due & (self.sampled_at_ms - self._intervals.host_usage < self._changed_at_ms)
+        if news.any():
+            used = self.used_since[news] + self._usage[news] * (at - self._since_ms)[news][:, None]
+            usage = self.figures.usage.copy()
+            usage[news] = used / (at - self.sampled_at_ms)[news][:, None]
+            self.figures = replace(self.figures, usage=usage)
+        self.used_since = np.where(due[:, None], 0.0, self.used_since)
+        self.sampled_at_ms = np.where(due, at, self.sampled_at_ms)
+        self._since_ms = np.where(due, at, self._since_ms)
+        return bool(news.any())
+
+    def _pass(self, now_ms: int) -> bool:
+        at, due = _last_of(self.passed_at_ms, self._intervals.statistics, now_ms)
+        news = due & (self.passed_at_ms <= self._changed_at_ms)
+        self.passed_at_ms = np.where(due, at, self.passed_at_ms)
+        if not news.any():
+            return False
+        figures, owner = self.figures, self._cluster.owner
+        known = np.append(news, False)  # NOBODY is the last one
+        served = known[owner] & (self._cluster.counts[:, BUNDLES] > 0)
+        reporter = np.where(known[figures.reporter], NOBODY, figures.reporter)
+        self.figures = replace(
+            figures,
+            traffic=np.where(news[:, None], self._traffic, figures.traffic),
+            counts=np.where(news[:, None], self._counts, figures.counts),
+            reporter=np.where(served, owner, reporter).astype(np.int32),
+            bundle_traffic=np.where(served[:, None], self._cluster.traffic, figures.bundle_traffic),
+        )
+        return True
+
+
+def _last_of(last_ms: Integers, interval_ms: int, now_ms: int) -> tuple[Integers, Booleans]:
+    """When each broker last did what it does once an interval, and whether that is news."""
+    times = (now_ms - last_ms) // interval_ms
+    return last_ms + times * interval_ms, times > 0
+
+
+class _Publishing:
+    """What brokers publish of what they have measured, and what the leader makes of it."""
+
+    def __init__(
+        self, reports: Reports, state: ClusterState, settings: LoadBalancerSettings, intervals: Intervals
+    ) -> None:
+        self.reports = reports
+        self._manager, self._limit = state.load_manager, state.brokers.limit
+        self._settings, self._intervals = settings, intervals
+        self._reporting = state.brokers.available & (reports.published_at_ms > 0)
+
+    def at(self, now_ms: int, measured: Figures, news: bool) -> None:
+        """Compare, publish and fold; without `news`, brokers publish only what is too old."""
+        reports = self.reports
+        if reports.smoothed is not None:
+            smoothed = updated(reports.smoothed, measured.usage, self._limit, measured.traffic, self._settings, now_ms)
+            reports = replace(reports, smoothed=smoothed)
+        publishing = now_ms - reports.published_at_ms > self._intervals.report_at_latest
+        publishing |= reports.restarted
+        if news:
+            threshold = self._settings.load_balancer_report_update_threshold_percentage
+            publishing |= self._change_percent(reports.published, measured) > threshold
+        publishing &= self._reporting
+        self.reports = self._folded(self._published(reports, measured, publishing, now_ms), publishing, now_ms)
+
+    def _change_percent(self, before: Figures, now: Figures) -> Floats:
+        """The greatest change of a broker's figures: percent of rate, throughput and bundles, points of its usage."""
+        extensible = self.reports.smoothed is not None
+
+        def usage(figures: Figures) -> Floats:
+            if extensible:
+                return maximum(figures.usage, self._limit)
+            return weighted_maximum(figures.usage, self._limit, self._settings)
+
+        changes = (
+            _percent_change(rate_per_s(before.traffic), rate_per_s(now.traffic)),
+            _percent_change(throughput_bytes_per_s(before.traffic), throughput_bytes_per_s(now.traffic)),
+            _percent_change(before.counts[:, BUNDLES], now.counts[:, BUNDLES]),
+            100 * np.abs(usage(before) - usage(now)),
+        )
+        greatest: Floats = np.fmax.reduce(changes)
+        return greatest
+
+    def _published(self, reports: Reports, measured: Figures, publishing: Booleans, now_ms: int) -> Reports:
+        if not publishing.any():
+            return reports
+        published, each = reports.published, publishing[:, None]
+        known = np.append(publishing, False)  # NOBODY is the last one
+        told = known[measured.reporter]
+        withdrawn = known[published.reporter] & (measured.reporter != published.reporter)
+        figures = Figures(
+            usage=np.where(each, measured.usage, published.usage),
+            traffic=np.where(each, measured.traffic, published.traffic),
+            counts=np.where(each, measured.counts, published.counts),
+            reporter=np.where(told, measured.reporter, np.where(withdrawn, NOBODY, published.reporter)).astype(
+                np.int32
+            ),
+            bundle_traffic=np.where(told[:, None], measured.bundle_traffic, published.bundle_traffic),
+        )
+        load = reports.load
+        if load is not None and reports.smoothed is not None:
+            load = PublishedLoad(
+                np.where(publishing, reports.smoothed.weighted_max_ema, load.weighted_max_ema),
+                np.where(publishing, reports.smoothed.msg_throughput_ema, load.msg_throughput_ema),
+                np.where(told, NOBODY, load.top_position),
+            )
+        at = np.where(publishing, now_ms, reports.published_at_ms)
+        return replace(
+            reports, published=figures, published_at_ms=at, load=load, restarted=reports.restarted & ~publishing
+        )
+
+    def _folded(self, reports: Reports, publishing: Booleans, now_ms: int) -> Reports:
+        """Averages with one more sample for each publication and for each write of the averages (Modular)."""
+        if self._manager != "modular":
+            return reports
+        writes = now_ms - reports.averages_written_at_ms >= self._intervals.bundle_data
+        samples = int(publishing.sum()) + writes
+        if not samples:
+            return reports
+        rows = np.flatnonzero(reports.published.reporter != NOBODY)
+        sample = reports.published.bundle_traffic[rows]
+        short, long = reports.short_term.copy(), reports.long_term.copy()
+        short_samples, long_samples = reports.short_term_samples.copy(), reports.long_term_samples.copy()
+        short[rows], short_samples[rows] = folded(
+            short[rows], short_samples[rows], sample, samples, SHORT_TERM_MAX_SAMPLES
+        )
+        long[rows], long_samples[rows] = folded(long[rows], long_samples[rows], sample, samples, LONG_TERM_MAX_SAMPLES)
+        return replace(
+            reports,
+            short_term=short,
+            short_term_samples=short_samples,
+            long_term=long,
+            long_term_samples=long_samples,
+            averages_written_at_ms=now_ms if writes else reports.averages_written_at_ms,
+        )
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _percent_change(before: Floats, now: Floats) -> Floats:
+    """As Pulsar computes it: none between two zeros, infinite from zero to anything else."""
+    return np.where((before == 0) & (now == 0), 0.0, 100 * np.abs((before - now) / before))

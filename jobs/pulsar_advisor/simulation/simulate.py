@@ -1,0 +1,183 @@
+"""A cluster that evolves: its leader acts on what it sees, bundles move, brokers report, and the leader acts again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from pulsar_advisor.model.bounds import Bounds
+from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.placement.filters import placement_facts
+from pulsar_advisor.planning.replay import replay
+from pulsar_advisor.shedding import registry as shedders
+from pulsar_advisor.shedding.cycle import MAX_CYCLES
+from pulsar_advisor.simulation.cluster import SimulatedCluster
+from pulsar_advisor.simulation.intervals import Intervals
+from pulsar_advisor.simulation.leader import Leader
+from pulsar_advisor.simulation.reports import Reports, advanced, after_change, first_reports, state_seen
+
+CYCLES: Final = Bounds("--cycles", 1, 100_000)
+DEFAULT_CYCLES: Final = 120
+QUIET_CYCLES: Final = MAX_CYCLES
+"""A cluster has settled once this many cycles have passed without an unload and no grace period is running."""
+
+Ended = Literal["settled", "repeats", "unfinished"]
+"""Nothing happens any more · every bundle is back where it was, under equal circumstances · the last cycle came before
+either."""
+
+_NO_BUNDLES: Final = np.empty(0, dtype=np.int32)
+
+_SEEN_DIGITS: Final = 3
+"""Digits of the usage (ratio) up to which a leader sees the same as before."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """The load during a simulation, relative to that of the snapshot."""
+
+    scale: float = 1.0
+    noise: float = 0.0
+    """Standard deviation of the natural logarithm of each bundle's load, drawn anew in every cycle."""
+
+    def factors(self, bundles: int, draw: np.random.Generator) -> Floats | float:
+        """By how much the load of each bundle is multiplied in one cycle; the noise leaves the mean as it is."""
+        if not self.noise:
+            return self.scale
+        drawn: Floats = self.scale * draw.lognormal(-(self.noise**2) / 2, self.noise, bundles)
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """One cycle: what the leader did, and the cluster right afterwards, as it is. Rows as in the snapshot's state."""
+
+    number: int
+    """From 1; 0 is the snapshot itself."""
+    at_ms: int
+    bundle: Indices
+    """Bundles unloaded, in the leader's order."""
+    source: Indices
+    destination: Indices
+    traffic: Floats
+    """(unloads, 4), order of FIGURES: of the unloaded bundles."""
+    usage: Floats
+    """Weighted maximum usage of each broker (ratio)."""
+    broker_traffic: Floats
+    """(n, 4), order of FIGURES."""
+    seen_usage: Floats
+    """Weighted maximum usage of each broker as the leader saw it when it decided."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """All cycles of one shedder with one placement strategy, and how it ended."""
+
+    state: ClusterState
+    cycles: tuple[Cycle, ...]
+    """The snapshot first."""
+    ended: Ended
+    repeats_cycle: int | None
+    """The cycle after which everything was as it is at the end."""
+    interval_ms: int
+    """Between two cycles."""
+
+
+def simulate(
+    shedder: str,
+    placement: str,
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    *,
+    cycles: int = DEFAULT_CYCLES,
+    load: Load = Load(),
+    seed: int = 0,
+    history: Sequence[ClusterState] = (),
+) -> Simulation:
+    """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
+
+    The first cycle is at the moment of the snapshot. Switches are taken as on: whether Pulsar itself would act is
+    another question. `history` are earlier states, oldest first, for the shedder's memory. Raises `AdvisorError` if a
+    strategy can't judge the cluster.
+    """
+    intervals = Intervals.of(settings)
+    leader = Leader(shedder, placement, settings, placement_facts(state, settings), seed)
+    memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))
+    steady = SimulatedCluster.of(state)
+    draw = np.random.default_rng(seed)
+    reports = first_reports(state, steady, settings, intervals, seed)
+    unloaded_at_ms = state.bundles.last_unloaded_at_ms
+    passed = [_cycle(0, state, steady, reports, settings)]
+    met: dict[bytes, int] = {}
+    quiet = 0
+    for number in range(1, cycles + 1):
+        cluster = steady.under(load.factors(len(state.bundles), draw))
+        seen = state_seen(reports, state, steady, unloaded_at_ms)
+        unloads, memories = leader.lead(seen, number, memories)
+        before, cluster = cluster, cluster.moved(*unloads)
+        steady = steady.moved(*unloads)
+        passed.append(_cycle(number, state, cluster, reports, settings, unloads.bundle, before))
+        quiet = 0 if len(unloads.bundle) else quiet + 1
+        if len(unloads.bundle):
+            unloaded_at_ms = unloaded_at_ms.copy()
+            unloaded_at_ms[unloads.bundle] = reports.now_ms
+        if len(unloads.bundle) or load.noise or (number == 1 and load.scale != 1):
+            touched = np.union1d(before.owner[unloads.bundle], unloads.destination)
+            reports = after_change(reports, touched[touched >= 0])
+        if quiet >= QUIET_CYCLES and not _in_grace(unloaded_at_ms, reports.now_ms, intervals).any():
+            return Simulation(state, tuple(passed), "settled", None, intervals.shedding)
+        if len(unloads.bundle):
+            circumstances = _circumstances(steady, unloaded_at_ms, seen, settings, reports, intervals)
+            if circumstances in met:
+                return Simulation(state, tuple(passed), "repeats", met[circumstances], intervals.shedding)
+            met[circumstances] = number
+        until_ms = reports.now_ms + intervals.shedding
+        reports = advanced(reports, state, cluster, settings, intervals, until_ms)
+    return Simulation(state, tuple(passed), "unfinished", None, intervals.shedding)
+
+
+def _cycle(
+    number: int,
+    state: ClusterState,
+    cluster: SimulatedCluster,
+    reports: Reports,
+    settings: LoadBalancerSettings,
+    bundle: Indices = _NO_BUNDLES,
+    before: SimulatedCluster | None = None,
+) -> Cycle:
+    limit = state.brokers.limit
+    return Cycle(
+        number=number,
+        at_ms=reports.now_ms,
+        bundle=bundle,
+        source=(before or cluster).owner[bundle],
+        destination=cluster.owner[bundle],
+        traffic=cluster.traffic[bundle],
+        usage=weighted_maximum(cluster.broker_usage(), limit, settings),
+        broker_traffic=cluster.broker_traffic(),
+        seen_usage=weighted_maximum(reports.published.usage, limit, settings),
+    )
+
+
+def _in_grace(unloaded_at_ms: Integers, now_ms: int, intervals: Intervals) -> Booleans:
+    in_grace: Booleans = (unloaded_at_ms > 0) & (unloaded_at_ms >= now_ms - intervals.grace)
+    return in_grace
+
+
+def _circumstances(
+    cluster: SimulatedCluster,
+    unloaded_at_ms: Integers,
+    seen: ClusterState,
+    settings: LoadBalancerSettings,
+    reports: Reports,
+    intervals: Intervals,
+) -> bytes:
+    """What a leader's next decisions depend on but for its memory: owners, running grace periods, the usage it sees."""
+    in_grace = _in_grace(unloaded_at_ms, reports.now_ms, intervals)
+    ages = np.where(in_grace, reports.now_ms - unloaded_at_ms, -1)
+    usage = weighted_maximum(seen.brokers.usage, seen.brokers.limit, settings).round(_SEEN_DIGITS)
+    return cluster.owner.tobytes() + ages.tobytes() + usage.tobytes()

@@ -1,0 +1,30 @@
+"""Time is Pulsar's: every interval comes from a setting."""
+
+from __future__ import annotations
+
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.simulation.intervals import Intervals
+
+MINUTE = 60_000
+
+
+def test_the_defaults_of_a_release() -> None:
+    assert Intervals.of(resolve_settings("4.0.8").values) == Intervals(
+        shedding=MINUTE,
+        grace=30 * MINUTE,
+        report_check=5_000,
+        report_at_latest=15 * MINUTE,
+        host_usage=MINUTE,
+        statistics=MINUTE,
+        bundle_data=15 * MINUTE,
+    )
+
+
+def test_a_setting_of_zero_is_no_interval_of_zero() -> None:
+    zeros = {
+        "loadBalancerSheddingIntervalMinutes": "0",
+        "loadBalancerReportUpdateMinIntervalMillis": "0",
+        "statsUpdateFrequencyInSecs": "0",
+    }
+    intervals = Intervals.of(resolve_settings("4.0.8", runtime=zeros).values)
+    assert (intervals.shedding, intervals.report_check, intervals.statistics) == (MINUTE, 1_000, 1_000)

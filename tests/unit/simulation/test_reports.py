@@ -1,0 +1,267 @@
+"""What the leader has received, against one broker after the other, one comparison after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
+from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind
+from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.simulation.cluster import SimulatedCluster
+from pulsar_advisor.simulation.intervals import Intervals
+from pulsar_advisor.simulation.reports import Reports, advanced, after_change, first_reports, state_seen
+from states import BrokerRow, BundleRow, cluster_state
+
+SETTINGS = resolve_settings("4.0.8").values
+INTERVALS = Intervals.of(SETTINGS)
+MINUTE = 60_000
+A, B = "a:8080", "b:8080"
+
+
+def two_brokers(load_manager: LoadManagerKind = "modular", *, rates: tuple[float, ...] = (60.0, 20.0)) -> ClusterState:
+    """Broker a has a bundle per rate (messages/s in and out), b has one of 20; one message costs a point of CPU."""
+    width = 2**32 // 16
+    bundles = [
+        BundleRow("t/a", f"0x{row * width:08x}_0x{(row + 1) * width:08x}", A, (rate, 0.0, rate, 0.0), topics=1)
+        for row, rate in enumerate(rates)
+    ]
+    total = sum(rates)
+    return cluster_state(
+        [
+            BrokerRow(A, cpu=(total, 100.0), traffic=(total, 0.0, total, 0.0), topics=len(rates)),
+            BrokerRow(B, cpu=(20.0, 100.0), traffic=(20.0, 0.0, 20.0, 0.0), topics=1),
+        ],
+        [*bundles, BundleRow("t/b", "0x00000000_0xffffffff", B, (20.0, 0.0, 20.0, 0.0), topics=1)],
+        load_manager=load_manager,
+    )
+
+
+def moved(state: ClusterState, bundle: int, to: int) -> tuple[Reports, SimulatedCluster]:
+    """The reports at the moment at which a bundle has moved."""
+    cluster = SimulatedCluster.of(state)
+    reports = first_reports(state, cluster, SETTINGS, INTERVALS, seed=0)
+    source = int(cluster.owner[bundle])
+    return after_change(reports, [source, to]), cluster.moved([bundle], [to])
+
+
+def usage_seen(reports: Reports, state: ClusterState) -> list[float]:
+    return weighted_maximum(reports.published.usage, state.brokers.limit, SETTINGS).tolist()
+
+
+def test_without_a_change_the_leader_sees_the_snapshot_for_good() -> None:
+    state = two_brokers()
+    cluster = SimulatedCluster.of(state)
+    first = first_reports(state, cluster, SETTINGS, INTERVALS, seed=0)
+    later = advanced(first, state, cluster, SETTINGS, INTERVALS, state.captured_at_ms + 10 * MINUTE)
+    assert later.published is first.published
+    assert later.published_at_ms.tolist() == first.published_at_ms.tolist()
+
+
+def test_a_move_reaches_the_leader_within_the_brokers_next_passes_and_two_samples() -> None:
+    state = two_brokers()
+    reports, cluster = moved(state, 1, 1)
+    now = state.captured_at_ms
+    assert usage_seen(reports, state) == pytest.approx([0.8, 0.2])
+    a_minute_later = advanced(reports, state, cluster, SETTINGS, INTERVALS, now + MINUTE)
+    seen = state_seen(a_minute_later, state, cluster, state.bundles.last_unloaded_at_ms)
+    assert seen.bundles.owner.tolist() == [0, 1, 1]
+    assert seen.brokers.traffic[:, 0].tolist() == [60.0, 40.0]
+    # The sample covers the time before the move as well.
+    assert 0.6 < usage_seen(a_minute_later, state)[0] < 0.8
+    assert a_minute_later.measured.usage[0, 0] == pytest.approx(100 * usage_seen(a_minute_later, state)[0], abs=10)
+
+
+def test_between_two_passes_no_report_includes_the_bundle() -> None:
+    state = two_brokers()
+    reports, cluster = moved(state, 1, 1)
+    owners = set()
+    for seconds in range(5, 60, 5):
+        later = advanced(reports, state, cluster, SETTINGS, INTERVALS, state.captured_at_ms + seconds * 1000)
+        owners.add(int(later.published.reporter[1]))
+    assert owners >= {0, 1}
+    assert owners <= {0, 1, NOBODY}
+
+
+def test_a_change_below_the_threshold_is_published_only_when_the_report_is_too_old() -> None:
+    state = cluster_state(
+        [BrokerRow(name, cpu=(60.0, 100.0), traffic=(60.0, 0.0, 60.0, 0.0)) for name in (A, B)],
+        [*_bundles_of(A, 15, 4.0), *_bundles_of(B, 60, 1.0)],
+    )
+    reports, cluster = moved(state, 0, 1)
+    now = state.captured_at_ms
+    after_14 = advanced(reports, state, cluster, SETTINGS, INTERVALS, now + 14 * MINUTE)
+    after_16 = advanced(after_14, state, cluster, SETTINGS, INTERVALS, now + 16 * MINUTE)
+    assert usage_seen(after_14, state) == pytest.approx([0.6, 0.6])
+    assert usage_seen(after_16, state) == pytest.approx([0.56, 0.64])
+
+
+def _bundles_of(owner: str, number: int, rate: float) -> list[BundleRow]:
+    width = 2**32 // 64
+    return [
+        BundleRow(f"t/{owner[0]}", f"0x{row * width:08x}_0x{(row + 1) * width:08x}", owner, (rate, 0.0, rate, 0.0), 1)
+        for row in range(number)
+    ]
+
+
+def test_every_publication_adds_a_sample_to_the_averages_of_all_bundles() -> None:
+    state = two_brokers()
+    reports, cluster = moved(state, 1, 1)
+    later = advanced(reports, state, cluster, SETTINGS, INTERVALS, state.captured_at_ms + MINUTE)
+    samples = later.short_term_samples - state.bundles.short_term_samples
+    assert samples[0] >= 2
+    assert samples[0] == samples[2]
+
+
+def test_averages_are_the_modular_managers() -> None:
+    state = two_brokers("simple")
+    reports, cluster = moved(state, 1, 1)
+    later = advanced(reports, state, cluster, SETTINGS, INTERVALS, state.captured_at_ms + 20 * MINUTE)
+    assert later.short_term_samples.tolist() == state.bundles.short_term_samples.tolist()
+
+
+def test_an_extensible_broker_publishes_anew_after_it_lost_a_bundle() -> None:
+    state = two_brokers("extensible")
+    reports, cluster = moved(state, 1, 1)
+    later = advanced(reports, state, cluster, SETTINGS, INTERVALS, state.captured_at_ms + 5_000)
+    assert later.published_at_ms.tolist() == [state.captured_at_ms + 5_000] * 2
+    assert later.load is not None
+    assert later.load.weighted_max_ema.tolist() == pytest.approx([0.8, 0.2])
+
+
+def test_ownership_is_known_at_once_under_extensible_and_from_reports_under_modular() -> None:
+    for load_manager, owner, reported in (("extensible", 1, False), ("modular", 0, True)):
+        state = two_brokers(load_manager)
+        reports, cluster = moved(state, 1, 1)
+        seen = state_seen(reports, state, cluster, state.bundles.last_unloaded_at_ms)
+        assert (int(seen.bundles.owner[1]), bool(seen.bundles.reported[1])) == (owner, reported)
+
+
+@dataclass
+class Broker:
+    """A broker as Pulsar runs it: its own measurements, and its last publication."""
+
+    row: int
+    sampled_ms: int
+    passed_ms: int
+    usage: float
+    rate: float
+    bundles: dict[int, float]
+    history: list[tuple[int, float]]
+    """(from when on, usage): what its host really did."""
+    published: dict[str, float] = field(default_factory=dict)
+    published_bundles: dict[int, float] = field(default_factory=dict)
+    published_ms: int = 0
+
+    def used(self, since_ms: int, until_ms: int) -> float:
+        """Mean usage of its host between two moments."""
+        ends = [start for start, _ in self.history[1:]] + [until_ms]
+        parts = zip(self.history, ends, strict=True)
+        total = sum(level * max(0, min(end, until_ms) - max(start, since_ms)) for (start, level), end in parts)
+        return total / (until_ms - since_ms)
+
+    def figures(self) -> dict[str, float]:
+        return {"usage": self.usage, "rate": self.rate, "bundles": float(len(self.bundles))}
+
+    def has_changed(self, now_ms: int) -> bool:
+        before, now = self.published, self.figures()
+        points = abs(before["usage"] - now["usage"])
+        percent = (
+            100 * abs(before[name] - now[name]) / before[name] if before[name] else float("inf")
+            for name in ("rate", "bundles")
+            if before[name] != now[name]
+        )
+        return max(points, *percent, 0.0) > 10 or now_ms - self.published_ms > INTERVALS.report_at_latest
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.data())
+def test_many_brokers_and_moves_against_one_after_the_other(data: st.DataObject) -> None:
+    number = data.draw(st.integers(2, 4))
+    rates = [data.draw(st.integers(1, 30)) for _ in range(data.draw(st.integers(1, 8)))]
+    owners = [data.draw(st.integers(0, number - 1)) for _ in rates]
+    state = _cluster(number, rates, owners)
+    cluster = SimulatedCluster.of(state)
+    reports = first_reports(state, cluster, SETTINGS, INTERVALS, seed=data.draw(st.integers(0, 5)))
+    start = now = state.captured_at_ms
+    totals = [sum(r for r, o in zip(rates, owners, strict=True) if o == row) for row in range(number)]
+    brokers = [
+        Broker(
+            row, int(reports.sampled_at_ms[row]), int(reports.passed_at_ms[row]), total, total,
+            {b: rates[b] for b, o in enumerate(owners) if o == row}, [(start - 10 * MINUTE, total)],
+        )
+        for row, total in enumerate(totals)
+    ]  # fmt: skip
+    for broker in brokers:
+        broker.published, broker.published_bundles = broker.figures(), dict(broker.bundles)
+        broker.published_ms = start
+    owner = dict(enumerate(owners))
+    averages = {bundle: (float(rate), 1) for bundle, rate in enumerate(rates)}
+    written = start
+
+    for _ in range(data.draw(st.integers(1, 4))):
+        bundle, to = data.draw(st.integers(0, len(rates) - 1)), data.draw(st.integers(0, number - 1))
+        cluster, owner[bundle] = cluster.moved([bundle], [to]), to
+        reports = after_change(reports, [to])
+        for broker in brokers:
+            served = {b: float(rates[b]) for b, o in owner.items() if o == broker.row}
+            broker.history.append((now, sum(served.values())))
+        until = now + MINUTE * data.draw(st.integers(1, 20))
+        reports = advanced(reports, state, cluster, SETTINGS, INTERVALS, until)
+        for tick in range(now + 5_000, until + 1, 5_000):
+            publishing = []
+            for broker in brokers:
+                if tick - broker.sampled_ms >= MINUTE:
+                    broker.usage = broker.used(broker.sampled_ms, broker.sampled_ms + MINUTE)
+                    broker.sampled_ms += MINUTE
+                if tick - broker.passed_ms >= MINUTE:
+                    broker.passed_ms += MINUTE
+                    broker.bundles = {b: float(rates[b]) for b, o in owner.items() if o == broker.row}
+                    broker.rate = sum(broker.bundles.values())
+                if broker.has_changed(tick):
+                    publishing.append(broker)
+            for broker in publishing:
+                broker.published, broker.published_bundles = broker.figures(), dict(broker.bundles)
+                broker.published_ms = tick
+            writes = tick - written >= INTERVALS.bundle_data
+            written = tick if writes else written
+            for _ in range(len(publishing) + writes):
+                for broker in brokers:
+                    for b, rate in broker.published_bundles.items():
+                        average, samples = averages[b]
+                        samples = min(samples + 1, SHORT_TERM_MAX_SAMPLES)
+                        averages[b] = ((samples - 1) * average + rate) / samples, samples
+        now = until
+
+    assert reports.published_at_ms.tolist() == [broker.published_ms for broker in brokers]
+    assert reports.published.usage[:, 0].tolist() == pytest.approx([broker.published["usage"] for broker in brokers])
+    assert reports.published.traffic[:, 0].tolist() == pytest.approx([broker.published["rate"] for broker in brokers])
+    assert reports.published.counts[:, 0].tolist() == [broker.published["bundles"] for broker in brokers]
+    claimed = [{broker.row for broker in brokers if b in broker.published_bundles} for b in owner]
+    for b, claims in enumerate(claimed):
+        row = int(reports.published.reporter[b])
+        assert (row in claims) if claims else row == NOBODY
+    # Constant rates: every sample of a bundle is the same, so the averages stay; only their number counts.
+    assert reports.short_term[:, 0] == pytest.approx(np.array(rates, dtype=float))
+    assert (reports.long_term_samples <= LONG_TERM_MAX_SAMPLES).all()
+
+
+def _cluster(number: int, rates: list[int], owners: list[int]) -> ClusterState:
+    ids = [f"{'abcd'[row]}:8080" for row in range(number)]
+    width = 2**32 // 16
+    totals = [float(sum(r for r, o in zip(rates, owners, strict=True) if o == row)) for row in range(number)]
+    return cluster_state(
+        [
+            BrokerRow(name, cpu=(total, 100.0), traffic=(total, 0.0, total, 0.0))
+            for name, total in zip(ids, totals, strict=True)
+        ],
+        [
+            BundleRow("t/n", f"0x{b * width:08x}_0x{(b + 1) * width:08x}", ids[o], (float(r), 0.0, float(r), 0.0), 1)
+            for b, (r, o) in enumerate(zip(rates, owners, strict=True))
+        ],
+    )

@@ -1,0 +1,234 @@
+"""What becomes of a cluster: known pictures, and what holds for any cluster under any strategies."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, reject
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.simulation.simulate import Load, Simulation, simulate
+from states import cluster_state
+from unit.any_cluster import Rows, coherent_rows
+from unit.simulation.clusters import cluster, settings
+
+LEAST_RATE = "LeastLongTermMessageRate"
+EAGER = {
+    "loadBalancerBrokerOverloadedThresholdPercentage": "50",
+    "loadBalancerBrokerComfortLoadLevelPercentage": "50",
+    "loadBalancerBundleUnloadMinThroughputThreshold": "0",
+    "loadBalancerSheddingConditionHitCountThreshold": "0",
+    "loadBalancerBrokerLoadTargetStd": "0.05",
+    "loadBalancerSheddingGracePeriodMinutes": "2",
+    "minUnloadMessage": "0",
+    "minUnloadMessageThroughput": "0",
+    "lowerBoundarySheddingEnabled": "true",
+}
+ANY_SETTINGS = resolve_settings("4.0.8", what_if=EAGER).values
+
+
+def percent(simulation: Simulation, cycle: int = -1) -> list[float]:
+    return (100 * simulation.cycles[cycle].usage).round().tolist()
+
+
+def moves(simulation: Simulation) -> list[tuple[int, int, int]]:
+    """Cycle, source and destination of each unload."""
+    return [
+        (cycle.number, source, destination)
+        for cycle in simulation.cycles
+        for source, destination in zip(cycle.source.tolist(), cycle.destination.tolist(), strict=True)
+    ]
+
+
+def test_threshold_shedder_overshoots_at_57_67_and_40_percent_as_seen_on_three_brokers() -> None:
+    """Seen on live 4.0.8 brokers: a bundle in each of two minutes, and the idlest broker is the busiest."""
+    usage = {"a": [11.4] * 5, "b": [16.4, 15.9, 7.0, 7.0, 7.0, 7.0, 6.3], "c": [10.0] * 4}
+    simulation = simulate("ThresholdShedder", LEAST_RATE, cluster(usage, in_one_namespace=True), settings())
+    assert percent(simulation, 0) == [57.0, 67.0, 40.0]
+    assert moves(simulation)[:2] == [(1, 1, 2), (2, 1, 2)]
+    assert percent(simulation, 2) == [57.0, 34.0, 72.0]
+
+
+def test_history_keeps_shedding_a_broker_that_is_balanced_pip_364() -> None:
+    """PIP-364, over-unloading: 90 and 10 % become 50 and 50, yet count as 86 and 14, and more is unloaded."""
+    state = cluster({"a": [40.0, 16.0, 16.0, 18.0], "b": [10.0]})
+    simulation = simulate(
+        "ThresholdShedder",
+        "LeastResourceUsageWithWeight",
+        state,
+        settings(loadBalancerSheddingIntervalMinutes="3", loadBalancerDistributeBundlesEvenlyEnabled="false"),
+    )
+    assert percent(simulation, 1) == [50.0, 50.0]
+    assert simulation.cycles[2].seen_usage.tolist() == pytest.approx([0.5, 0.5], abs=0.01)
+    assert moves(simulation) == [(1, 0, 1), (2, 0, 1), (3, 0, 1)]
+    assert percent(simulation) == [16.0, 84.0]
+
+
+def test_a_bundle_may_land_on_another_hot_broker_pip_364() -> None:
+    """PIP-364, over-placement: at 40, 40, 40, 40, 69 and 70 % every broker is a candidate, the hot ones included."""
+    usage = {name: [10.0] * 4 for name in "abcd"} | {"e": [23.0] * 3, "f": [14.0] * 5}
+    landed = set()
+    for seed in range(20):
+        simulation = simulate(
+            "ThresholdShedder",
+            "LeastResourceUsageWithWeight",
+            cluster(usage),
+            settings(loadBalancerDistributeBundlesEvenlyEnabled="false"),
+            cycles=1,
+            seed=seed,
+        )
+        landed |= {(source, destination) for _, source, destination in moves(simulation)}
+    assert landed & {(4, 5), (5, 4)}
+
+
+@pytest.mark.parametrize("usage", [[12.0, 2.0, 1.0, 1.0], [50.0, 50.0, 50.0, 50.0, 50.0, 0.0], [80.0] * 10 + [0.0]])
+def test_threshold_shedder_leaves_an_idle_broker_idle_pip_220(usage: list[float]) -> None:
+    """PIP-220's two cases, and apache/pulsar#17456's: no broker is above mean plus threshold."""
+    state = cluster({f"b{row:02}": [share / 5] * 5 if share else [] for row, share in enumerate(usage)})
+    simulation = simulate("ThresholdShedder", LEAST_RATE, state, settings())
+    assert (simulation.ended, moves(simulation)) == ("settled", [])
+    assert len(simulation.cycles) == 1 + 10
+
+
+def test_with_the_lower_boundary_the_idle_broker_is_filled() -> None:
+    state = cluster({f"b{row:02}": [8.0] * 10 for row in range(10)} | {"idle": []})
+    simulation = simulate("ThresholdShedder", LEAST_RATE, state, settings(lowerBoundarySheddingEnabled="true"))
+    assert moves(simulation)[0][2] == 10
+    assert percent(simulation)[10] > 40
+
+
+def test_transfer_shedder_fills_the_idle_broker_in_its_fourth_cycle_pip_220() -> None:
+    state = cluster({f"b{row}": [10.0] * 5 for row in range(5)} | {"idle": []}, load_manager="extensible")
+    simulation = simulate("TransferShedder", "extensions.LeastResourceUsageWithWeight", state, settings())
+    first = moves(simulation)[0]
+    assert first[0] == 4
+    assert first[2] == 5
+    assert 10 < percent(simulation)[5] < 50
+
+
+def test_a_source_cools_down_before_the_next_transfer() -> None:
+    state = cluster({"a": [10.0] * 9, "b": [10.0], "c": [10.0]}, load_manager="extensible")
+    simulation = simulate("TransferShedder", "extensions.LeastResourceUsageWithWeight", state, settings())
+    acting = sorted({cycle for cycle, _, _ in moves(simulation)})
+    assert all(later - earlier > 3 for earlier, later in pairwise(acting))
+
+
+def test_a_moved_bundle_stays_for_the_grace_period() -> None:
+    state = cluster({"a": [30.0, 30.0, 30.0], "b": [10.0]})
+    simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(loadBalancerSheddingGracePeriodMinutes="5"))
+    when: dict[int, int] = {}
+    for cycle in simulation.cycles:
+        for bundle in cycle.bundle.tolist():
+            assert cycle.number - when.get(bundle, -10) > 5
+            when[bundle] = cycle.number
+
+
+def test_a_bundle_too_large_for_any_broker_goes_round() -> None:
+    """Whichever broker has it is overloaded, so it moves on whenever its grace period is over."""
+    state = cluster({"a": [90.0, 1.0], "b": [1.0, 1.0]})
+    simulation = simulate(
+        "OverloadShedder",
+        LEAST_RATE,
+        state,
+        settings(loadBalancerSheddingGracePeriodMinutes="0", loadBalancerDistributeBundlesEvenlyEnabled="false"),
+    )
+    assert simulation.ended == "repeats"
+    assert simulation.repeats_cycle is not None
+    assert {(source, destination) for _, source, destination in moves(simulation)} == {(0, 1), (1, 0)}
+
+
+def test_the_last_cycle_may_come_first() -> None:
+    state = cluster({"a": [30.0, 30.0, 30.0], "b": [10.0]})
+    simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(), cycles=2)
+    assert (simulation.ended, len(simulation.cycles)) == ("unfinished", 3)
+
+
+def test_more_load_makes_a_calm_cluster_act() -> None:
+    state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
+    calm = simulate("OverloadShedder", LEAST_RATE, state, settings())
+    grown = simulate("OverloadShedder", LEAST_RATE, state, settings(), load=Load(scale=1.5))
+    assert moves(calm) == []
+    # The brokers measure the new load first.
+    assert moves(grown)[0] == (3, 0, 1) or moves(grown)[0] == (2, 0, 1)
+
+
+def test_noise_is_drawn_from_the_seed() -> None:
+    state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
+    one, again, other = (
+        simulate("OverloadShedder", LEAST_RATE, state, settings(), cycles=5, load=Load(noise=0.2), seed=seed)
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(one.cycles[3].usage, again.cycles[3].usage)
+    assert not np.array_equal(one.cycles[3].usage, other.cycles[3].usage)
+
+
+def test_isolation_policies_hold_in_every_cycle() -> None:
+    policy = IsolationPolicy("p", ("t/a",), ("a", "b"), (), min_limit=1, usage_threshold=100)
+    state = cluster({"a": [30.0, 30.0, 30.0], "b": [10.0], "c": [1.0]}, isolation_policies=(policy,))
+    simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(loadBalancerSheddingGracePeriodMinutes="1"))
+    assert moves(simulation)
+    assert {destination for _, _, destination in moves(simulation)} <= {0, 1}
+
+
+shedder = st.sampled_from([entry.name for entry in SHEDDERS])
+placement = st.sampled_from([entry.name for entry in PLACEMENTS])
+any_combination = examples(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+
+
+def simulated(shedder: str, placement: str, state: ClusterState, cycles: int = 8) -> Simulation:
+    """A simulation; a combination that is refused in words is none."""
+    try:
+        return simulate(shedder, placement, state, ANY_SETTINGS, cycles=cycles, seed=3)
+    except AdvisorError as refusal:
+        assert str(refusal)
+        reject()
+
+
+@any_combination
+@given(coherent_rows(), shedder, placement)
+def test_bundles_and_load_are_conserved(rows: Rows, shedder: str, placement: str) -> None:
+    state = cluster_state(*rows)
+    simulation = simulated(shedder, placement, state)
+    owner = state.bundles.owner.copy()
+    total = simulation.cycles[0].broker_traffic.sum(axis=0)
+    for cycle in simulation.cycles:
+        assert (owner[cycle.bundle] == cycle.source).all()
+        owner[cycle.bundle] = cycle.destination
+        assert state.brokers.available[cycle.destination].all()
+        assert cycle.broker_traffic.sum(axis=0) == pytest.approx(total, rel=1e-9, abs=1e-6)
+        assert len(set(cycle.bundle.tolist())) == len(cycle.bundle)
+
+
+@any_combination
+@given(coherent_rows(), shedder, placement)
+def test_the_first_cycle_that_acts_is_the_one_a_recommendation_predicts(
+    rows: Rows, shedder: str, placement: str
+) -> None:
+    state = cluster_state(*rows)
+    [(_, proposal)] = propose(Request(shedder, placement, splits=False, seed=3), state, ANY_SETTINGS)
+    if isinstance(proposal, AdvisorError) or not proposal.moves or proposal.acts_in_cycle is None:
+        reject()
+    simulation = simulated(shedder, placement, state, cycles=proposal.acts_in_cycle)
+    last = simulation.cycles[-1]
+    assert [move.bundle for move in proposal.moves] == last.bundle.tolist()
+    assert not any(len(cycle.bundle) for cycle in simulation.cycles[:-1])
+    if proposal.acts_in_cycle == 1:
+        assert [move.destination for move in proposal.moves] == last.destination.tolist()
+
+
+@any_combination
+@given(coherent_rows(), shedder, placement)
+def test_the_same_seed_gives_the_same_future(rows: Rows, shedder: str, placement: str) -> None:
+    state = cluster_state(*rows)
+    one, other = (simulated(shedder, placement, state) for _ in range(2))
+    assert (one.ended, moves(one)) == (other.ended, moves(other))
