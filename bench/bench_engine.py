@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Brokers, Bundles, ClusterState, Namespaces, Topics
+from pulsar_advisor.model.cluster_state import NO_ROW, Brokers, Bundles, ClusterState, Namespaces, Topics
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -69,7 +69,7 @@ def cluster(brokers: int, bundles: int) -> ClusterState:
         view="published",
         pulsar_version="4.0.8",
         load_manager="modular",
-        leader=NOBODY,
+        leader=NO_ROW,
         brokers=Brokers(
             ids=tuple(f"broker-{row:05d}.example.com:8080" for row in range(brokers)),
             usage=usage,

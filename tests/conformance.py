@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.outcomes import Outcome
 from states import BrokerRow, BundleRow, cluster_state
@@ -66,7 +66,7 @@ def moves_of(state: ClusterState, decision: SheddingDecision) -> list[list[str |
     hosts = [broker.partition(":")[0] for broker in state.brokers.ids]
     places = [int(name.rpartition("-")[2]) for name in state.namespaces.names]
     return [
-        [hosts[source], places[state.bundles.namespace[bundle]], *([hosts[to]] if to != NOBODY else [])]
+        [hosts[source], places[state.bundles.namespace[bundle]], *([hosts[to]] if to != NO_ROW else [])]
         for source, bundle, to in zip(
             decision.source.tolist(), decision.bundle.tolist(), decision.destination.tolist(), strict=True
         )

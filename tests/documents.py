@@ -7,7 +7,7 @@ from typing import Any
 Document = dict[str, Any]
 
 
-def manifest(**told: Any) -> Document:
+def manifest(**fields: Any) -> Document:
     """A raw snapshot's manifest."""
     return {
         "schema": "pulsar-advisor/raw-snapshot/1",
@@ -27,7 +27,7 @@ def manifest(**told: Any) -> Document:
         "failures": [],
         "incomplete_brokers": [],
         "moved_bundles": [],
-    } | told
+    } | fields
 
 
 def file(surface: str, rows: int = 1) -> Document:
@@ -36,7 +36,7 @@ def file(surface: str, rows: int = 1) -> Document:
     return {"path": path, "surface": surface, "broker": None, "rows": rows, "bytes": 13, "sha256": "0" * 64}
 
 
-def validation(*results: Document, **told: Any) -> Document:
+def validation(*results: Document, **fields: Any) -> Document:
     """A validation result."""
     return {
         "schema": "pulsar-advisor/validation-result/1",
@@ -46,10 +46,10 @@ def validation(*results: Document, **told: Any) -> Document:
         "suites_sha256": "1" * 64,
         "success": True,
         "results": list(results),
-    } | told
+    } | fields
 
 
-def check(**told: Any) -> Document:
+def check(**fields: Any) -> Document:
     """A check of a validation result, passed."""
     return {
         "check": "bundles.tile",
@@ -63,4 +63,4 @@ def check(**told: Any) -> Document:
         "examples": [],
         "excluded": [],
         "error": None,
-    } | told
+    } | fields

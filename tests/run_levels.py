@@ -24,8 +24,8 @@ from pathlib import Path
 LEVELS = ("unit", "parity", "spark", "dags", "integration", "live", "e2e")
 """In the order they run: the cheap ones, which fail most often, first."""
 
-PARALLEL_LEVELS = frozenset({"unit"})
-"""Levels whose tests share nothing. The others start a JVM, Airflow or brokers and have the machine to themselves."""
+PARALLEL_LEVELS = frozenset({"unit", "dags", "integration"})
+"""Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
 
 LIVE_LEVELS = frozenset({"live", "e2e"})
 """Levels that need real brokers; PULSAR_ADVISOR_REQUIRE_LIVE=1 makes it a failure when all their tests are skipped."""
@@ -88,7 +88,7 @@ def run_level(level: str, tests: Path, *, full: bool, environment: Mapping[str, 
         command = [sys.executable, "-m", "pytest", str(folder), f"--junitxml={report}"]
         # Without --full the generated examples are the same in every run; with it each run looks for new ones.
         command += [] if full else ["-m", "not full", "--hypothesis-profile=ci"]
-        command += ["-n", "auto"] if level in PARALLEL_LEVELS else []
+        command += ["-n", "auto", "--dist", "worksteal"] if level in PARALLEL_LEVELS else []
         code = subprocess.run(command, env=dict(environment), check=False).returncode
         passed, failed, skipped, reasons = read_junit(report) if report.exists() else (0, 0, 0, ())
     if code == EXIT_NO_TESTS_COLLECTED:

@@ -10,7 +10,7 @@ import numpy as np
 from pulsar_advisor.model.bundle_range import parse_range, topic_hash
 from pulsar_advisor.model.cluster_state import (
     AVERAGES_ORIGINS,
-    NOBODY,
+    NO_ROW,
     RESOURCES,
     Brokers,
     Bundles,
@@ -82,7 +82,7 @@ def cluster_state(
         for row, (lower, upper) in enumerate(bounds):
             if namespaces.index(bundles[row].namespace) == namespace and lower <= position < upper:
                 return row
-        return NOBODY
+        return NO_ROW
 
     def columns(rows: Sequence[Sequence[float]], width: int) -> np.ndarray:
         return np.array(rows, dtype=np.float64).reshape(len(rows), width)
@@ -107,7 +107,7 @@ def cluster_state(
         view=view,
         pulsar_version=pulsar_version,
         load_manager=load_manager,
-        leader=0 if brokers else NOBODY,
+        leader=0 if brokers else NO_ROW,
         brokers=Brokers(
             ids=tuple(ids),
             usage=columns([resources(row, 0) for row in brokers], 5),
@@ -132,7 +132,7 @@ def cluster_state(
             namespace=np.array([namespaces.index(row.namespace) for row in bundles], dtype=np.int32),
             lower=np.array([lower for lower, _ in bounds], dtype=np.int64),
             upper=np.array([upper for _, upper in bounds], dtype=np.int64),
-            owner=np.array([ids.index(row.owner) if row.owner else NOBODY for row in bundles], dtype=np.int32),
+            owner=np.array([ids.index(row.owner) if row.owner else NO_ROW for row in bundles], dtype=np.int32),
             in_boundaries=np.array([row.in_boundaries for row in bundles], dtype=np.bool_),
             reported=np.array([row.topics > 0 for row in bundles], dtype=np.bool_),
             listed=np.array([row.owner is not None for row in bundles], dtype=np.bool_),

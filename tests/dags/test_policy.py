@@ -1,4 +1,4 @@
-"""What every DAG of the project keeps to, and what stands between a plan and the cluster."""
+"""Rules that every DAG of the project keeps, and the gates between a plan and the cluster."""
 
 from __future__ import annotations
 

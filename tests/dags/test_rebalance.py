@@ -109,7 +109,7 @@ def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answe
 @pytest.mark.parametrize(
     "answer",
     [Answer("Approve", person="dag_test"), Answer("Approve", person="DAG_TEST"), Answer("Approve", person=None)],
-    ids=["by the proposer", "by the proposer in capitals", "by nobody"],
+    ids=["by the proposer", "by the proposer in capitals", "by no user"],
 )
 def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
     stages: Stages, run_dag: RunDag, answer: Answer

@@ -202,7 +202,7 @@ def _audit(plan: Plan, ledger: Ledger, cluster: Cluster, owners: dict[str, str])
         yield "a run stopped without a reason"
     records = ledger.steps(runs[-1].id) if runs else {}
     if any(record.state == "sent" for record in records.values()) and runs[-1].state != "stopped":
-        yield f"a step was sent, and the run is {runs[-1].state}: nobody will look what became of it"
+        yield f"a step was sent, and the run is {runs[-1].state}: its outcome would never be observed"
     planned = {f"{step.namespace}/{step.bundle}" for step in plan.steps}
     for change in cluster.history:
         if change.by == "call" and change.action != "assign" and change.bundle not in planned:

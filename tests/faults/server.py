@@ -34,7 +34,7 @@ BEFORE: Final = (
 AFTER: Final = (
     *("lost after", "silent after", "truncated", "swollen", "swollen error", "nested", "dateless", "late", "500 after"),
 )
-"""Faults of a call that acts: at once, or (`late`) while nobody knows any more."""
+"""Faults of a call that acts: at once, or (`late`) after the caller has given up."""
 
 
 @dataclass

@@ -39,7 +39,7 @@ class AdminApi:
         target = (url or self.urls[0]) + path
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         with requests.Session() as http:
-            http.trust_env = False  # a proxy of the machine must not stand between us and loopback
+            http.trust_env = False  # the machine may have a proxy: loopback must not go through it
             while True:
                 answer = http.request(
                     method, target, params=params, json=body, headers=headers,
@@ -81,7 +81,7 @@ class AdminApi:
         }
 
     def look_up(self, topic: str) -> None:
-        """Ask which broker serves a topic, which assigns its bundle if nobody owns it.
+        """Ask which broker serves a topic, which assigns its bundle if it is unowned.
 
         Brokers that race for a bundle answer 500 to the one that asked the loser; clients ask again, and so do we.
         """

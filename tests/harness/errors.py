@@ -1,4 +1,4 @@
-"""What can go wrong with a live cluster, each explained in a message that stands for itself."""
+"""What can go wrong with a live cluster, each with a self-explanatory message."""
 
 from __future__ import annotations
 

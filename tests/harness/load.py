@@ -21,7 +21,7 @@ from harness.workload import DEFAULT_SEED, Workload, shifted, skewed_workload
 
 SUBSCRIPTION = "harness"
 STEADY = "load is steady"
-"""The line of the generator's output that tells that everything is connected and placed."""
+"""The generator prints this line once everything is connected and placed."""
 
 SHIFT_SIGNAL = signal.SIGUSR1
 

@@ -105,7 +105,7 @@ class CpuSensor:
         while not self._stopped.wait(INTERVAL_S):
             now = time.monotonic()
             for url, directory in self._counters.items():
-                # A busy broker keeps its last rate; a dead one's counter is read by nobody.
+                # A busy broker keeps its last rate; a dead one's counter is not read.
                 with suppress(requests.RequestException):
                     cores[url] = cpu_cores(messages_per_s(self._admin, url))
                 used_ns[url] += cores[url] * (now - last) * 1e9

@@ -17,7 +17,7 @@ ADVISOR = Path(sys.executable).with_name("pulsar-advisor")
 CALL_LIMIT_S = 600
 ONE_SYSTEM_USER = Path(__file__).with_name("one_system_user.yaml")
 QUICK = ("--pause-between", "0s", "--canary-hold", "3s")
-"""A throttle to approve where nobody waits."""
+"""A throttle without pauses."""
 
 
 @dataclass(frozen=True)

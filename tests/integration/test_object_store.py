@@ -70,7 +70,7 @@ def jars() -> list[Path]:
 
 @dataclass(frozen=True)
 class Shell:
-    """The command line where a store of ours stands for S3."""
+    """The command line with an S3-compatible store started here."""
 
     python: Path
     environment: dict[str, str]

@@ -62,7 +62,7 @@ def namespace(cluster: LiveCluster) -> Iterator[str]:
 
 @contextmanager
 def namespace_in_use(cluster: LiveCluster) -> Iterator[str]:
-    """A namespace of four bundles; clients hold two topics of each of the first three, nobody those of the last."""
+    """A namespace of four bundles; clients hold two topics of each of the first three, none of the last."""
     import pulsar
 
     name = "applied/bundles"
@@ -127,8 +127,8 @@ def test_the_undo_plan_brings_a_bundle_back(
     [step] = undone.steps
     assert step.request.query == {"destinationBroker": move.source}
     # Under Modular a destination is a wish, and on a busy machine three wishes in a row have come to nothing.
-    told = (undone.outcome, step.state, owner in step.detail)
-    assert told == (("done", "confirmed", True) if owner == move.source else ("partial", "failed", True)), undone
+    observed = (undone.outcome, step.state, owner in step.detail)
+    assert observed == (("done", "confirmed", True) if owner == move.source else ("partial", "failed", True)), undone
 
 
 def test_a_bundle_without_clients_reaches_its_destination_because_the_executor_looks_it_up(

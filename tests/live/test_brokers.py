@@ -142,7 +142,7 @@ def test_simple_tables_are_the_tools(start_cluster: StartCluster, tmp_path: Path
 
 
 def test_extensible_figures_are_the_tools_as_far_as_it_has_them(start_cluster: StartCluster, tmp_path: Path) -> None:
-    """The tool listens to a topic on which brokers tell changes above a tenth only, so its rates may lag so much."""
+    """The tool listens to a topic on which brokers publish changes above a tenth only, so its rates may lag by that."""
     cluster = start_cluster(ClusterOptions(load_manager="extensible", cpu_sensor=False))
     arguments = ("--extensions", "--connect-string", cluster.brokers[0].service_url)
     with running_load(cluster), monitor_brokers(cluster, tmp_path, *arguments) as log:

@@ -92,7 +92,7 @@ def options(cluster: LiveCluster, **admin: Any) -> CaptureOptions:
 
 @contextmanager
 def secretive_traffic(cluster: LiveCluster) -> Iterator[None]:
-    """One producer and one consumer who tell secrets wherever a client can, in a namespace that does too."""
+    """One producer and one consumer that put secrets wherever a client can, in a namespace that does too."""
     cluster.admin.write("PUT", "/tenants/shy", body={"allowedClusters": ["live"], "adminRoles": [SECRET]})
     cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": 4}})
     cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}/property/password/{SECRET}")

@@ -1,4 +1,4 @@
-"""What `doctor` says of real brokers: a healthy cluster is fit, and with tokens each refusal is told for what it is."""
+"""`doctor` on real brokers: a healthy cluster is fit, and with tokens each refusal is named correctly."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_a_dead_broker_costs_its_part_only(start_cluster: StartCluster) -> None:
     cluster.kill_broker(dead)
     found = diagnosis(cluster)
     assert found.fit
-    told = [row.sentence for row in found.rows if row.check == "broker"]
-    assert told == [sentence for sentence in told if sentence.startswith(f"{dead.broker_id} does not answer")]
-    assert len(told) == 1
+    sentences = [row.sentence for row in found.rows if row.check == "broker"]
+    assert sentences == [sentence for sentence in sentences if sentence.startswith(f"{dead.broker_id} does not answer")]
+    assert len(sentences) == 1
 
 
 @pytest.mark.full
@@ -73,12 +73,12 @@ def test_with_tokens_each_refusal_is_told_for_what_it_is(start_cluster: StartClu
     for name, token in tokens.items():
         (tmp_path / name).write_text(token)
 
-    nobody = diagnosis(cluster)
-    assert [(row.check, row.status) for row in nobody.rows] == [("credentials", "problem")]
-    assert "credentials required" in nobody.rows[0].sentence
+    without_token = diagnosis(cluster)
+    assert [(row.check, row.status) for row in without_token.rows] == [("credentials", "problem")]
+    assert "credentials required" in without_token.rows[0].sentence
     rubbish = diagnosis(cluster, token_file=tmp_path / "rubbish")
     assert "credentials rejected" in rubbish.rows[0].sentence
-    assert (nobody.exit_code, rubbish.exit_code) == (3, 3)
+    assert (without_token.exit_code, rubbish.exit_code) == (3, 3)
 
     reader = diagnosis(cluster, token_file=tmp_path / "reader")
     assert reader.exit_code == 3

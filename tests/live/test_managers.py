@@ -14,7 +14,7 @@ from harness.load import running_load
 from harness.shell import Answer, Shell, plain_connection
 from harness.skew import BACKPRESSURE_RATIO, wait_for_figures
 from harness.workload import Workload
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.state import cluster_state
@@ -34,7 +34,7 @@ def owners(state: ClusterState) -> dict[str, str]:
     """Owner of every owned bundle."""
     return {
         state.bundle_name(row): state.brokers.ids[state.bundles.owner[row]]
-        for row in np.flatnonzero(state.bundles.owner != NOBODY).tolist()
+        for row in np.flatnonzero(state.bundles.owner != NO_ROW).tolist()
     }
 
 
@@ -59,7 +59,7 @@ def checked_state(cluster: LiveCluster, shell: Shell, release: str, manager: Loa
     assert of_users(owners(state)) == of_users(cluster.admin.owners(CLUSTER_NAME))
     assert state.brokers.traffic[:, 0].sum() == pytest.approx(workload.messages_per_s, rel=BACKPRESSURE_RATIO)
     of_bundles = np.zeros_like(state.brokers.traffic)
-    reported = state.bundles.reported & (state.bundles.owner != NOBODY)
+    reported = state.bundles.reported & (state.bundles.owner != NO_ROW)
     np.add.at(of_bundles, state.bundles.owner[reported], state.bundles.traffic[reported])
     # Topics of an unowned bundle of `pulsar/system` count for the leader that serves them.
     np.testing.assert_allclose(of_bundles, state.brokers.traffic, rtol=0.02, atol=2_000)

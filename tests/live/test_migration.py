@@ -1,4 +1,4 @@
-"""A cluster whose brokers run different load managers is told for what it is, and nothing is recommended for it."""
+"""A cluster whose brokers run different load managers is recognised, and gets no recommendation."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_system_topics_are_read_over_tls_with_a_token(start_cluster: StartCluste
     assert certificates is not None
     for name, token in (("super-user", tokens.super_user), ("reader", tokens.reader)):
         (tmp_path / name).write_text(token)
-    cluster.admin.look_up("persistent://public/default/anything")  # assigns a bundle: something to tell
+    cluster.admin.look_up("persistent://public/default/anything")  # assigns a bundle: something to report
     way = ("--admin-url", broker.tls_admin_url, "--tls-ca-file", str(certificates.authority))
     shell = Shell(tmp_path / "root", (*way, "--service-url", broker.tls_service_url, "--zookeeper", cluster.zookeeper))
     captured = shell("capture", *shell.connection, "--token-file", str(tmp_path / "super-user"))
@@ -147,9 +147,9 @@ def test_system_topics_are_read_over_tls_with_a_token(start_cluster: StartCluste
     connection = AdminConnection(
         admin_urls=(broker.tls_admin_url,), tls_ca_file=certificates.authority, token_file=tmp_path / "super-user"
     )
-    told = {url: refused(connection, url) for url in (broker.tls_service_url, by_name)}
-    assert told[broker.tls_service_url] is None
-    assert (told[by_name] or "").startswith(f"{by_name}: ")
+    messages = {url: refused(connection, url) for url in (broker.tls_service_url, by_name)}
+    assert messages[broker.tls_service_url] is None
+    assert (messages[by_name] or "").startswith(f"{by_name}: ")
     reader = connection.model_copy(update={"token_file": tmp_path / "reader"})
     assert "the role may not consume in pulsar/system" in (refused(reader, broker.tls_service_url) or "")
 
@@ -170,7 +170,7 @@ def test_a_user_with_a_password_captures_all_and_a_wrong_password_is_one_line(
             settings={"authenticationProviders": providers, "basicAuthConf": str(tmp_path / "htpasswd")},
         )
     )
-    cluster.admin.look_up("persistent://public/default/anything")  # assigns a bundle: something to tell
+    cluster.admin.look_up("persistent://public/default/anything")  # assigns a bundle: something to report
     (tmp_path / "config.toml").write_text(
         f"""
         [profiles.basic]
@@ -230,8 +230,8 @@ def test_a_way_in_that_does_not_hold_is_refused_in_one_clear_line(secured: Secur
         ),
     }
     shell = Shell(secured.root.with_name("refused"), ())
-    for case, (words, code, told) in cases.items():
+    for case, (words, code, messages) in cases.items():
         answer = shell("capture", "--admin-url", *words)
         (line,) = answer.err.splitlines()
-        assert (answer.code, answer.out, told in line) == (code, "", True), (case, answer)
+        assert (answer.code, answer.out, messages in line) == (code, "", True), (case, answer)
     assert not shell.root.exists()

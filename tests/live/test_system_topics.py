@@ -1,4 +1,4 @@
-"""What Extensible brokers tell their leader is captured from the real topics, and decides what its shedder would do."""
+"""What Extensible brokers publish is captured from the real topics, and decides what TransferShedder would do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.load import running_load
 from harness.shell import Shell, plain_connection
 from harness.skew import wait_for_figures
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.state import cluster_state
 
@@ -84,11 +84,11 @@ def test_the_leaders_view_is_what_the_brokers_told_it(
     assert all(before[bundle] == broker for broker, bundles in top.items() for bundle in bundles)
 
     state = cluster_state(Root(str(tmp_path), "live"), manifest["snapshot"], "published")
-    told = state.published_load
-    assert told is not None
-    assert told.weighted_max_ema.tolist() == [load[broker]["weightedMaxEMA"] for broker in state.brokers.ids]
-    in_order = np.flatnonzero(told.top_position != NOBODY)
-    in_order = in_order[np.lexsort((told.top_position[in_order], state.bundles.owner[in_order]))]
+    published = state.published_load
+    assert published is not None
+    assert published.weighted_max_ema.tolist() == [load[broker]["weightedMaxEMA"] for broker in state.brokers.ids]
+    in_order = np.flatnonzero(published.top_position != NO_ROW)
+    in_order = in_order[np.lexsort((published.top_position[in_order], state.bundles.owner[in_order]))]
     expected = [bundle for broker in state.brokers.ids for bundle in top[broker]]
     assert [state.bundle_name(row) for row in in_order.tolist()] == expected
 

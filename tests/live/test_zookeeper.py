@@ -36,7 +36,7 @@ class SecureZooKeeper:
     certificates: Certificates
 
     def connection(self, **options: Any) -> ZooKeeperConnection:
-        """As the advisor connects, with everything right unless told otherwise."""
+        """As the advisor connects, with everything right by default."""
         right = {
             "hosts": f"127.0.0.1:{self.port}{CHROOT}",
             "timeout_s": 10,

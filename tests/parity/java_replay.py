@@ -101,12 +101,12 @@ def difference_from_vector(case: Json, java: JavaClasses) -> str | None:
     """How the real classes differ from what the vector says of them; None if they agree."""
     question = replayable(case)
     assert question is not None
-    told = java.ask(question)
+    reply = java.ask(question)
     expected = [_figures(step, question) for step in run_vectors._expected(dict(case), java.release)]
-    answers = [_retold(want, answer) for want, answer in zip(expected, told.get("answers", ()), strict=False)]
+    answers = [_translated(want, answer) for want, answer in zip(expected, reply.get("answers", ()), strict=False)]
     if len(answers) == len(expected) and run_vectors._agree(expected, answers):
         return None
-    return f"{case['id']} on {java.release}: expected {expected}, Java says {told}"
+    return f"{case['id']} on {java.release}: expected {expected}, Java says {reply}"
 
 
 def _figures(expected: Json, question: Json) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _figures(expected: Json, question: Json) -> dict[str, Any]:
     return {key: value for key, value in expected.items() if key not in words | derived}
 
 
-def _retold(expected: Json, answer: dict[str, Any]) -> dict[str, Any]:
+def _translated(expected: Json, answer: dict[str, Any]) -> dict[str, Any]:
     """An answer with what hand-made vectors say in forms of their own: numbers of bundles, hexadecimal digits."""
     if "hash" in answer:
         answer["hash_hex"] = f"0x{answer['hash']:08x}"
@@ -142,24 +142,24 @@ class Verdict:
 def compare(case: Json, java: JavaClasses) -> Verdict:
     """Put a case to the real classes and to our engine, and compare all they answer to the last bit."""
     if java.release == WITHOUT_EXTENSIBLE_MANAGER:
-        # Its managers don't tell strategies which brokers are active.
+        # Its managers don't pass the active brokers to strategies.
         case = {**case, "steps": [_without_active_brokers(step) for step in case["steps"]]} if "steps" in case else case
     question = replayable(case)
     assert question is not None
-    told = java.ask(question)
-    if "absent" in told:
-        return Verdict(absent=told["absent"])
+    reply = java.ask(question)
+    if "absent" in reply:
+        return Verdict(absent=reply["absent"])
     try:
         ours: list[Any] | None = our_answers(case, java.release)
         refusal = ""
     except AdvisorError as error:
         ours, refusal = None, str(error)
-    theirs = told.get("answers")
+    theirs = reply.get("answers")
     if theirs and case.get("strategy") == "LocalBrokerData":
         theirs[0].pop("print")
     both_refuse = ours is None and theirs is None
     same = both_refuse or (ours is not None and theirs is not None and _equal(theirs, ours))
-    return Verdict() if same else Verdict(difference=f"Java {told.get('error') or theirs}\nours {refusal or ours}")
+    return Verdict() if same else Verdict(difference=f"Java {reply.get('error') or theirs}\nours {refusal or ours}")
 
 
 def _without_active_brokers(step: Json) -> dict[str, Any]:

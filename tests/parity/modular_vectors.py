@@ -19,7 +19,7 @@ Answer = Mapping[str, Any]
 
 
 def moments(case: Json) -> Iterator[dict[str, Any]]:
-    """The case as it stands at each step: a step's entries replace those they name, null removes one."""
+    """The case at each step: a step's entries replace those they name, null removes one."""
     state = dict(case)
     for step in case.get("steps") or [{"expected": case["expected"]}]:
         for key, value in step.items():

@@ -141,7 +141,7 @@ def _bundle(random: Random, figures: Figures) -> Case:
 
 
 def _modular_brokers(random: Random, figures: Figures, brokers: Sequence[str], bundles: Sequence[str]) -> Case:
-    """Records of these brokers; every bundle is published by one of them, few by two or by nobody."""
+    """Records of these brokers; every bundle is published by one of them, few by two or by none."""
     owned: dict[str, list[str]] = {broker: [] for broker in brokers}
     favourite = random.choice(brokers) if brokers else None
     for bundle in bundles:

@@ -56,7 +56,7 @@ def _read(file: str) -> list[dict[str, Any]]:
 def test_the_java_side_reproduces_every_vector_executed_on_its_release(java: JavaClasses) -> None:
     vectors = _vectors(java.release)
     if not vectors:
-        pytest.skip(f"no shared vector tells what {java.release} answered")
+        pytest.skip(f"no shared vector has the answer of {java.release}")
     differences = [difference_from_vector(case, java) for case in vectors]
     assert [difference for difference in differences if difference] == []
 

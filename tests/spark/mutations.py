@@ -62,7 +62,7 @@ RATE_CODES: Final = {
 
 @dataclass
 class Capture:
-    """The lines of one capture, and whom the corruptions have already struck."""
+    """The lines of one capture, and what the corruptions have already struck."""
 
     raw: RawSnapshot
     struck: set[str] = field(default_factory=set)
@@ -80,11 +80,11 @@ class Capture:
         ]
 
     def broker(self) -> str:
-        """A broker nobody has struck yet; it is no one's victim afterwards, nor are its bundles."""
+        """A broker not struck yet; neither it nor its bundles are chosen again."""
         return next(b for b in reversed(self.raw.head["identity"]["broker_ids"]) if self._strike(b))
 
     def bundle(self) -> str:
-        """A busy user bundle of a broker nobody has struck yet."""
+        """A busy user bundle of a broker not struck yet."""
         broker = self.broker()
         stats = self.report(broker)["lastStats"]
         owned = {line["bundle"] for line in self.lines("owned_bundles", broker=broker, source="rest")}
@@ -94,7 +94,7 @@ class Capture:
         )
 
     def namespace(self) -> str:
-        """A namespace without load that nobody has struck yet."""
+        """A namespace without load not struck yet."""
         return next(
             line["namespace"]
             for line in self.lines("namespaces")

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.capture.raw_files import RawFile, read_lines
-from pulsar_advisor.model.cluster_state import FIGURES, NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.storage.files import sha256_hex
@@ -84,7 +84,7 @@ def test_a_capture_of_real_brokers_raises_nothing(manager: str, request: pytest.
     found: Recorded = request.getfixturevalue(manager)
     assert [result["check"] for result in found.validation["results"] if not result["success"]] == []
     assert found.state.load_manager == manager
-    assert found.state.leader != NOBODY
+    assert found.state.leader != NO_ROW
     assert found.state.brokers.complete.all()
 
 
@@ -129,10 +129,10 @@ def test_extensible_owners_are_those_that_say_so(extensible: Recorded) -> None:
     claims = {line["bundle"]: line["broker"] for line in extensible.lines("owned_bundles") if line["pass"] == "end"}
     owned = {
         state.bundle_name(row): state.brokers.ids[state.bundles.owner[row]]
-        for row in np.flatnonzero(state.bundles.owner != NOBODY).tolist()
+        for row in np.flatnonzero(state.bundles.owner != NO_ROW).tolist()
     }
     assert owned == claims
-    assert (state.bundles.listed == (state.bundles.owner != NOBODY)).all()
+    assert (state.bundles.listed == (state.bundles.owner != NO_ROW)).all()
 
 
 def test_extensible_brokers_publish_no_view_of_the_leader(extensible: Recorded) -> None:
@@ -184,13 +184,13 @@ def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def test_what_an_extensible_broker_told_is_the_leaders_view_of_it(listened: Recorded) -> None:
     fresh, published = listened.state, cluster_state(listened.root, SNAPSHOT, "published")
-    told = published.published_load
-    assert told is not None
-    assert (told.weighted_max_ema[0], told.msg_throughput_ema[0]) == (0.42, 5e5)
+    load = published.published_load
+    assert load is not None
+    assert (load.weighted_max_ema[0], load.msg_throughput_ema[0]) == (0.42, 5e5)
     assert published.brokers.usage[0, 0] == 120.0
     assert published.brokers.traffic[0].tolist() == [7.0, 8.0, 9.0, 10.0]
-    positions = {published.bundle_name(row): int(told.top_position[row]) for row in range(len(published.bundles))}
-    assert {bundle: position for bundle, position in positions.items() if position != NOBODY} == {TOP[0]: 0, TOP[1]: 1}
+    positions = {published.bundle_name(row): int(load.top_position[row]) for row in range(len(published.bundles))}
+    assert {bundle: position for bundle, position in positions.items() if position != NO_ROW} == {TOP[0]: 0, TOP[1]: 1}
     of_first = (published.bundles.owner == 0) & published.bundles.reported
     assert {published.bundle_name(row) for row in np.flatnonzero(of_first).tolist()} == set(TOP)
     # The others were not heard, so they are as they were rebuilt.

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.bundle_range import contains, topic_hash
-from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit, Refused, StorageError
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
@@ -128,7 +128,7 @@ def test_all_topics_are_there_loaded_or_not(clean: Normalized, state: ClusterSta
 
 def test_unowned_bundles_are_normal_and_carry_pulsars_defaults(state: ClusterState) -> None:
     row = bundle_index(state, "public/default/0x00000000_0x10000000")
-    assert state.bundles.owner[row] == NOBODY
+    assert state.bundles.owner[row] == NO_ROW
     assert not state.bundles.reported[row]
     assert state.bundles.long_term[row].tolist() == [50.0, 50.0, 50_000.0, 50_000.0]
     assert AVERAGES_ORIGINS[state.bundles.averages_origin[row]] == "default"
@@ -274,7 +274,7 @@ def test_figures_without_a_range_are_kept_beside_the_ranges(damaged: Normalized)
     assert (parent["in_boundaries"], parent["reported"]) == (False, True)
     assert (child["in_boundaries"], child["reported"]) == (True, False)
     state = cluster_state(damaged.root, damaged.snapshot)
-    ranges = {state.bundle_name(bundle) for bundle in state.topics.bundle if bundle != NOBODY}
+    ranges = {state.bundle_name(bundle) for bundle in state.topics.bundle if bundle != NO_ROW}
     assert SPLIT_CHILD in ranges
     assert SPLIT_PARENT not in ranges
 
@@ -359,7 +359,7 @@ def admin_api_only(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.full
 def test_without_zookeeper_there_is_the_fresh_view_only(admin_api_only: Normalized) -> None:
     state = cluster_state(admin_api_only.root, admin_api_only.snapshot)
-    owned = state.bundles.owner != NOBODY
+    owned = state.bundles.owner != NO_ROW
     assert owned.sum() == sum(len(admin_api_only.raw.broker_report(broker)["bundles"]) for broker in state.brokers.ids)
     assert {AVERAGES_ORIGINS[origin] for origin in state.bundles.averages_origin[owned]} == {"one_sample"}
     with pytest.raises(DataNotFit, match=r"no view 'published'.*use the fresh view"):
@@ -388,7 +388,7 @@ def test_real_brokers_bundles_are_the_sums_of_their_topics_but_for_cut_decimals(
 
 @pytest.mark.full
 def test_real_brokers_totals_are_the_sums_of_their_bundles(real: ClusterState) -> None:
-    owned = real.bundles.owner != NOBODY
+    owned = real.bundles.owner != NO_ROW
     sums = np.zeros_like(real.brokers.traffic)
     np.add.at(sums, real.bundles.owner[owned], real.bundles.traffic[owned])
     np.testing.assert_allclose(sums, real.brokers.traffic, rtol=1e-9)
@@ -397,7 +397,7 @@ def test_real_brokers_totals_are_the_sums_of_their_bundles(real: ClusterState) -
 @pytest.mark.full
 def test_every_real_topic_lies_in_a_bundle(real: ClusterState) -> None:
     assert len(real.topics) > 0
-    assert (real.topics.bundle != NOBODY).all()
+    assert (real.topics.bundle != NO_ROW).all()
     assert len(RATES) == real.topics.traffic.shape[1]
 
 

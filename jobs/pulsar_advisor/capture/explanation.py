@@ -9,14 +9,14 @@ from typing import Final, Literal
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.system_topics import SURFACES, TOPICS
 
-Whom = Literal["any broker", "each broker", "ZooKeeper", "system topic"]
+Target = Literal["any broker", "each broker", "ZooKeeper", "system topic"]
 
 
 @dataclass(frozen=True)
 class Call:
     """One kind of call. In `call`, a name in braces is a placeholder for every cluster, broker, namespace…"""
 
-    whom: Whom
+    target: Target
     call: str
     times: str = "once"
 

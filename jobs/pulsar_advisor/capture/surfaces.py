@@ -73,8 +73,8 @@ class BrokerFacts:
     def statistics_interval_s(self) -> float:
         """The time in seconds within which every broker has updated its statistics."""
         texts = self.statistics_intervals.values() or ("",)
-        told = (setting_value(_STATISTICS_INTERVAL, runtime={_STATISTICS_INTERVAL: text}) for text in texts)
-        return min(float(max(told)), LONGEST_STATISTICS_INTERVAL_S)
+        intervals = (setting_value(_STATISTICS_INTERVAL, runtime={_STATISTICS_INTERVAL: text}) for text in texts)
+        return min(float(max(intervals)), LONGEST_STATISTICS_INTERVAL_S)
 
 
 def read_brokers(session: Session) -> BrokerFacts:
@@ -355,12 +355,12 @@ def write_nodes(session: Session, surface: str, lines: Iterable[Line]) -> None:
     session.journal.read(surface, ZOOKEEPER, started_at_ms, status=None, size=0)
 
 
-_TOLD_BY_BROKERS_ONLY: Final = {
+_FROM_BROKERS_ONLY: Final = {
     "settings": "the release's defaults and the dynamic settings are used instead",
     "load_reports": "those in ZooKeeper may be 15 minutes old",
     "topic_stats": "nothing is known about single loaded topics, so no split by their load can be computed",
 }
-_TOLD_BY_EXTENSIBLE_BROKERS_ONLY: Final = {
+_FROM_EXTENSIBLE_BROKERS_ONLY: Final = {
     "broker_metrics": "nothing is known about the brokers' load",
     STATES: "ownership is unknown if the cluster doesn't keep it in ZooKeeper",
 }
@@ -397,9 +397,9 @@ def read_metadata(session: Session, zookeeper: ZooKeeperReader) -> BrokerFacts:
 
 def miss_what_brokers_tell(session: Session, load_manager: LoadManagerKind, zookeeper: ZooKeeperReader) -> None:
     """Record what is unavailable, and what can't be computed without it."""
-    unknown = dict(_TOLD_BY_BROKERS_ONLY)
+    unknown = dict(_FROM_BROKERS_ONLY)
     if load_manager == "extensible":
-        unknown |= _TOLD_BY_EXTENSIBLE_BROKERS_ONLY
+        unknown |= _FROM_EXTENSIBLE_BROKERS_ONLY
         if zookeeper.children("/service_unit_state"):
             read_service_unit_states(session, zookeeper)
             del unknown[STATES]

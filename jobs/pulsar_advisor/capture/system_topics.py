@@ -85,7 +85,7 @@ class TopBundlesLoadData(AllowList):
     topBundlesLoadData: list[TopBundle] | UnsetType | None = UNSET
 
 
-_TOLD: Final[dict[str, msgspec.json.Decoder[Any]]] = {
+_DECODERS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     BROKER_LOAD: msgspec.json.Decoder(BrokerLoadData),
     TOP_BUNDLES: msgspec.json.Decoder(TopBundlesLoadData),
 }
@@ -215,7 +215,7 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
     heard: dict[str, dict[str, dict[str, Any]]] = {surface: {} for surface in readers}
     deadline = time.monotonic() + LISTEN_S
     while (
-        any(set(session.brokers) - told.keys() for told in heard.values())
+        any(set(session.brokers) - published.keys() for published in heard.values())
         and time.monotonic() < deadline
         and not session.stopped.is_set()
     ):
@@ -225,27 +225,27 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
             except pulsar.Timeout:
                 continue
             _hear(session, surface, message, heard[surface])
-    for surface, told in heard.items():
-        session.files.extend(surface, [told[broker] for broker in sorted(told)])
-        if silent := sorted(set(session.brokers) - told.keys()):
+    for surface, published in heard.items():
+        session.files.extend(surface, [published[broker] for broker in sorted(published)])
+        if silent := sorted(set(session.brokers) - published.keys()):
             names = ", ".join(silent[:_NAMED]) + (f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else "")
             why = "brokers publish it when it changes, and rarely otherwise"
             session.journal.lack(surface, f"from {names} within {LISTEN_S:.0f} s: {why}")
 
 
-def _hear(session: Session, surface: str, message: pulsar.Message, told: dict[str, dict[str, Any]]) -> None:
+def _hear(session: Session, surface: str, message: pulsar.Message, published: dict[str, dict[str, Any]]) -> None:
     broker, body = message.partition_key(), message.data()
     if not body:
-        told.pop(broker, None)  # a tombstone: the broker withdraws its record
+        published.pop(broker, None)  # a tombstone: the broker withdraws its record
         return
     read_at_ms = now_ms()
     session.journal.read(surface, SERVICE, read_at_ms, status=None, size=len(body))
     try:
-        document = decode(Document(message.topic_name(), body), _TOLD[surface])
+        document = decode(Document(message.topic_name(), body), _DECODERS[surface])
     except UnreadableAnswer as error:
         session.journal.fail(surface, None, error)
         return
-    told[broker] = {
+    published[broker] = {
         "broker": broker,
         "readAt": read_at_ms,
         "publishedAt": message.publish_timestamp(),

@@ -53,6 +53,14 @@ def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{run['run']:>5}  {short(run['digest'])}  {run['state']:<8}  {started}  {run['approver']}{ended}"
 
 
+def entry_lines(entry: Mapping[str, str]) -> Iterator[str]:
+    """What a check asserts, from its entry in the catalogue."""
+    yield f"{entry['check']}: {entry['title']}"
+    for field, text in entry.items():
+        if field not in ("check", "title"):
+            yield f"  {field:<10}  {text}"
+
+
 def apply_lines(result: ApplyResult) -> Iterator[str]:
     """The result of each step, or the call it would send; the objections; and a summary sentence."""
     for step in result.steps:

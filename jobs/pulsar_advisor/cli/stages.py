@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, RequestOptions
 from pulsar_advisor.cli.output import log, print_json, say, timed
-from pulsar_advisor.cli.rendering import check_lines, not_evaluated
+from pulsar_advisor.cli.rendering import check_lines, entry_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.storage.root import LATEST, Root
@@ -51,7 +51,7 @@ def capture(
         from pulsar_advisor.capture.explanation import explained
 
         calls = [asdict(call) for call in explained(connection.options(place, **manners))]
-        lines = (f"{call['whom']:<12} {call['call']}  ({call['times']})" for call in calls)
+        lines = (f"{call['target']:<12} {call['call']}  ({call['times']})" for call in calls)
         print_json(calls) if json else say("\n".join(lines))
         return
     root = place.open()
@@ -119,15 +119,21 @@ def validate(
 
     refuse_together({"--explain": explain is not None, "--trend": trend is not None})
     if explain is not None:
-        say(explained(explain))
+        entry = explained(explain)
+        print_json(entry) if json else say("\n".join(entry_lines(entry)))
         return
     root = place.open()
     snapshot = root.resolve(snapshot)
     if trend is not None:
+        from pulsar_advisor.quality.history import quality_history
         from pulsar_advisor.quality.history import trend as lines
 
-        for line in lines(root, snapshot, None if trend == "all" else named(trend).name):
-            say(line)
+        rows = quality_history(root, snapshot)
+        check = None if trend == "all" else named(trend).name
+        if json:
+            print_json([asdict(row) for row in rows if check in (None, row.check)])
+        else:
+            say("\n".join(lines(rows, check)))
         return
     from pulsar_advisor.stages.validate import run as judge
 

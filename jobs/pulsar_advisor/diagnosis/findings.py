@@ -266,7 +266,7 @@ def _load_manager(found: Examination) -> Iterator[Row]:
         broker for broker, answers in found.answers.items() if answers.settings and broker not in found.load_managers
     ]
     if unknown:
-        names = {found.answers[broker].settings.get("loadManagerClassName", "not told") for broker in unknown}
+        names = {found.answers[broker].settings.get("loadManagerClassName", "unnamed") for broker in unknown}
         sentence = f"{some_of(unknown)}: load manager {', '.join(sorted(names))} is not modular, simple or extensible"
         status: Status = "warning" if by_manager else "problem"
         yield Row("load_manager", status, sentence, "no advice is possible for such brokers")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pulsar_advisor.execution.ledger import Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.preconditions import executable_steps
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import BrokerForecast, Plan, digest_of
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -191,8 +191,8 @@ def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
             predicted.update({f"{step.namespace}/{child}": step.source for child in step.children})
     rows = {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
     for bundle, broker in predicted.items():
-        owner = int(state.bundles.owner[rows[bundle]]) if bundle in rows else NOBODY
-        actual = None if owner == NOBODY else state.brokers.ids[owner]
+        owner = int(state.bundles.owner[rows[bundle]]) if bundle in rows else NO_ROW
+        actual = None if owner == NO_ROW else state.brokers.ids[owner]
         moved = actual is not None and actual != sources.get(bundle)
         yield BundleCheck(bundle, broker, actual, moved if broker is None else actual == broker)
 

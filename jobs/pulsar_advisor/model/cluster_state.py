@@ -48,8 +48,8 @@ def throughput_bytes_per_s(traffic: Floats) -> Floats:
     return total
 
 
-NOBODY: Final = -1
-"""Index for no broker: an unowned bundle, or a bundle that no broker reported."""
+NO_ROW: Final = -1
+"""Index for none: the owner of an unowned bundle, the bundle of a topic whose hash is in no range."""
 
 AVERAGES_ORIGINS: Final = ("bundle_data", "folded", "one_sample", "default")
 """Origin of a bundle's short-term and long-term averages: the leader's stored node, earlier snapshots, this snapshot as
@@ -106,7 +106,7 @@ class Bundles:
     lower: Integers
     upper: Integers
     owner: Indices
-    """Index into Brokers, NOBODY if unowned (which is normal)."""
+    """Index into Brokers, NO_ROW if unowned (which is normal)."""
     in_boundaries: Booleans
     """False for a bundle that brokers report but that is no longer (or not yet) among the namespace's boundaries."""
     reported: Booleans
@@ -151,7 +151,7 @@ class Topics:
     names: npt.NDArray[np.str_] | npt.NDArray[np.object_]
     namespace: Indices
     bundle: Indices
-    """Index into Bundles by hash; NOBODY where no range contains the hash."""
+    """Index into Bundles by hash; NO_ROW where no range contains the hash."""
     hash: Integers
     loaded: Booleans
     traffic: Floats
@@ -199,7 +199,7 @@ class ClusterState:
     pulsar_version: str
     load_manager: LoadManagerKind
     leader: int
-    """Index into Brokers; NOBODY if no leader was found."""
+    """Index into Brokers; NO_ROW if no leader was found."""
     brokers: Brokers
     namespaces: Namespaces
     bundles: Bundles

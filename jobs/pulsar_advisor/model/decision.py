@@ -16,7 +16,7 @@ class SheddingDecision:
     source: Indices
     bundle: Indices
     destination: Indices
-    """NOBODY where the placement strategy decides."""
+    """NO_ROW where the placement strategy decides."""
     brokers: Outcomes
     bundles: Outcomes
     figures: Mapping[str, object] = field(default_factory=dict)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pulsar_advisor.model.broker_load_data import fresh_records, updated
 from pulsar_advisor.model.cluster_state import (
-    NOBODY,
+    NO_ROW,
     Booleans,
     ClusterState,
     Floats,
@@ -82,9 +82,9 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
         fresh_records(len(brokers)), brokers.usage, brokers.limit, brokers.traffic, settings, max(now_ms, 1)
     )
     load, throughput_ema = records.weighted_max_ema, records.msg_throughput_ema
-    if (told := state.published_load) is not None:
-        load = np.where(np.isnan(told.weighted_max_ema), load, told.weighted_max_ema)
-        throughput_ema = np.where(np.isnan(told.msg_throughput_ema), throughput_ema, told.msg_throughput_ema)
+    if (published := state.published_load) is not None:
+        load = np.where(np.isnan(published.weighted_max_ema), load, published.weighted_max_ema)
+        throughput_ema = np.where(np.isnan(published.msg_throughput_ema), throughput_ema, published.msg_throughput_ema)
     stored = np.flatnonzero(brokers.report_updated_at_ms > 0)
     return ExtensibleLoad(
         now_ms=now_ms,
@@ -117,8 +117,8 @@ def _top_of_brokers(
     recently = (bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms)
     throughput = throughput_bytes_per_s(bundles.traffic)
 
-    told = state.published_load.top_position if state.published_load is not None else np.full(len(bundles), NOBODY)
-    reported = np.flatnonzero(bundles.reported & (bundles.owner != NOBODY))
+    position = state.published_load.top_position if state.published_load is not None else np.full(len(bundles), NO_ROW)
+    reported = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW))
     namespace_hashes = string_hashes(names)
     by_owner = reported[np.argsort(bundles.owner[reported], kind="stable")]
     starts = np.searchsorted(bundles.owner[by_owner], np.arange(len(state.brokers) + 1))
@@ -126,8 +126,8 @@ def _top_of_brokers(
     @cache
     def top(broker: int) -> tuple[TopBundle, ...]:
         rows = by_owner[starts[broker] : starts[broker + 1]].astype(np.int32)
-        told_rows = rows[told[rows] >= 0]
-        top_rows = told_rows[np.argsort(told[told_rows])] if len(told_rows) else derived_top(rows)
+        published = rows[position[rows] >= 0]
+        top_rows = published[np.argsort(position[published])] if len(published) else derived_top(rows)
         return tuple(
             TopBundle(
                 bundle=row,

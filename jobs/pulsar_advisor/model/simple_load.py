@@ -16,7 +16,7 @@ import numpy as np
 from pulsar_advisor.model.cluster_state import (
     CPU,
     MEMORY,
-    NOBODY,
+    NO_ROW,
     RATE_IN,
     RATE_OUT,
     THROUGHPUT_IN,
@@ -83,7 +83,7 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
     """The view of a cluster state. Policies are not applied here: `allowed` requires a registered broker only."""
     brokers, bundles = state.brokers, state.bundles
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
-    reported = np.flatnonzero(bundles.reported & (bundles.owner != NOBODY)).astype(np.int32)
+    reported = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW)).astype(np.int32)
     reported = reported[np.argsort(bundles.owner[reported], kind="stable")]
     with_report = brokers.available & (brokers.report_updated_at_ms > 0)
     cpu_factor, memory_factor = _factors(bundles, reported, brokers.usage[with_report])

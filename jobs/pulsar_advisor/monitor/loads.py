@@ -132,7 +132,7 @@ def load_now(options: CaptureOptions) -> ClusterLoad:
         )
 
 
-def watched(read: Callable[[], ClusterLoad], every_s: int | None, tell: Callable[[str], None]) -> Iterator[ClusterLoad]:
+def watched(read: Callable[[], ClusterLoad], every_s: int | None, warn: Callable[[str], None]) -> Iterator[ClusterLoad]:
     """The result of `read`, once, or endlessly at intervals of `every_s` seconds.
 
     An unreachable cluster ends a watch only at the start; later the failure is reported and the read retried.
@@ -144,7 +144,7 @@ def watched(read: Callable[[], ClusterLoad], every_s: int | None, tell: Callable
         try:
             load = read()
         except ClusterUnreachable as error:
-            tell(str(error))
+            warn(str(error))
             continue
         yield load
 

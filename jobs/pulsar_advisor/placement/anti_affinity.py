@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState, Indices, Integers
 
 NO_GROUP = -1
 _DEFAULT_DOMAIN = "default"
@@ -41,7 +41,7 @@ def anti_affinity_of(state: ClusterState, failure_domains_enabled: bool) -> Anti
     bundles = state.bundles
     extensible = state.load_manager == "extensible"
     group = group_of_namespace[bundles.namespace]
-    rows = np.flatnonzero((bundles.owner != NOBODY) & (group != NO_GROUP) & (bundles.listed | extensible))
+    rows = np.flatnonzero((bundles.owner != NO_ROW) & (group != NO_GROUP) & (bundles.listed | extensible))
     owner, namespace = bundles.owner[rows].astype(np.int64), bundles.namespace[rows].astype(np.int64)
     if not extensible:
         pairs = np.unique(namespace * len(state.brokers) + owner)

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
-from pulsar_advisor.model.cluster_state import NOBODY, Indices
+from pulsar_advisor.model.cluster_state import NO_ROW, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
@@ -58,8 +58,8 @@ def choose(
     threshold = float(settings.load_balancer_broker_overloaded_threshold_percentage)
     scores = brokers.weighted_usage[candidates] * 100
     remembered = memory.destinations.get(key_of(load, bundle, settings), ())
-    rows = [brokers.ids.index(broker) if broker in brokers.ids else NOBODY for broker in remembered]
-    is_source, is_destination = (candidates == row for row in rows or (NOBODY, NOBODY))
+    rows = [brokers.ids.index(broker) if broker in brokers.ids else NO_ROW for broker in remembered]
+    is_source, is_destination = (candidates == row for row in rows or (NO_ROW, NO_ROW))
 
     code = np.full(len(candidates), BrokerOutcome.DRAWN_AMONG.value, dtype=np.uint8)
     if is_destination.any():

@@ -20,7 +20,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState, Indices, Integers
 from pulsar_advisor.model.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
 from pulsar_advisor.model.namespaces import SYSTEM_NAMESPACE
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
@@ -134,7 +134,7 @@ def facts_after_moves(facts: PlacementFacts, state: ClusterState, settings: Load
 
 def _listed_by_namespace(state: ClusterState) -> tuple[Indices, Integers]:
     """Rows of the bundles in some broker's list, by namespace, and where each namespace's begin."""
-    listed = np.flatnonzero(state.bundles.listed & (state.bundles.owner != NOBODY)).astype(np.int32)
+    listed = np.flatnonzero(state.bundles.listed & (state.bundles.owner != NO_ROW)).astype(np.int32)
     namespace = state.bundles.namespace[listed]
     by_namespace = np.argsort(namespace, kind="stable")
     offsets = np.searchsorted(namespace[by_namespace], np.arange(len(state.namespaces) + 1)).astype(np.int64)
@@ -143,7 +143,7 @@ def _listed_by_namespace(state: ClusterState) -> tuple[Indices, Integers]:
 
 def _with_non_persistent_topics(state: ClusterState) -> Booleans:
     topics = state.topics
-    held = topics.loaded & (topics.bundle != NOBODY)
+    held = topics.loaded & (topics.bundle != NO_ROW)
     is_non_persistent = [str(name).startswith("non-persistent://") for name in topics.names[held].tolist()]
     with_some = np.zeros(len(state.bundles), dtype=np.bool_)
     with_some[topics.bundle[held][np.array(is_non_persistent, dtype=np.bool_)]] = True

@@ -23,7 +23,7 @@ from pulsar_advisor.model.cluster_state import (
     BANDWIDTH_OUT,
     CPU,
     MEMORY,
-    NOBODY,
+    NO_ROW,
     Booleans,
     ClusterState,
     Floats,
@@ -197,9 +197,9 @@ def _walk(
     underload = settings.load_balancer_broker_underloaded_threshold_percentage
     overload = settings.load_balancer_broker_overloaded_threshold_percentage
     without_bundles = walk[~ranking.loaded[walk]]
-    idle = int(without_bundles[0]) if len(without_bundles) else NOBODY
-    best_percent = 101.0 if best == NOBODY else float(ranking.load_percent[best])
-    if idle != NOBODY and (best == NOBODY or best_percent > underload):
+    idle = int(without_bundles[0]) if len(without_bundles) else NO_ROW
+    best_percent = 101.0 if best == NO_ROW else float(ranking.load_percent[best])
+    if idle != NO_ROW and (best == NO_ROW or best_percent > underload):
         return idle, BrokerOutcome.IDLE.value, underload
     if best_percent >= 100 and not by_messages:
         return int(walk[memory.cursor % len(walk)]), BrokerOutcome.ROTATING.value, 100
@@ -210,10 +210,10 @@ def _walk(
 
 
 def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
-    """The best candidate with bundles, NOBODY without one. The comparison is not transitive, so the order counts."""
+    """The best candidate with bundles, NO_ROW without one. The comparison is not transitive, so the order counts."""
     busy = walk[ranking.loaded[walk]]
     if not len(busy):
-        return NOBODY
+        return NO_ROW
     if by_messages:
         return int(busy[np.argmin(ranking.rate_per_s[busy])])
     best, load = 0, ranking.load_percent[busy]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, LoadManagerKind, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.plan import (
@@ -126,7 +126,7 @@ class _Steps:
         state = self.state
         owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
         return Expectation(
-            owner=state.brokers.ids[owner] if owner != NOBODY else "",
+            owner=state.brokers.ids[owner] if owner != NO_ROW else "",
             boundaries=tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle)),
             topics=int(state.bundles.topics[bundle]),
             msg_rate_per_s=finite(self.rates[bundle]),
@@ -141,7 +141,7 @@ class _Steps:
 
     def _predicted(self, *brokers: int) -> StepPrediction:
         ratios = usage_ratios(self.loads, self.settings.values)
-        known = sorted({broker for broker in brokers if broker != NOBODY})
+        known = sorted({broker for broker in brokers if broker != NO_ROW})
         return StepPrediction(brokers={self.state.brokers.ids[broker]: finite(ratios[broker]) for broker in known})
 
     def _next_id(self) -> str:
@@ -152,7 +152,7 @@ class _Steps:
         expect = self._expectation(move.bundle)
         grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
         obstacle = why_move_not(state, move)
-        if obstacle is None and move.destination != NOBODY:
+        if obstacle is None and move.destination != NO_ROW:
             self.loads = after_move(self.loads, self.origin, state.bundles, move.bundle, move.source, move.destination)
             self.owner[move.bundle] = move.destination
         step = Step(
@@ -162,7 +162,7 @@ class _Steps:
             namespace=state.namespaces.names[state.bundles.namespace[move.bundle]],
             bundle=state.bundle_range(move.bundle),
             source=state.brokers.ids[move.source],
-            destination=None if move.destination == NOBODY else state.brokers.ids[move.destination],
+            destination=None if move.destination == NO_ROW else state.brokers.ids[move.destination],
             algorithm=None,
             boundaries=(),
             children=(),
@@ -199,7 +199,7 @@ class _Steps:
             action="split",
             namespace=state.namespaces.names[namespace],
             bundle=format_range(lower, upper),
-            source=state.brokers.ids[owner] if owner != NOBODY else "",
+            source=state.brokers.ids[owner] if owner != NO_ROW else "",
             destination=None,
             algorithm=split.algorithm,
             boundaries=tuple(f"0x{bound:08x}" for bound in split.boundaries),

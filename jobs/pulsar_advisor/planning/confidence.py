@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, NO_ROW, ClusterState
 from pulsar_advisor.model.inputs import INPUTS, Input
 from pulsar_advisor.model.plan import Confidence, Doubt
 
@@ -66,13 +66,13 @@ class Grading:
             )
 
     def grade(self, bundle: int, brokers: Sequence[int], *, near_tie: bool) -> Grade:
-        """The grade of a step on a bundle (row) that touches these brokers (rows, NOBODY among them).
+        """The grade of a step on a bundle (row) that touches these brokers (rows, NO_ROW among them).
 
         `near_tie`: the last digits decided.
         """
         state = self._state
         touched = {
-            "broker": {state.brokers.ids[broker] for broker in brokers if broker != NOBODY},
+            "broker": {state.brokers.ids[broker] for broker in brokers if broker != NO_ROW},
             "namespace": {state.namespaces.names[state.bundles.namespace[bundle]]},
             "bundle": {state.bundle_name(bundle)},
         }

@@ -5,7 +5,7 @@ Wishes that they exclude stay in the plan, marked, because Pulsar itself would c
 
 from __future__ import annotations
 
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.planning.proposal import Move
@@ -16,7 +16,7 @@ def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
     owner = int(state.bundles.owner[bundle])
     if is_pulsars_own(namespace):
         return f"{namespace} is one of Pulsar's own namespaces"
-    if owner == NOBODY:
+    if owner == NO_ROW:
         return "the bundle has no owner"
     if not state.bundles.in_boundaries[bundle]:
         return "the range is not among the namespace's boundaries: a split is in progress"
@@ -32,7 +32,7 @@ def why_move_not(state: ClusterState, move: Move) -> str | None:
     reason = _why_bundle_not(state, move.bundle)
     if reason is None and state.bundles.topics[move.bundle] == 0:
         return "no topic of the bundle is loaded: no client would bring it back, and nothing would move"
-    if reason is None and move.destination != NOBODY and not state.brokers.complete[move.destination]:
+    if reason is None and move.destination != NO_ROW and not state.brokers.complete[move.destination]:
         return f"the figures of the destination {state.brokers.ids[move.destination]} are incomplete or unfit"
     return reason
 

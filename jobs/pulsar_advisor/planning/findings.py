@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import (
-    NOBODY,
+    NO_ROW,
     Booleans,
     ClusterState,
     Floats,
@@ -71,7 +71,7 @@ def coverage(state: ClusterState) -> Coverage:
     judged = judged_bundles(state)
     possible = np.asarray(((bundles.traffic >= 0) & (bundles.traffic <= _HIGHEST_FIGURE)).all(axis=1))
     traffic = np.where(possible[:, None], bundles.traffic, 0.0)
-    owned, reporting = bundles.owner != NOBODY, state.brokers.report_updated_at_ms > 0
+    owned, reporting = bundles.owner != NO_ROW, state.brokers.report_updated_at_ms > 0
     nobody_tells = not (owned.any() or reporting.any())
     silent = owned & ~reporting[bundles.owner]
     unusable = np.bincount(bundles.namespace, weights=~bundles.usable, minlength=len(state.namespaces))

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.inputs import EVERY_STEP_READS, INPUTS, Input
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import Strategy, find
@@ -30,7 +30,7 @@ EVERY_UNLOAD_READS: Final[frozenset[Input]] = EVERY_STEP_READS | {
 def judged_bundles(state: ClusterState) -> Booleans:
     """Per bundle, whether its figures and those of its owner are fit for use."""
     owner = state.bundles.owner
-    judged: Booleans = state.bundles.usable & ((owner == NOBODY) | state.brokers.complete[owner])
+    judged: Booleans = state.bundles.usable & ((owner == NO_ROW) | state.brokers.complete[owner])
     return judged
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import (
-    NOBODY,
+    NO_ROW,
     Bundles,
     ClusterState,
     Floats,
@@ -39,7 +39,7 @@ class BrokerLoads:
 
 def loads_of(state: ClusterState) -> BrokerLoads:
     """The loads of a snapshot as taken; bundle counts are of owned bundles."""
-    owned = state.bundles.owner[state.bundles.owner != NOBODY]
+    owned = state.bundles.owner[state.bundles.owner != NO_ROW]
     counts = np.bincount(owned, minlength=len(state.brokers)).astype(np.int32)
     return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts)
 

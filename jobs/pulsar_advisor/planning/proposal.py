@@ -12,7 +12,7 @@ from pulsar_advisor.model.outcomes import Outcomes
 
 @dataclass(frozen=True)
 class Move:
-    """A bundle to unload; rows of the cluster state. `destination` is NOBODY if none can be set or kept."""
+    """A bundle to unload; rows of the cluster state. `destination` is NO_ROW if none can be set or kept."""
 
     bundle: int
     source: int

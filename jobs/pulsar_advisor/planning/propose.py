@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.memory import SplitMemory
@@ -133,9 +133,9 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
         return unload_obstacle(candidates.facts, candidates.allowed(namespace), namespace, source)
 
     def destination(bundle: int, source: int) -> int:
-        if named[bundle] != NOBODY:
+        if named[bundle] != NO_ROW:
             allowed = candidates.allowed(int(state.bundles.namespace[bundle]))
-            return named[bundle] if allowed[named[bundle]] else NOBODY
+            return named[bundle] if allowed[named[bundle]] else NO_ROW
         return selection.select(bundle, source)
 
     return Surroundings(
@@ -171,7 +171,7 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
                 bundle=bundle,
                 source=source,
                 # Every broker of a Simple cluster places look-ups by itself: a destination would not be kept.
-                destination=NOBODY if state.load_manager == "simple" else destination,
+                destination=NO_ROW if state.load_manager == "simple" else destination,
                 reason="; ".join(reasons),
                 near_tie=bool(row is not None and near_tie[row]),
             )

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, ClusterState, Indices
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState, Indices
 from pulsar_advisor.model.java_maps import Hashes, hash_map_order, string_hashes
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.resource_usage import overload_usage
@@ -109,16 +109,16 @@ class BrokerSelection:
     """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
 
     def select(self, bundle: int, _source: int) -> int:
-        """The broker for a bundle (rows), NOBODY if no broker qualifies."""
+        """The broker for a bundle (rows), NO_ROW if no broker qualifies."""
         chosen = self._choose(bundle, self.candidates.first(bundle))
-        if chosen == NOBODY or (others := self.candidates.second(bundle, chosen)) is None:
+        if chosen == NO_ROW or (others := self.candidates.second(bundle, chosen)) is None:
             return chosen
         again = self._choose(bundle, others)
-        return again if again != NOBODY else chosen
+        return again if again != NO_ROW else chosen
 
     def _choose(self, bundle: int, candidates: Candidates) -> int:
         if not len(candidates.brokers):
-            return NOBODY
+            return NO_ROW
         in_order = self.candidates.in_java_order(candidates.brokers)
         settings = self.candidates.settings
         decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
@@ -126,6 +126,6 @@ class BrokerSelection:
             self.explained += [(bundle, candidates.outcomes), (bundle, decision.brokers)]
         eligible = np.sort(decision.eligible)
         if len(eligible) <= 1:
-            return int(eligible[0]) if len(eligible) else NOBODY
+            return int(eligible[0]) if len(eligible) else NO_ROW
         draw = random.Random(f"{self.seed}/{self.name}/{self.candidates.state.bundle_name(bundle)}")
         return int(eligible[draw.randrange(len(eligible))])

@@ -21,17 +21,16 @@ def named(name: str) -> Check:
     return found[0]
 
 
-def explain(name: str) -> str:
+def explain(name: str) -> dict[str, str]:
     """The entry of a check, by its name as in `named`."""
     check = named(name)
-    return "\n".join(
-        [
-            f"{check.name}: {check.title}",
-            f"  severity    {check.severity}",
-            f"  scope       {check.scope}",
-            f"  affects     {check.resting}",
-            f"  why         {check.reason}",
-            f"  what to do  {check.action}",
-            f"  source      expectations/{check.table}.json: {check.expectation}",
-        ]
-    )
+    return {
+        "check": check.name,
+        "title": check.title,
+        "severity": check.severity,
+        "scope": check.scope,
+        "affects": check.resting,
+        "why": check.reason,
+        "action": check.action,
+        "source": f"expectations/{check.table}.json: {check.expectation}",
+    }

@@ -40,7 +40,7 @@ from pulsar_advisor.tables.state import (
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
 
-_TOLD_BY_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
+_FROM_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
 """Surfaces among these that a capture from ZooKeeper alone need not have; any reports there are rows of brokers."""
 
 _RESOURCES: Final = tuple(RESOURCES.values())
@@ -444,7 +444,7 @@ def _settings(settings: DataFrame) -> DataFrame:
 
 def _problems(problems: DataFrame, view: View) -> DataFrame:
     """Facts: what a problem affects; a broker's own documents affect that broker, others the cluster."""
-    unasked = _TOLD_BY_BROKERS_ONLY if view == "published" else ()
+    unasked = _FROM_BROKERS_ONLY if view == "published" else ()
     required = ", ".join(f"'{surface}'" for surface in _REQUIRED_SURFACES if surface not in unasked)
     return problems.selectExpr(
         "*",
@@ -463,10 +463,10 @@ def _topics(topics: DataFrame) -> DataFrame:
     def bound(column: str) -> str:  # format_string takes ten times as long
         return f"concat('0x', lpad(lower(hex({column})), 8, '0'))"
 
-    repeated = topics.groupBy("topic").agg(sf.count("*").alias("stands")).where("stands > 1")
+    repeated = topics.groupBy("topic").agg(sf.count("*").alias("times")).where("times > 1")
     return topics.join(few_rows(repeated), "topic", "left").selectExpr(
         "*",
-        "coalesce(stands, 1) as occurrences",
+        "coalesce(times, 1) as occurrences",
         f"if(loaded, reported_range = concat({bound('lower')}, '_', {bound('upper')}), null) "
         "as hash_is_in_reported_range",
         "if(loaded, coalesce(lower is not null, false), null) as loaded_in_a_range",

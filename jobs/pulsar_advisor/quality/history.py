@@ -60,12 +60,12 @@ def write_checks(root: Root, result: Mapping[str, Any]) -> None:
     write_file(root.folder("tables/checks", result["snapshot"]) / "checks.parquet", content.getvalue().to_pybytes())
 
 
-def trend(root: Root, snapshot: str, check: str | None) -> tuple[str, ...]:
+def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:
     """The results of one check in the last validated snapshots, one line each, oldest first.
 
-    Without a check: one line for each check that didn't always pass, with one sign per snapshot.
+    Without a check: one line for each check that didn't always pass, with one sign per snapshot. `rows` are those of
+    `quality_history`.
     """
-    rows = quality_history(root, snapshot)
     if check is not None:
         return tuple(f"{row.snapshot}  {_outcome(row)}" for row in rows if row.check == check)
     snapshots = sorted({row.snapshot for row in rows})

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import (
-    NOBODY,
+    NO_ROW,
     RESOURCES,
     ClusterState,
     Floats,
@@ -173,10 +173,10 @@ def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | N
     """The load that makes each broker hot, in row order."""
     index_of = {broker: i for i, broker in enumerate(state.brokers.ids)}
     steps = {f"{step.namespace}/{step.bundle}": step.id for step in reversed(plan.steps)} if plan else {}
-    owner_of_topic = np.append(state.bundles.owner, NOBODY)[state.topics.bundle]  # NOBODY, -1, indexes the appended one
+    owner_of_topic = np.append(state.bundles.owner, NO_ROW)[state.topics.bundle]  # NO_ROW, -1, indexes the appended one
     hot = []
     bundles_of = _rows_by_owner(state.bundles.owner, len(state.brokers))
-    topics_of = _rows_by_owner(np.where(state.topics.loaded, owner_of_topic, NOBODY), len(state.brokers))
+    topics_of = _rows_by_owner(np.where(state.topics.loaded, owner_of_topic, NO_ROW), len(state.brokers))
     for row in rows:
         broker = index_of[row.id]
         whole = state.brokers.traffic[broker]

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
-from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
+from pulsar_advisor.model.cluster_state import NO_ROW, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_maps import hash_map_buckets, hash_map_order
@@ -127,7 +127,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
     decision = SheddingDecision(
         source=source,
         bundle=bundle,
-        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
         brokers=Outcomes("broker", vocabulary(BrokerOutcome), order, code[order], left[order], right[order]),
         bundles=bundle_outcomes(load, ranked, BundleOutcome, bundle_code, ranked.value, budget_before),
         figures={"scores": {ids[row]: float(scores[row]) for row in order.tolist()}},

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -80,7 +80,7 @@ class Surroundings:
     anti_affinity_allows: Callable[[int, int], bool]
     """(bundle, source): whether the bundle's anti-affinity group permits the unload."""
     destination: Callable[[int, int], int]
-    """(bundle, source): broker that placement selects; NOBODY without one. Called once per bundle, in order."""
+    """(bundle, source): broker that placement selects; NO_ROW without one. Called once per bundle, in order."""
 
 
 def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[SheddingDecision, Outcomes]:
@@ -90,7 +90,7 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
     same loads: within a cycle nothing is added to a destination's load.
     """
     code = np.zeros(len(decision.bundle), dtype=np.uint8)
-    destination = np.full(len(decision.bundle), NOBODY, dtype=np.int32)
+    destination = np.full(len(decision.bundle), NO_ROW, dtype=np.int32)
     pairs = zip(decision.bundle.tolist(), decision.source.tolist(), strict=True)
     for place, (bundle, source) in enumerate(pairs):
         code[place], destination[place] = _fate(bundle, source, surroundings)
@@ -115,18 +115,18 @@ def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[S
 def _fate(bundle: int, source: int, surroundings: Surroundings) -> tuple[int, int]:
     """Outcome and destination of one chosen bundle, checked in Pulsar's order."""
     if surroundings.available_brokers <= 1:
-        return LoadManagerOutcome.ONE_BROKER.value, NOBODY
+        return LoadManagerOutcome.ONE_BROKER.value, NO_ROW
     if surroundings.excluded_namespace[bundle]:
-        return LoadManagerOutcome.EXCLUDED_NAMESPACE.value, NOBODY
+        return LoadManagerOutcome.EXCLUDED_NAMESPACE.value, NO_ROW
     if not surroundings.policies_allow(bundle, source):
-        return LoadManagerOutcome.POLICIES.value, NOBODY
+        return LoadManagerOutcome.POLICIES.value, NO_ROW
     if not surroundings.anti_affinity_allows(bundle, source):
-        return LoadManagerOutcome.ANTI_AFFINITY.value, NOBODY
+        return LoadManagerOutcome.ANTI_AFFINITY.value, NO_ROW
     destination = surroundings.destination(bundle, source)
-    if destination == NOBODY:
-        return LoadManagerOutcome.NO_DESTINATION.value, NOBODY
+    if destination == NO_ROW:
+        return LoadManagerOutcome.NO_DESTINATION.value, NO_ROW
     return (
-        (LoadManagerOutcome.SAME_BROKER.value, NOBODY)
+        (LoadManagerOutcome.SAME_BROKER.value, NO_ROW)
         if destination == source
         else (LoadManagerOutcome.UNLOAD.value, destination)
     )

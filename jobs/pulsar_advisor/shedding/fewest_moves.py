@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, Floats, Indices, Integers
 
 EXACT_PAIRS: Final = 2_000
 """Most pairs of bundle and destination for which the search is worthwhile: ten brokers with two hundred bundles."""
@@ -73,8 +73,8 @@ class Balancing:
         return self.demand(np.arange(len(self.source)), self.source)
 
     def load_after(self, destination: Indices) -> Integers:
-        """(n, 5): loads when every bundle is at its destination; NOBODY for one that stays."""
-        goes = np.flatnonzero(destination != NOBODY)
+        """(n, 5): loads when every bundle is at its destination; NO_ROW for one that stays."""
+        goes = np.flatnonzero(destination != NO_ROW)
         load = self.load.copy()
         np.subtract.at(load, self.source[goes], self.demand(goes, self.source[goes]))
         np.add.at(load, destination[goes], self.demand(goes, destination[goes]))
@@ -90,7 +90,7 @@ class Moves:
     """What to move, and how good that is proven to be."""
 
     destination: Indices
-    """(m,): NOBODY for a bundle that stays."""
+    """(m,): NO_ROW for a bundle that stays."""
     reached: bool
     """Whether every broker ends within its ceiling."""
     least: int | None
@@ -99,7 +99,7 @@ class Moves:
     @property
     def number(self) -> int:
         """How many bundles move."""
-        return int(np.count_nonzero(self.destination != NOBODY))
+        return int(np.count_nonzero(self.destination != NO_ROW))
 
 
 def few_moves(problem: Balancing) -> Moves:
@@ -151,7 +151,7 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
     load, spare = problem.load.copy(), problem.spare.copy()
     ceiling = problem.ceiling[:, None]
     demand = problem.demand_at_source()
-    destination = np.full(len(problem.source), NOBODY, dtype=np.int32)
+    destination = np.full(len(problem.source), NO_ROW, dtype=np.int32)
     above = (load > ceiling).any(axis=1)
     receivers = np.flatnonzero(problem.receives & ~above)
     least_per_unit = problem.ppm_per_unit[receivers].min(axis=0, initial=np.inf)
@@ -235,7 +235,7 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
     if answer.mip_dual_bound is not None and np.isfinite(answer.mip_dual_bound):
         least = max(least, int(np.ceil(answer.mip_dual_bound - 1e-6)))
     if answer.x is not None:
-        destination = np.full(len(problem.source), NOBODY, dtype=np.int32)
+        destination = np.full(len(problem.source), NO_ROW, dtype=np.int32)
         chosen = np.rint(answer.x).astype(np.bool_)
         destination[bundle[chosen]] = to[chosen]
         # The solver's sums are rounded, ours are not: accept only what adds up exactly.

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import (
-    NOBODY,
+    NO_ROW,
     RESOURCES,
     Booleans,
     ClusterState,
@@ -215,7 +215,7 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
         "moves_bound": moves.least,
         "moves_gap": None if moves.least is None else moves.number - moves.least,
     }
-    goes = np.flatnonzero(moves.destination != NOBODY)
+    goes = np.flatnonzero(moves.destination != NO_ROW)
     source, destination = problem.source[goes], moves.destination[goes]
     size = problem.demand_at_source()[goes].max(axis=1)
     order = np.lexsort((movable[goes], -size, source, -problem.load[source].max(axis=1)))
@@ -346,7 +346,7 @@ def _broker_outcomes(
 def _bundle_outcomes(load: MovableLoad, goal: _Goal, problem: Balancing, moves: Moves, after: Integers) -> Outcomes:
     code, ends_at = load.exclusion.copy(), load.source.copy()
     code[(code == BundleOutcome.NOT_NEEDED) & (goal.alone > goal.target)] = BundleOutcome.TOO_LARGE
-    goes = np.flatnonzero(moves.destination != NOBODY)
+    goes = np.flatnonzero(moves.destination != NO_ROW)
     code[goal.movable[goes]] = BundleOutcome.CHOSEN
     ends_at[goal.movable[goes]] = moves.destination[goes]
     left = np.where(code == BundleOutcome.TOO_LARGE, goal.alone, after[ends_at]) / PPM

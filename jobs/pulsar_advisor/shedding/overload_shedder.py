@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import LoadData, load_data
@@ -78,7 +78,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     decision = SheddingDecision(
         source=source,
         bundle=bundle,
-        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
         brokers=Outcomes(
             subject="broker",
             vocabulary=vocabulary(BrokerOutcome),

@@ -23,7 +23,7 @@ from pulsar_advisor.model.cluster_state import (
     CPU,
     DIRECT_MEMORY,
     MEMORY,
-    NOBODY,
+    NO_ROW,
     THROUGHPUT_IN,
     THROUGHPUT_OUT,
     Booleans,
@@ -117,7 +117,7 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
     decision = SheddingDecision(
         source=moved[:, 0],
         bundle=moved[:, 1],
-        destination=np.full(len(moved), NOBODY, dtype=np.int32),
+        destination=np.full(len(moved), NO_ROW, dtype=np.int32),
         brokers=Outcomes("broker", vocabulary(BrokerOutcome), rows, code[rows], left[rows], right[rows]),
         bundles=Outcomes(
             "bundle", vocabulary(BundleOutcome), judged[:, 0], judged[:, 1].astype(np.uint8), nothing, nothing

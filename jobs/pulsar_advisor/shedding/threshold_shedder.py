@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NOBODY, Floats, Indices
+from pulsar_advisor.model.cluster_state import NO_ROW, Floats, Indices
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
@@ -110,7 +110,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         memory, usage, mean = _smooth(brokers, sample, settings, memory)
         lower = mean - threshold
         giver = _busiest_above(brokers, usage, lower)
-        if giver != NOBODY and (usage[brokers.order] < lower).any():
+        if giver != NO_ROW and (usage[brokers.order] < lower).any():
             minimum = brokers.throughput_bytes_per_s() * threshold * LOWER_BOUNDARY_FACTOR
             if worth_moving > minimum[giver]:
                 code[giver], left[giver], right[giver] = (
@@ -143,9 +143,9 @@ def _smooth(
 
 
 def _busiest_above(brokers: BrokerLoad, usage: Floats, lower: float) -> int:
-    """First of the busiest brokers with more than one bundle and usage above `lower`; NOBODY without one."""
+    """First of the busiest brokers with more than one bundle and usage above `lower`; NO_ROW without one."""
     eligible = brokers.order[(brokers.published_bundles > 1)[brokers.order] & (usage[brokers.order] > lower)]
-    return int(eligible[np.argmax(usage[eligible])]) if len(eligible) else NOBODY
+    return int(eligible[np.argmax(usage[eligible])]) if len(eligible) else NO_ROW
 
 
 Selection = tuple[RankedBundles, Take, Floats]
@@ -176,7 +176,7 @@ def _decision(
     return SheddingDecision(
         source=source,
         bundle=bundle,
-        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
         brokers=Outcomes(
             "broker", vocabulary(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
         ),

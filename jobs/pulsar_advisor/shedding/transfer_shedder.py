@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle, extensible_load
 from pulsar_advisor.model.inputs import Input
@@ -152,8 +152,8 @@ class _Answers:
         codes = np.full(brokers, code, dtype=np.uint8)
         return cls(codes, np.full(brokers, left, dtype=np.float64), np.full(brokers, right, dtype=np.float64))
 
-    def tell(self, broker: int, code: int, left: float = np.nan, right: float = np.nan) -> None:
-        """Replace the answer about one broker."""
+    def record(self, broker: int, code: int, left: float = np.nan, right: float = np.nan) -> None:
+        """Replace the answer for one broker."""
         self.code[broker], self.left[broker], self.right[broker] = code, left, right
 
 
@@ -270,18 +270,18 @@ def _transfer(
         high -= 1
         top = load.top(source)
         if len(top) <= 1:
-            answers.tell(source, BrokerOutcome.ONE_TOP_BUNDLE if top else BrokerOutcome.NO_TOP_BUNDLES, len(top), 1)
+            answers.record(source, BrokerOutcome.ONE_TOP_BUNDLE if top else BrokerOutcome.NO_TOP_BUNDLES, len(top), 1)
             without_data, too_few = without_data + (not top), too_few + len(top)
             continue
         marked, gained = _serve(load, settings, source, destination, reason, answers)
         if marked > 0:
             loads = load.load[source], load.load[destination]
             spread = spread.after(*loads, (marked - gained) * loads[0] / load.throughput_bytes_per_s[source])
-            answers.tell(source, BrokerOutcome.GIVES, loads[0], loads[1])
-            answers.tell(destination, BrokerOutcome.RECEIVES, loads[1], loads[0])
+            answers.record(source, BrokerOutcome.GIVES, loads[0], loads[1])
+            answers.record(destination, BrokerOutcome.RECEIVES, loads[1], loads[0])
             served, low = served + 1, low + 1
         else:
-            answers.tell(source, BrokerOutcome.NOTHING_MOVES)
+            answers.record(source, BrokerOutcome.NOTHING_MOVES)
             too_few += 1
     return spread, "NoLoadData" if without_data else "NoBundles" if too_few else "HitCount"
 
@@ -330,7 +330,7 @@ def _serve(
             answers.bundles[back.bundle] = (BundleOutcome.SWAPPED_IN, np.nan, np.nan)
         if settings.load_balancer_debug_mode_enabled:
             gained += returned
-        answers.moves[source, entry.bundle, destination if transfer else NOBODY] = reason
+        answers.moves[source, entry.bundle, destination if transfer else NO_ROW] = reason
         answers.bundles[entry.bundle] = (
             BundleOutcome.CHOSEN_FOR_SWAP if exchange else BundleOutcome.CHOSEN,
             with_it,

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, Booleans, Floats
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.java_numbers import to_int, wrap_int
@@ -95,7 +95,7 @@ class _Walk:
 
 @dataclass(frozen=True)
 class _Extremes:
-    """Busiest broker (row or NOBODY) of one dimension, maximum and minimum."""
+    """Busiest broker (row or NO_ROW) of one dimension, maximum and minimum."""
 
     busiest: int
     greatest: float
@@ -168,13 +168,13 @@ def _extremes(load: LoadData, value: Floats) -> _Extremes:
     busiest = int(np.argmax(highest))
     found = busiest < len(in_order) and highest[busiest] > -1.0
     return _Extremes(
-        int(load.brokers.order[busiest]) if found else NOBODY, float(highest.max()), _not_zero(float(lowest.min()))
+        int(load.brokers.order[busiest]) if found else NO_ROW, float(highest.max()), _not_zero(float(lowest.min()))
     )
 
 
 def _shared_extremes(load: LoadData, rates: Floats, throughputs: Floats) -> tuple[_Extremes, _Extremes]:
     """In 2.11: both dimensions share one broker, and a new extreme in either one replaces both."""
-    busiest, most_rate, most_bytes, least_rate, least_bytes = NOBODY, -1.0, -1.0, NO_MINIMUM, NO_MINIMUM
+    busiest, most_rate, most_bytes, least_rate, least_bytes = NO_ROW, -1.0, -1.0, NO_MINIMUM, NO_MINIMUM
     for row in load.brokers.order.tolist():
         rate, throughput = float(rates[row]), float(throughputs[row])
         if rate > most_rate or throughput > most_bytes:
@@ -229,7 +229,7 @@ def _decision(
     return SheddingDecision(
         source=np.repeat(walk.ranked.sources[:1], len(bundle)),
         bundle=bundle,
-        destination=np.full(len(bundle), NOBODY, dtype=np.int32),
+        destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
         brokers=Outcomes("broker", vocabulary(BrokerOutcome), order, code[order], left[order], right[order]),
         bundles=bundle_outcomes(load, walk.ranked, BundleOutcome, walk.code, walk.left, walk.right),
         figures=figures,

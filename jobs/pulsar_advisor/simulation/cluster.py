@@ -12,7 +12,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, Floats, Indices
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Floats, Indices
 from pulsar_advisor.model.proportional import usage_of
 
 COUNTS: Final = ("bundles", "topics", "producers", "consumers")
@@ -25,7 +25,7 @@ class SimulatedCluster:
     """n brokers and m bundles; rows as in the cluster state it was made from."""
 
     owner: Indices
-    """Per bundle, NOBODY where no broker has it."""
+    """Per bundle, NO_ROW where no broker has it."""
     traffic: Floats
     """(m, 4), order of FIGURES; zero for bundles without figures."""
     usage: Floats
@@ -41,7 +41,7 @@ class SimulatedCluster:
     def of(cls, state: ClusterState) -> Self:
         """The cluster at the moment of a snapshot."""
         bundles, brokers = state.bundles, state.brokers
-        moving = bundles.reported & (bundles.owner != NOBODY)
+        moving = bundles.reported & (bundles.owner != NO_ROW)
         traffic = np.where(moving[:, None] & np.isfinite(bundles.traffic), bundles.traffic, 0.0)
         usage = np.zeros((len(bundles), brokers.usage.shape[1]))
         owner = bundles.owner[moving]
@@ -85,7 +85,7 @@ class SimulatedCluster:
 
     def _sums(self, figures: Floats, brokers: int) -> Floats:
         """Sums over the bundles of each broker."""
-        owned = self.owner != NOBODY
+        owned = self.owner != NO_ROW
         owner = self.owner[owned]
         return np.column_stack(
             [np.bincount(owner, weights=column, minlength=brokers) for column in figures[owned].T]

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
 from pulsar_advisor.model.broker_load_data import BrokerLoadData, updated
 from pulsar_advisor.model.cluster_state import (
-    NOBODY,
+    NO_ROW,
     Booleans,
     ClusterState,
     Floats,
@@ -52,7 +52,7 @@ class Figures:
     counts: Floats
     """(n, 4), order of COUNTS."""
     reporter: Indices
-    """Per bundle, the broker whose figures include it; NOBODY if none do."""
+    """Per bundle, the broker whose figures include it; NO_ROW if none do."""
     bundle_traffic: Floats
     """(m, 4), order of FIGURES."""
 
@@ -96,13 +96,13 @@ def first_reports(
         usage=brokers.usage,
         traffic=brokers.traffic,
         counts=cluster.broker_counts(),
-        reporter=np.where(bundles.reported, bundles.owner, NOBODY).astype(np.int32),
+        reporter=np.where(bundles.reported, bundles.owner, NO_ROW).astype(np.int32),
         bundle_traffic=bundles.traffic,
     )
     smoothed = load = None
     if state.load_manager == "extensible":
         view = extensible_load(state, settings, now_ms)
-        top = state.published_load.top_position if state.published_load else np.full(len(bundles), NOBODY)
+        top = state.published_load.top_position if state.published_load else np.full(len(bundles), NO_ROW)
         load = PublishedLoad(view.load, view.throughput_ema_bytes_per_s, top)
         at = np.full(len(brokers), now_ms, dtype=np.int64)
         smoothed = BrokerLoadData(
@@ -153,7 +153,7 @@ def state_seen(
     Who owns a bundle is known at once under Extensible (by the ownership channel), from reports under the others.
     """
     published, bundles = reports.published, state.bundles
-    reported = published.reporter != NOBODY
+    reported = published.reporter != NO_ROW
     owner = cluster.owner
     if state.load_manager == "extensible":
         reported &= published.reporter == owner
@@ -261,9 +261,9 @@ class _Measuring:
         if not news.any():
             return False
         figures, owner = self.figures, self._cluster.owner
-        known = np.append(news, False)  # NOBODY is the last one
+        known = np.append(news, False)  # NO_ROW is the last one
         served = known[owner] & (self._cluster.counts[:, BUNDLES] > 0)
-        reporter = np.where(known[figures.reporter], NOBODY, figures.reporter)
+        reporter = np.where(known[figures.reporter], NO_ROW, figures.reporter)
         self.figures = replace(
             figures,
             traffic=np.where(news[:, None], self._traffic, figures.traffic),
@@ -327,14 +327,14 @@ class _Publishing:
         if not publishing.any():
             return reports
         published, each = reports.published, publishing[:, None]
-        known = np.append(publishing, False)  # NOBODY is the last one
+        known = np.append(publishing, False)  # NO_ROW is the last one
         told = known[measured.reporter]
         withdrawn = known[published.reporter] & (measured.reporter != published.reporter)
         figures = Figures(
             usage=np.where(each, measured.usage, published.usage),
             traffic=np.where(each, measured.traffic, published.traffic),
             counts=np.where(each, measured.counts, published.counts),
-            reporter=np.where(told, measured.reporter, np.where(withdrawn, NOBODY, published.reporter)).astype(
+            reporter=np.where(told, measured.reporter, np.where(withdrawn, NO_ROW, published.reporter)).astype(
                 np.int32
             ),
             bundle_traffic=np.where(told[:, None], measured.bundle_traffic, published.bundle_traffic),
@@ -344,7 +344,7 @@ class _Publishing:
             load = PublishedLoad(
                 np.where(publishing, reports.smoothed.weighted_max_ema, load.weighted_max_ema),
                 np.where(publishing, reports.smoothed.msg_throughput_ema, load.msg_throughput_ema),
-                np.where(told, NOBODY, load.top_position),
+                np.where(told, NO_ROW, load.top_position),
             )
         at = np.where(publishing, now_ms, reports.published_at_ms)
         return replace(
@@ -359,7 +359,7 @@ class _Publishing:
         samples = int(publishing.sum()) + writes
         if not samples:
             return reports
-        rows = np.flatnonzero(reports.published.reporter != NOBODY)
+        rows = np.flatnonzero(reports.published.reporter != NO_ROW)
         sample = reports.published.bundle_traffic[rows]
         short, long = reports.short_term.copy(), reports.long_term.copy()
         short_samples, long_samples = reports.short_term_samples.copy(), reports.long_term_samples.copy()

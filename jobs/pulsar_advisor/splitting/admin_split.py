@@ -39,25 +39,25 @@ def admin_splits(
         bundle = int(figures.index[row])
         lower, upper = int(figures.lower[row]), int(figures.upper[row])
         if not can_split(lower, upper):
-            verdicts.tell(row, SplitOutcome.NARROW_RANGE, upper - lower, 1)
+            verdicts.record(row, SplitOutcome.NARROW_RANGE, upper - lower, 1)
             continue
         if not state.bundles.in_boundaries[bundle]:
-            verdicts.tell(row, SplitOutcome.NOT_IN_BOUNDARIES)
+            verdicts.record(row, SplitOutcome.NOT_IN_BOUNDARIES)
             continue
         algorithm, option = automatic_split(state, settings, bundle)
         try:
             boundaries = split_algorithm(algorithm).split_boundary(option) or ()
         except UsageError:
-            verdicts.tell(row, SplitOutcome.ALGORITHM_FAILS)
+            verdicts.record(row, SplitOutcome.ALGORITHM_FAILS)
             continue
         except DataNotFit:
-            verdicts.tell(row, SplitOutcome.TOPICS_UNKNOWN)
+            verdicts.record(row, SplitOutcome.TOPICS_UNKNOWN)
             continue
         # A boundary that equals a bound or another boundary makes an empty child, which Pulsar refuses.
         cuts = (lower, *boundaries, upper)
         misplaced = [above for below, above in zip(cuts, boundaries, strict=False) if not below < above < upper]
         if misplaced:
-            verdicts.tell(row, SplitOutcome.BOUNDARY_OUTSIDE, misplaced[0])
+            verdicts.record(row, SplitOutcome.BOUNDARY_OUTSIDE, misplaced[0])
             continue
         reason = verdicts.outcomes(figures).explain(row)
         splits.append(Split(bundle, algorithm, boundaries, reason, bool(near_tie[row])))

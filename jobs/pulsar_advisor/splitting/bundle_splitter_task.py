@@ -39,16 +39,16 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
     """The task itself: the leader's selection; `bundle_count` is per namespace, -1 if it can't be counted."""
     verdicts = Verdicts.by_limits(figures, limits)
     few = figures.topics < LEAST_TOPICS
-    verdicts.tell(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    verdicts.record(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
 
     big = verdicts.chosen()
     count = bundle_count[figures.namespace[big]]
-    verdicts.tell(big[count < 0], SplitOutcome.BUNDLE_COUNT_UNKNOWN)
+    verdicts.record(big[count < 0], SplitOutcome.BUNDLE_COUNT_UNKNOWN)
     big, count = big[count >= 0], count[count >= 0]
     # The k-th bundle of a namespace is chosen while count + k stays below the maximum, so the first ones win.
     full = count + rank_within(figures.namespace[big]) >= limits.namespace_bundles
     would_have = np.maximum(count, limits.namespace_bundles)
-    verdicts.tell(big[full], SplitOutcome.NAMESPACE_FULL, would_have[full], limits.namespace_bundles)
+    verdicts.record(big[full], SplitOutcome.NAMESPACE_FULL, would_have[full], limits.namespace_bundles)
     return verdicts
 
 
@@ -61,7 +61,7 @@ def decide(
     verdicts = select(figures, limits, bundle_counts(state, settings))
     known_brokers = np.count_nonzero(state.brokers.available)
     if settings.behaviour >= _MORE_THAN_ONE_BROKER_SINCE and known_brokers <= 1:
-        verdicts.tell(verdicts.chosen(), SplitOutcome.ONE_BROKER, known_brokers, 1)
+        verdicts.record(verdicts.chosen(), SplitOutcome.ONE_BROKER, known_brokers, 1)
     chosen = verdicts.chosen()
     hashes = bundle_name_hashes(
         string_hashes(state.namespaces.names)[figures.namespace[chosen]], figures.lower[chosen], figures.upper[chosen]

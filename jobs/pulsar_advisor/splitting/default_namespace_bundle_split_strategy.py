@@ -120,15 +120,15 @@ def run_cycle(
     considered = ~(few | foreign | narrow)
     exceeded = considered & (verdicts.code > SplitOutcome.SPLIT)
     limit = np.where(exceeded, verdicts.code - SplitOutcome.SPLIT, 0)
-    verdicts.tell(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
-    verdicts.tell(foreign, SplitOutcome.NOT_OWNER)
-    verdicts.tell(narrow, SplitOutcome.NARROW_RANGE, width[narrow], 1)
+    verdicts.record(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    verdicts.record(foreign, SplitOutcome.NOT_OWNER)
+    verdicts.record(narrow, SplitOutcome.NARROW_RANGE, width[narrow], 1)
 
     hits_now = np.where(considered, np.where(exceeded, hits + 1, 0), hits)
     enough = considered & (hits_now > rules.threshold)
     pending = exceeded & ~enough
-    verdicts.tell(pending, SplitOutcome.HITS_PENDING, hits_now[pending], rules.threshold)
-    verdicts.tell(enough & ~exceeded, SplitOutcome.SPLIT)
+    verdicts.record(pending, SplitOutcome.HITS_PENDING, hits_now[pending], rules.threshold)
+    verdicts.record(enough & ~exceeded, SplitOutcome.SPLIT)
 
     splits: list[tuple[int, int, str]] = []
     chosen_in: Counter[int] = Counter()
@@ -137,11 +137,11 @@ def run_cycle(
         namespace = int(figures.namespace[row])
         boundary = _single_boundary(row, figures, limits, surroundings, chosen_in[namespace])
         if isinstance(boundary, _Refusal):
-            verdicts.tell(row, *boundary)
+            verdicts.record(row, *boundary)
             continue
         upper = int(figures.upper[row])
         if not int(figures.lower[row]) < boundary < upper:
-            verdicts.tell(row, SplitOutcome.BOUNDARY_OUTSIDE, boundary)
+            verdicts.record(row, SplitOutcome.BOUNDARY_OUTSIDE, boundary)
             if not boundary == upper == FULL_UPPER_BOUND:
                 stopped_at, aborted = row + 1, True
                 break
@@ -154,10 +154,10 @@ def run_cycle(
 
     not_reached = np.arange(stopped_at, len(figures))
     hits_now[not_reached] = hits[not_reached]
-    verdicts.tell(not_reached, SplitOutcome.NOT_REACHED, len(splits), rules.splits_per_cycle)
+    verdicts.record(not_reached, SplitOutcome.NOT_REACHED, len(splits), rules.splits_per_cycle)
     if aborted:
-        verdicts.tell(not_reached, SplitOutcome.CYCLE_FAILS)
-        verdicts.tell(np.array([row for row, _, _ in splits], dtype=np.intp), SplitOutcome.CYCLE_FAILS)
+        verdicts.record(not_reached, SplitOutcome.CYCLE_FAILS)
+        verdicts.record(np.array([row for row, _, _ in splits], dtype=np.intp), SplitOutcome.CYCLE_FAILS)
         splits.clear()
     failures = int(np.isin(verdicts.code, _FAILURES).sum())
     return Cycle(tuple(splits), verdicts, hits_now, failures, aborted)

@@ -30,11 +30,11 @@ def select(figures: BundleFigures, limits: SplitLimits, bundle_count: Integers) 
     verdicts = Verdicts.by_limits(figures, limits)
     big = verdicts.chosen()
     count = bundle_count[figures.namespace[big]]
-    verdicts.tell(big[count < 0], SplitOutcome.BUNDLE_COUNT_UNKNOWN)
+    verdicts.record(big[count < 0], SplitOutcome.BUNDLE_COUNT_UNKNOWN)
     full = count >= limits.namespace_bundles
-    verdicts.tell(big[full], SplitOutcome.NAMESPACE_FULL, count[full], limits.namespace_bundles)
+    verdicts.record(big[full], SplitOutcome.NAMESPACE_FULL, count[full], limits.namespace_bundles)
     few = big[figures.topics[big] < LEAST_TOPICS]
-    verdicts.tell(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
+    verdicts.record(few, SplitOutcome.FEW_TOPICS, figures.topics[few], LEAST_TOPICS)
     return verdicts
 
 

@@ -68,10 +68,10 @@ class Verdicts:
         )
         return cls(code.astype(np.uint8), found.left, found.right)
 
-    def tell(
+    def record(
         self, rows: Rows, answer: SplitOutcome, left: npt.ArrayLike = math.nan, right: npt.ArrayLike = math.nan
     ) -> None:
-        """Replaces the answer about these rows."""
+        """Replaces the answer for these rows."""
         self.code[rows] = answer
         self.left[rows] = left
         self.right[rows] = right

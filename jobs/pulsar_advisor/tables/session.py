@@ -66,8 +66,8 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
     everything stays on the loopback interface.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    told = SparkContext.getSystemProperty if master is None else lambda _key: None
-    master = master or told("spark.master")
+    submitted = SparkContext.getSystemProperty if master is None else lambda _key: None
+    master = master or submitted("spark.master")
     builder = SparkSession.builder.appName(name)
     settings = dict(_EVERYWHERE)
     if master is not None:
@@ -81,7 +81,7 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
             if raw_bytes < _SMALL_SNAPSHOT_BYTES:
                 settings |= _SMALL
     for key, value in settings.items():
-        if told(key) is None:
+        if submitted(key) is None:
             builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():

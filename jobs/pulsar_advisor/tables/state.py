@@ -14,7 +14,7 @@ from upath import UPath
 
 from pulsar_advisor.model.cluster_state import (
     AVERAGES_ORIGINS,
-    NOBODY,
+    NO_ROW,
     Booleans,
     Brokers,
     Bundles,
@@ -80,7 +80,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
     namespace_names = namespace_names.take(pc.sort_indices(namespace_names))
     broker_ids = broker_rows["broker"].combine_chunks()
     bundles = _bundles(bundle_rows, broker_ids, namespace_names, excluded)
-    told = (view, manifest["load_manager"]) == ("published", "extensible")
+    has_published_load = (view, manifest["load_manager"]) == ("published", "extensible")
     return ClusterState(
         cluster=root.cluster,
         cluster_name=manifest["identity"]["cluster_name"],
@@ -89,7 +89,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         view=view,
         pulsar_version=manifest["pulsar_version"],
         load_manager=manifest["load_manager"],
-        leader=next(iter(np.flatnonzero(_booleans(broker_rows["is_leader"])).tolist()), NOBODY),
+        leader=next(iter(np.flatnonzero(_booleans(broker_rows["is_leader"])).tolist()), NO_ROW),
         brokers=_brokers(broker_rows, excluded),
         namespaces=_namespaces(namespace_rows, namespace_names),
         bundles=bundles,
@@ -97,7 +97,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         missing=_missing(manifest),
         isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
-        published_load=_published_load(broker_rows, bundle_rows) if told else None,
+        published_load=_published_load(broker_rows, bundle_rows) if has_published_load else None,
         unlisted_namespaces=_unlisted_namespaces(manifest),
     )
 
@@ -217,7 +217,7 @@ def _published_load(brokers: pa.Table, bundles: pa.Table) -> PublishedLoad:
     return PublishedLoad(
         weighted_max_ema=pc.fill_null(brokers["weighted_max_ema_ratio"], np.nan).to_numpy(),
         msg_throughput_ema=pc.fill_null(brokers["msg_throughput_ema_bytes_per_s"], np.nan).to_numpy(),
-        top_position=_integers(pc.fill_null(bundles["top_bundle_position"], NOBODY)),
+        top_position=_integers(pc.fill_null(bundles["top_bundle_position"], NO_ROW)),
     )
 
 
@@ -265,7 +265,7 @@ def _topics(rows: pa.Table, namespaces: pa.Array, bundles: Bundles) -> Topics:
     wanted = namespace.astype(np.int64) * _RING + lower
     at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     found = (lower >= 0) & (keys[at] == wanted) if len(keys) else np.zeros(len(rows), np.bool_)
-    bundle = np.where(found, candidates[at], NOBODY) if len(keys) else np.full(len(rows), NOBODY)
+    bundle = np.where(found, candidates[at], NO_ROW) if len(keys) else np.full(len(rows), NO_ROW)
     return Topics(
         names=rows["topic"].to_numpy(),
         namespace=namespace,
@@ -353,6 +353,6 @@ def _among(column: pa.ChunkedArray, names: list[str]) -> Booleans:
 
 
 def _positions(column: pa.ChunkedArray, names: pa.Array) -> Indices:
-    """Position of each value among the names; NOBODY if it is null or isn't among them."""
-    positions: Indices = pc.fill_null(pc.index_in(column, value_set=names), NOBODY).to_numpy().astype(np.int32)
+    """Position of each value among the names; NO_ROW if it is null or isn't among them."""
+    positions: Indices = pc.fill_null(pc.index_in(column, value_set=names), NO_ROW).to_numpy().astype(np.int32)
     return positions

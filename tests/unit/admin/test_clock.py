@@ -28,7 +28,7 @@ def broker(date: str) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(401)  # a broker tells the time whoever asks
+            self.send_response(401)  # a broker sends its time with every answer
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -49,7 +49,7 @@ def test_the_difference_is_found_within_its_bounds(offset_s: int) -> None:
     with broker(formatdate(before_s + offset_s, usegmt=True)) as address:
         found = difference(address)
     assert found is not None
-    elapsed_s = time.time() - before_s  # the server's clock stands still meanwhile
+    elapsed_s = time.time() - before_s  # the server's clock is frozen
     assert found.at_least_s - 1e-3 <= offset_s <= found.at_most_s + elapsed_s
     assert found.at_most_s - found.at_least_s <= 1 + elapsed_s
 
@@ -74,7 +74,7 @@ def test_only_what_is_certain_counts(bounds: tuple[float, float], certain_s: flo
         "Mon, 32 Jan 2026 00:00:00 GMT",
     ],
 )
-def test_a_date_that_is_no_time_tells_nothing(date: str) -> None:
+def test_an_invalid_date_gives_no_clock(date: str) -> None:
     assert clock_difference(date, 0.0, 1.0) is None
 
 

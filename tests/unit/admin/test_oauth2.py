@@ -148,7 +148,7 @@ def test_an_overloaded_issuer_is_asked_again(issuer: Issuer, key_file: Path) -> 
         ("/token", {}, 302, "returned 302", 2),
     ],
 )
-def test_a_broken_issuer_is_told_in_one_line_without_secrets(
+def test_a_broken_issuer_is_reported_in_one_line_without_secrets(
     issuer: Issuer, key_file: Path, path: str, document: Any, status: int, message: str, asked: int
 ) -> None:
     issuer.fails(path, document, status)

@@ -135,7 +135,7 @@ def test_a_topic_deleted_in_the_meantime_has_no_partitions(broker: HTTPServer, c
     assert client.partitions("persistent://public/default/a") is None
 
 
-def test_what_cannot_be_decoded_is_told_without_its_content(broker: HTTPServer, client: ReadClient) -> None:
+def test_a_decoding_failure_is_reported_without_the_content(broker: HTTPServer, client: ReadClient) -> None:
     broker.expect_request("/admin/v2/tenants").respond_with_json({"secret": "hunter2"})
     with pytest.raises(UnreadableAnswer, match="can't decode the response of 27 bytes") as error:
         client.tenants()

@@ -47,7 +47,7 @@ def other() -> Iterator[HTTPServer]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port where nobody listens, held so that nobody else takes it."""
+    """A port without a listener, held so that no other process takes it."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
@@ -55,7 +55,7 @@ def closed_port() -> Iterator[int]:
 
 @contextmanager
 def raw_server(behaviour: Callable[[socket.socket], object]) -> Iterator[str]:
-    """A socket server that does as told with every connection it accepts; its address."""
+    """A socket server that calls `behaviour` with every connection it accepts; its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -248,7 +248,9 @@ def test_a_silent_broker_is_not_asked_again() -> None:
         (412, '{"reason": "Invalid range\\nat org.apache"}', r"412 \(Invalid range\)$"),
     ],
 )
-def test_error_answers_are_told_apart(broker: HTTPServer, tmp_path: Path, status: int, body: str, message: str) -> None:
+def test_error_answers_are_distinguished(
+    broker: HTTPServer, tmp_path: Path, status: int, body: str, message: str
+) -> None:
     (tmp_path / "token").write_text("abc.def")
     broker.expect_request(PATH).respond_with_data(body, status=status)
     with (
@@ -324,7 +326,7 @@ def test_netrc_and_proxies_of_the_environment_are_not_used(
         assert transport.get(PATH).text == "None"
 
 
-def test_the_pieces_of_a_body_are_told_while_they_arrive(broker: HTTPServer) -> None:
+def test_progress_is_reported_while_a_body_arrives(broker: HTTPServer) -> None:
     broker.expect_request(PATH).respond_with_data(bytes(200_000))
     pieces: list[int] = []
     with AdminTransport(connection(url(broker)), arrive=pieces.append) as transport:
@@ -333,7 +335,7 @@ def test_the_pieces_of_a_body_are_told_while_they_arrive(broker: HTTPServer) -> 
     assert len(pieces) > 1
 
 
-def test_who_we_are_stands_in_the_user_agent(broker: HTTPServer) -> None:
+def test_the_user_agent_names_the_product(broker: HTTPServer) -> None:
     broker.expect_request(PATH).respond_with_handler(lambda request: Response(request.headers["User-Agent"]))
     with AdminTransport(connection(url(broker))) as transport:
         assert transport.get(PATH).text.startswith("pulsar-advisor/")
@@ -563,7 +565,7 @@ def test_an_unknown_authority_is_refused_in_one_line(authority: Authority) -> No
         transport.get(PATH)
 
 
-def test_a_certificate_of_another_host_is_refused_unless_told_otherwise(authority: Authority) -> None:
+def test_a_certificate_of_another_host_is_refused_unless_allowed(authority: Authority) -> None:
     with tls_broker(authority, address="127.0.0.9") as broker:
         with (
             AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport,

@@ -77,7 +77,7 @@ def test_the_number_of_reads_in_flight_is_bounded() -> None:
     assert client.most_in_flight == CALLS_IN_FLIGHT
 
 
-def test_a_lost_session_is_told_in_one_line() -> None:
+def test_a_lost_session_is_reported_in_one_line() -> None:
     with pytest.raises(ClusterUnreachable, match=r"^ZooKeeper zk1:2181/pulsar: reading /x failed \(ConnectionLoss\)"):
         reader(FakeKazoo({}, failure=ConnectionLoss())).children("/x")
 
@@ -121,7 +121,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ZooKeeperConnection(hosts="zk1:2181", digest_user="us", digest_password_file=tmp_path / "none").client()
 
 
-def test_no_server_is_told_in_one_line() -> None:
+def test_an_unreachable_server_is_reported_in_one_line() -> None:
     connection = ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.2)
     with (
         pytest.raises(ClusterUnreachable, match=r"^ZooKeeper 127\.0\.0\.1:1: no session within 0\.2 s: check hosts"),

@@ -46,7 +46,7 @@ def load_report(**fields: Any) -> dict[str, Any]:
 
 
 class FakeBroker:
-    """One broker on a host of its own; it answers what it was told to, and notes what it was asked."""
+    """One broker on a host of its own; it gives prepared answers and records requests."""
 
     def __init__(self, server: HTTPServer) -> None:
         self._server = server
@@ -137,7 +137,7 @@ def fake_cluster() -> Iterator[FakeCluster]:
 
 
 class Silence:
-    """Progress that nobody looks at."""
+    """Progress that is ignored."""
 
     def begin(self, step: str, total: int) -> None: ...
 

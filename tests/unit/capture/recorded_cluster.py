@@ -1,4 +1,4 @@
-"""A double that answers what real brokers answered once, with something planted wherever a secret might stand."""
+"""A double that replays the recorded answers of real brokers, with a secret planted wherever one may appear."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEVELS_OF_NAMES = {"topics": 4, "ownedNamespaces": 1, "namespaceIsolationPolici
 
 @dataclass
 class Planting:
-    """Numbered secrets, so that one that is found tells where it stood."""
+    """Numbered secrets, so that one that leaks shows where it came from."""
 
     secret: str
     places: list[str] = field(default_factory=list)

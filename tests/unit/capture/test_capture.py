@@ -215,7 +215,7 @@ def in_turn(*documents: Any) -> Callable[[Request], Response]:
 
 @pytest.fixture
 def settled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    """A cluster whose reports tell of their own bundles only, and whose statistics are made again at once."""
+    """A cluster whose reports cover their own bundles only, and whose statistics are updated at once."""
     monkeypatch.setattr("pulsar_advisor.capture.capture.STATISTICS_PASS_S", 0)
     for broker in (cluster.first, cluster.second):
         cluster.configure(broker, loadManagerClassName=MODULAR, statsUpdateFrequencyInSecs="0")
@@ -260,7 +260,7 @@ def test_where_nothing_moved_or_no_second_pass_is_wanted_nothing_is_read_again(
     for second_pass in (True, False):
         options = settled.options().model_copy(update={"second_pass": second_pass})
         assert manifest_of(root, capture(options, root, Silence()))["read_again"] == []
-        settled.second.answers("/broker-stats/load-report", load_report())  # tells of the other's bundle
+        settled.second.answers("/broker-stats/load-report", load_report())  # reports the other broker's bundle
     assert times_asked(settled.first, "/broker-stats/topics") == 2
 
 
@@ -370,7 +370,7 @@ def test_a_spent_budget_ends_the_asking_and_the_manifest_names_what_was_not_aske
     options = cluster.options().model_copy(update={"max_requests": 14})
     manifest = manifest_of(root, capture(options, root, Silence()))
     assert len(cluster.first.requests) + len(cluster.second.requests) == 14
-    assert sum(read["requests"] for read in manifest["reads"]) == 14 - 3  # the first three tell which cluster it is
+    assert sum(read["requests"] for read in manifest["reads"]) == 14 - 3  # the first three identify the cluster
     reason = "not read: the budget of 14 requests is spent"
     unasked = {entry["surface"]: entry["broker"] for entry in manifest["missing"] if entry["reason"] == reason}
     assert unasked.keys() >= {"isolation_policies", "failure_domains", "tenants"}

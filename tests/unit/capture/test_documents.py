@@ -26,7 +26,7 @@ def document(content: Any) -> Document:
 
 
 def kept(content: Any, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """A document as it would stand in a snapshot."""
+    """A document as in a snapshot."""
     return json.loads(msgspec.json.encode(decode(document(content), decoder)))
 
 

@@ -74,7 +74,7 @@ def test_the_explanation_for_zookeeper_alone_is_what_is_asked(root: Root, monkey
     assert store.kazoo.asked
     calls = list(explained(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181"))))
     patterns = [re.compile(pattern(call.call)) for call in calls]
-    assert {call.whom for call in calls} == {"ZooKeeper"}
+    assert {call.target for call in calls} == {"ZooKeeper"}
     assert {
         request for request in store.kazoo.asked if not any(known.fullmatch(request) for known in patterns)
     } == set()
@@ -82,9 +82,9 @@ def test_the_explanation_for_zookeeper_alone_is_what_is_asked(root: Root, monkey
 
 def test_what_is_not_given_is_not_asked() -> None:
     admin = AdminConnection(admin_urls=("http://b:8080",))
-    assert {call.whom for call in explained(CaptureOptions(admin=admin))} == {"any broker", "each broker"}
+    assert {call.target for call in explained(CaptureOptions(admin=admin))} == {"any broker", "each broker"}
     with_topics = CaptureOptions(admin=admin, service_url="pulsar://b:6650")
-    assert [call.call for call in explained(with_topics) if call.whom == "system topic"] == [
+    assert [call.call for call in explained(with_topics) if call.target == "system topic"] == [
         "read persistent://pulsar/system/loadbalancer-service-unit-state",
         "read non-persistent://pulsar/system/loadbalancer-broker-load-data",
         "read non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",

@@ -1,4 +1,4 @@
-"""A bundle moved when the brokers that answered twice tell two different stories about it."""
+"""A bundle moved if the brokers answer differently about it the second time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the cluster tells us beside what a snapshot is for, and whatever we tell it, never reaches the disk."""
+"""No secret reaches the disk: neither what the cluster shows of others, nor the credentials it is given."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_removed_record_leaves_nothing_behind_whatever_it_was() -> None:
         pytest.param(OWNED_BY_A, record("Releasing", 4, to="a", source="a"), id="transferred to its owner"),
         pytest.param(OWNED_BY_A, record("Splitting", 4, to="b", source="a"), id="split with a destination"),
         pytest.param(record("Assigning", 1, to="a"), record("Owned", 2, to="b"), id="taken by another than assigned"),
-        pytest.param(record("Free", 1), record("Assigning", 2), id="assigned to nobody"),
+        pytest.param(record("Free", 1), record("Assigning", 2), id="assigned to none"),
         pytest.param(None, record("Init", 1), id="nothing becomes nothing"),
     ],
 )

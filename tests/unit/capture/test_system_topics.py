@@ -1,4 +1,4 @@
-"""What Extensible brokers tell their leader: read into the snapshot, or said to be missing; never more than asked."""
+"""What Extensible brokers publish to their leader: captured, or reported as missing; no extra requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOAD = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
 TOP = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
 SERVICE_URL = "pulsar://broker:6650"
 
-Told = dict[str, list[tuple[str, Any]]]
+Messages = dict[str, list[tuple[str, Any]]]
 
 
 class Message:
@@ -64,8 +64,8 @@ class Reader:
 class Client:
     """Stands in for `pulsar.Client`; `opened` holds every topic read, with where reading begins."""
 
-    def __init__(self, told: Told, failure: Exception | None = None) -> None:
-        self.told, self.failure = told, failure
+    def __init__(self, messages: Messages, failure: Exception | None = None) -> None:
+        self.messages, self.failure = messages, failure
         self.opened: dict[str, tuple[Any, bool]] = {}
         self.options: dict[str, Any] = {}
 
@@ -78,7 +78,7 @@ class Client:
         if self.failure is not None:
             raise self.failure
         self.opened[topic] = (start, is_read_compacted)
-        return Reader(Message(topic, key, value) for key, value in self.told.get(topic, []))
+        return Reader(Message(topic, key, value) for key, value in self.messages.get(topic, []))
 
     def close(self) -> None: ...
 
@@ -129,10 +129,14 @@ def test_ownership_load_and_top_bundles_are_in_the_snapshot(
     assert lines_of(root, snapshot, "service_unit_states") == [
         {"source": "topic", "bundle": LOWER, "document": {"state": "Owned", "dstBroker": first, "versionId": 2}}
     ]
-    told = {line["broker"]: line for line in lines_of(root, snapshot, "broker_load_data")}
-    assert told.keys() == {first, second}
-    assert told[first]["document"] == {"cpu": {"usage": 50.0, "limit": 400.0}, "weightedMaxEMA": 0.25, "updatedAt": 5}
-    assert told[first]["publishedAt"] == 1_700_000_000_000
+    published = {line["broker"]: line for line in lines_of(root, snapshot, "broker_load_data")}
+    assert published.keys() == {first, second}
+    assert published[first]["document"] == {
+        "cpu": {"usage": 50.0, "limit": 400.0},
+        "weightedMaxEMA": 0.25,
+        "updatedAt": 5,
+    }
+    assert published[first]["publishedAt"] == 1_700_000_000_000
     assert [line["document"]["topBundlesLoadData"] for line in lines_of(root, snapshot, "top_bundles")] == [
         [{"bundleName": LOWER, "stats": {"msgRateIn": 3.0}}],
         [],
@@ -173,19 +177,19 @@ def test_what_cannot_be_decoded_is_noted_and_the_rest_kept(
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "message"),
     [
         (pulsar.ConnectError("no"), "ConnectError: check that it is the brokers' binary port"),
         (pulsar.AuthorizationError("no"), "AuthorizationError: the role may not consume in pulsar/system"),
     ],
 )
 def test_a_service_url_that_does_not_let_us_in_costs_the_three_surfaces_only(
-    failure: Exception, told: str, extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
+    failure: Exception, message: str, extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = listening_to(Client({}, failure), extensible, monkeypatch)
     manifest = manifest_of(root, capture(options, root, Silence()))
     for surface in ("service_unit_states", "broker_load_data", "top_bundles"):
-        assert reasons(manifest)[surface].startswith(f"{SERVICE_URL}: {told}")
+        assert reasons(manifest)[surface].startswith(f"{SERVICE_URL}: {message}")
     assert manifest["incomplete_brokers"] == []
 
 

@@ -11,7 +11,7 @@ LIMIT = 100
 
 
 class Reader:
-    """A thread that waits for room for one document and then keeps it until it is told to leave."""
+    """A thread that waits for room for one document and then keeps it until it is released."""
 
     def __init__(self, budget: ByteBudget, size: int) -> None:
         self.inside, self._leave = Event(), Event()

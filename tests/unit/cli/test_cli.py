@@ -83,7 +83,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
     assert "each broker  GET /admin/v2/broker-stats/topics  (once)" in capsys.readouterr().out.splitlines()
     assert exit_code(["capture", "--explain", "--json", "--admin-url", NOBODY_LISTENS]) == 0
     calls = json.loads(capsys.readouterr().out)
-    assert {call["whom"] for call in calls} == {"any broker", "each broker"}
+    assert {call["target"] for call in calls} == {"any broker", "each broker"}
 
 
 @pytest.mark.parametrize(
@@ -254,16 +254,16 @@ def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
     monkeypatch.setattr("pulsar_advisor.cli.stages.spark_for", lambda *_: None)
     monkeypatch.setattr("pulsar_advisor.stages.validate.run", lambda *_: _unfit("c", snapshot))
     assert exit_code(["validate", "--root", str(tmp_path), "--cluster", "c"]) == 3
-    told = capsys.readouterr()
-    assert told.out.splitlines() == [
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == [
         "critical  capture.skew: Read at once. (1 rows)",
         "critical  bundles: 2 check(s) could not be evaluated: no column `owner`",
         "1 of 4 checks passed",
     ]
-    assert "capture.skew, 2 check(s) of bundles could not be evaluated" in told.err
-    assert f"remove tables/*/cluster=c/snapshot={snapshot}" in told.err
-    assert "normalize again" in told.err
-    assert "capture again" not in told.err
+    assert "capture.skew, 2 check(s) of bundles could not be evaluated" in printed.err
+    assert f"remove tables/*/cluster=c/snapshot={snapshot}" in printed.err
+    assert "normalize again" in printed.err
+    assert "capture again" not in printed.err
 
 
 def _unfit(cluster: str, snapshot: str) -> dict[str, Any]:

@@ -125,8 +125,8 @@ def test_a_silent_broker_costs_its_part_and_all_silent_is_not_fit() -> None:
     row = only(healthy(answers={"b1:8080": broker(), "b2:8080": silent}))
     assert (row.check, row.status) == ("broker", "warning")
     assert row.sentence == "b2:8080 does not respond at its own address: connection refused"
-    nobody = healthy(answers={"b1:8080": silent, "b2:8080": silent}, topics_asked_of=None)
-    assert diagnose(nobody).exit_code == 3
+    silent_cluster = healthy(answers={"b1:8080": silent, "b2:8080": silent}, topics_asked_of=None)
+    assert diagnose(silent_cluster).exit_code == 3
 
 
 def test_a_cluster_whose_brokers_can_not_be_listed_claims_nothing_about_them() -> None:

@@ -1,4 +1,4 @@
-"""A cluster of plain data that can be told to misbehave, a clock that only moves when slept on, and small plans."""
+"""A cluster of plain data that misbehaves on request, a clock that only moves when slept on, and small plans."""
 
 from __future__ import annotations
 

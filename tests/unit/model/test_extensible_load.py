@@ -51,7 +51,7 @@ def test_excluded_namespaces_are_not_reported() -> None:
     assert names(state(), loadBalancerSheddingExcludedNamespaces="t/n") == []
 
 
-def test_a_report_holds_so_many_bundles() -> None:
+def test_a_report_holds_a_limited_number_of_bundles() -> None:
     assert names(state(), loadBalancerMaxNumberOfBundlesInBundleLoadReport="1") == [f"t/n/{HALF}"]
 
 
@@ -63,14 +63,14 @@ def test_loads_are_those_of_a_first_sample() -> None:
     assert (load.transferable(0, 1, 0), load.transferable(0, 0, 1)) == (True, False)
 
 
-def test_what_brokers_told_comes_before_what_is_derived() -> None:
+def test_published_figures_take_precedence_over_derived_ones() -> None:
     of = state()
-    told = PublishedLoad(
+    published = PublishedLoad(
         weighted_max_ema=np.array([0.75, np.nan]),
         msg_throughput_ema=np.array([8e6, np.nan]),
         top_position=np.array([-1, -1, 0, 2, 1]),
     )
-    of = replace(of, published_load=told)
+    of = replace(of, published_load=published)
     load = extensible_load(of, resolve_settings("4.2.4").values, of.captured_at_ms)
     assert (load.load[0], load.throughput_ema_bytes_per_s[0]) == (0.75, 8e6)
     assert load.load[1] == extensible_load(state(), resolve_settings("4.2.4").values, of.captured_at_ms).load[1]

@@ -78,7 +78,7 @@ def test_a_plan_of_another_version_is_refused_by_name() -> None:
         load_plan(content)
 
 
-def test_a_plan_of_an_earlier_release_is_read_and_written_as_it_stands() -> None:
+def test_a_plan_of_an_earlier_release_is_read_and_written_unchanged() -> None:
     content = EARLIER.read_bytes()
     plan = load_plan(content)
     assert dump_plan(plan) == content

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.model.simple_load import simple_load
 from states import BrokerRow, BundleRow, cluster_state
@@ -28,7 +28,7 @@ def test_a_quota_is_the_bundles_own_figures_within_the_limits() -> None:
 
 def test_a_bundle_nobody_reports_needs_nothing() -> None:
     state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", HALF, None)])
-    assert state.bundles.owner[0] == NOBODY
+    assert state.bundles.owner[0] == NO_ROW
     assert simple_load(state, SETTINGS, state.captured_at_ms).quota.tolist() == [[0, 0, 0, 0]]
 
 

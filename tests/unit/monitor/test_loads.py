@@ -127,11 +127,11 @@ class Readings:
 def test_a_watch_outlives_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("pulsar_advisor.monitor.loads.time.sleep", pauses.append)
-    told: list[str] = []
+    warnings: list[str] = []
 
     with pytest.raises(KeyboardInterrupt):
-        list(watched(Readings(EMPTY, ClusterUnreachable("gone"), EMPTY), 7, told.append))
-    assert (told, pauses) == (["gone"], [7, 7, 7])
+        list(watched(Readings(EMPTY, ClusterUnreachable("gone"), EMPTY), 7, warnings.append))
+    assert (warnings, pauses) == (["gone"], [7, 7, 7])
 
 
 def test_without_an_interval_there_is_one_reading() -> None:

@@ -176,7 +176,7 @@ def test_a_class_that_is_not_known_speaks_against_nobody(candidates_of):
     assert of(candidates_of, with_classes(state({"a": {}, "b": {}}), "", ""), settings()).brokers.tolist() == [0, 1]
 
 
-def test_when_the_filters_leave_nobody_modular_brings_back_whom_the_policies_allow():
+def test_when_the_filters_leave_no_broker_modular_brings_back_those_the_policies_allow():
     policy = IsolationPolicy("p", ("t/n",), ("a",), (), 1, 100)
     among = with_classes(state({"a": {}, "b": {}}, isolation_policies=(policy,)), "other", "other")
     assert answers(of(modular_candidates, among, settings())) == ["brought_back", "not_in_policy"]
@@ -217,7 +217,7 @@ def test_other_texts_are_no_versions(text):
     assert semantic_version(text) is None
 
 
-def test_an_overloaded_choice_brings_back_whom_the_policies_allow():
+def test_an_overloaded_choice_brings_back_the_brokers_the_policies_allow():
     policy = IsolationPolicy("p", ("t/n",), ("a", "b"), (), 1, 100)
     among = state({"a": {}, "b": {}, "c": {}}, owners=("a",), isolation_policies=(policy,))
     values = settings()

@@ -25,7 +25,7 @@ def state() -> ClusterState:
             BundleRow("t/hot", "0x80000000_0xc0000000", "a:8080", (100.0, 100.0, 5 * MIB, 5 * MIB), topics=1),
             BundleRow("t/hot", "0xc0000000_0xffffffff", "b:8080", (100.0, 100.0, MIB, MIB), topics=1),
             BundleRow("t/idle", "0x00000000_0xffffffff", "c:8080", (200.0, 200.0, 2 * MIB, 2 * MIB), topics=1),
-            BundleRow("t/nobody", "0x00000000_0xffffffff", None),
+            BundleRow("t/unowned", "0x00000000_0xffffffff", None),
         ],
         topics=TOPICS,
     )

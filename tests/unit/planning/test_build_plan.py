@@ -85,7 +85,7 @@ def test_the_second_split_of_a_namespace_expects_the_boundaries_of_the_first(
     assert second.after == (first.id,)
 
 
-def test_what_pulsar_would_do_but_we_must_not_stands_in_the_plan_marked(
+def test_what_pulsar_would_do_but_we_must_not_is_marked_in_the_plan(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     [step] = plan_of(state, settings, (move(UNOWNED, source=0),)).steps
@@ -137,7 +137,7 @@ def test_switches_of_the_cluster_are_named_and_never_silence_the_plan(
     assert plan.steps[0].executable
 
 
-def test_what_the_shedder_computed_stands_in_the_plan_as_plain_figures(
+def test_what_the_shedder_computed_is_in_the_plan_as_plain_figures(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     figures = {"mean_usage_ratio": 0.4, "moves": 3, "gap": float("nan"), "proven": True, "scores": {"a:8080": 1.0}}

@@ -94,7 +94,7 @@ def test_averages_of_one_snapshot_are_medium_for_who_reads_averages(state: Clust
     assert grade(state).confidence == "high"
 
 
-def test_what_stands_in_for_a_missing_input_is_named(state: ClusterState) -> None:
+def test_the_substitute_for_a_missing_input_is_named(state: ClusterState) -> None:
     lacking = replace(state, missing={"settings": "settings: 401", "topic_names": "403"})
     found = grade(lacking, reads=READS | {"settings"})
     assert found.confidence == "medium"

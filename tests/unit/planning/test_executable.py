@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.proposal import Move
@@ -38,7 +38,7 @@ def split(*boundaries: int, algorithm: str = "range_equally_divide") -> Split:
 
 def test_an_ordinary_bundle_can_be_unloaded_and_split() -> None:
     assert why_move_not(cluster(), move()) is None
-    assert why_move_not(cluster(), move(NOBODY)) is None
+    assert why_move_not(cluster(), move(NO_ROW)) is None
     assert why_split_not(cluster(), split(0x40000000)) is None
 
 
@@ -59,7 +59,7 @@ def test_an_unload_that_can_not_be_carried_out_says_why(state: ClusterState, obs
 
 def test_a_bundle_without_an_owner_is_not_unloaded() -> None:
     state = cluster()
-    owner = np.full_like(state.bundles.owner, NOBODY)
+    owner = np.full_like(state.bundles.owner, NO_ROW)
     assert why_move_not(replace(state, bundles=replace(state.bundles, owner=owner)), move()) is not None
 
 
@@ -67,7 +67,7 @@ def test_a_destination_with_unfit_figures_gets_no_bundle() -> None:
     state = cluster()
     state.brokers.complete[1] = False
     assert "the destination b:8080" in (why_move_not(state, move()) or "")
-    assert why_move_not(state, move(NOBODY)) is None
+    assert why_move_not(state, move(NO_ROW)) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.findings import coverage, findings
@@ -44,9 +44,9 @@ def test_a_figure_that_no_machine_has_is_no_load(state: ClusterState) -> None:
 
 def of_extensible_zookeeper_alone(state: ClusterState) -> ClusterState:
     """Its brokers publish neither load nor, by default, ownership in ZooKeeper."""
-    nobody = replace(
+    ownerless = replace(
         state.bundles,
-        owner=np.full_like(state.bundles.owner, NOBODY),
+        owner=np.full_like(state.bundles.owner, NO_ROW),
         reported=np.zeros_like(state.bundles.reported),
         traffic=np.zeros_like(state.bundles.traffic),
     )
@@ -56,10 +56,12 @@ def of_extensible_zookeeper_alone(state: ClusterState) -> ClusterState:
         report_updated_at_ms=np.zeros_like(state.brokers.report_updated_at_ms),
     )
     missing: dict[Input, str] = {"topic_traffic": "topic_stats: no admin URL"}
-    return replace(state, view="published", load_manager="extensible", brokers=silent, bundles=nobody, missing=missing)
+    return replace(
+        state, view="published", load_manager="extensible", brokers=silent, bundles=ownerless, missing=missing
+    )
 
 
-def test_where_nobody_tells_of_load_or_owners_none_of_the_load_is_judged(state: ClusterState) -> None:
+def test_load_is_not_judged_without_reports_or_owners(state: ClusterState) -> None:
     judged = coverage(of_extensible_zookeeper_alone(state))
     assert judged.unmeasured_bundles == len(state.bundles)
     assert judged.sentence == "The load of 6 bundles without figures could not be judged."
@@ -67,8 +69,8 @@ def test_where_nobody_tells_of_load_or_owners_none_of_the_load_is_judged(state: 
 
 def test_where_only_owners_are_told_the_load_of_owned_bundles_is_not_judged(state: ClusterState) -> None:
     silent = of_extensible_zookeeper_alone(state)
-    told = replace(silent, bundles=replace(silent.bundles, owner=state.bundles.owner))
-    assert coverage(told).sentence == "The load of 5 bundles without figures could not be judged."
+    owned = replace(silent, bundles=replace(silent.bundles, owner=state.bundles.owner))
+    assert coverage(owned).sentence == "The load of 5 bundles without figures could not be judged."
 
 
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(

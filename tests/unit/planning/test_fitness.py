@@ -99,7 +99,7 @@ def test_a_figure_that_fails_moves_no_mean(state: ClusterState, settings: Resolv
 
 @every_shedder
 @every_placement
-def test_without_isolation_policies_nobody_can_tell_where_a_bundle_may_go(
+def test_without_isolation_policies_no_destination_is_known_to_be_allowed(
     state: ClusterState, shedder: str, placement: str
 ) -> None:
     lacking = replace(state, missing={"isolation_policies": "isolation_policies: 500"})
@@ -140,8 +140,8 @@ def test_without_the_topic_names_of_one_namespace_only_its_bundles_are_not_split
 
 
 def test_where_no_broker_is_fit_unloads_are_refused_by_name(state: ClusterState) -> None:
-    nobody = without(state, A, B, C)
-    refused = {(refusal.missing, refusal.reason) for refusal in unload_refusals(SHEDDERS[0], "shedder", nobody)}
+    absent = without(state, A, B, C)
+    refused = {(refusal.missing, refusal.reason) for refusal in unload_refusals(SHEDDERS[0], "shedder", absent)}
     assert ("broker_usage", "no active broker has a fit report") in refused
     assert ("bundle_traffic", "no bundle has fit figures") in refused
 

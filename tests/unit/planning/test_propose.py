@@ -91,7 +91,7 @@ EAGER = {"loadBalancerBrokerLoadTargetStd": "0.05"}
 
 
 @NAMED_BY_THE_SHEDDER
-def test_a_destination_that_the_shedder_names_stands(state: ClusterState, shedder: str) -> None:
+def test_a_destination_named_by_the_shedder_is_kept(state: ClusterState, shedder: str) -> None:
     # Placement would send the bundle to c, for the even spread of the namespace; b is the idlest.
     move = ask(state, resolve_settings("4.0.8", what_if=EAGER), shedder).moves[0]
     assert (state.brokers.ids[move.source], state.brokers.ids[move.destination]) == ("a:8080", "b:8080")

@@ -38,7 +38,7 @@ EAGER = {
     "flowOrQpsDifferenceThresholdPercentage": "1",
 }
 LOADS = [(rate, rate, 1e4 * rate, 1e4 * rate) for rate in (10.0, 40.0, 160.0)]
-"""Of bundles; equal ones are told apart by their topics and connections."""
+"""Of bundles; equal ones are distinguished by their topics and connections."""
 RANGES = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
 OF_A_STEP: frozenset[Input] = frozenset(EVERY_STEP_READS)
 
@@ -213,7 +213,7 @@ STRATEGIES: list[tuple[Ask, Strategy]] = [
     *((shed, strategy) for strategy in shedders.SHEDDERS),
     *((place, strategy) for strategy in placements.PLACEMENTS),
     *((split, strategy) for strategy in SPLIT_DECIDERS),
-    # No broker uses positions by itself, nobody gives them any.
+    # No broker uses positions by itself, and none are given.
     *((cut, strategy) for strategy in SPLIT_ALGORITHMS if strategy.name != "specified_positions_divide"),
 ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, Indices, IsolationPolicy, LoadManagerKind
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Indices, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
@@ -86,7 +86,7 @@ def test_filters_come_before_the_strategy() -> None:
 def test_without_candidates_there_is_no_broker() -> None:
     nowhere = IsolationPolicy("p", ("t/n",), primary=("elsewhere",), secondary=(), min_limit=0, usage_threshold=0)
     state = cluster(policies=(nowhere,))
-    assert selection(state, Takes()).select(0, A) == NOBODY
+    assert selection(state, Takes()).select(0, A) == NO_ROW
     assert not selection(state, Takes()).candidates.allowed(0).any()
 
 

@@ -21,7 +21,7 @@ def test_names_are_unique() -> None:
 
 
 @pytest.mark.parametrize("check", checks(), ids=lambda check: check.name)
-def test_a_check_tells_an_operator_what_holds_why_it_matters_and_what_to_do(check: Check) -> None:
+def test_a_check_states_what_holds_why_it_matters_and_what_to_do(check: Check) -> None:
     assert check.severity in ("critical", "warning", "info")
     assert check.scope in ("cluster", "broker", "namespace", "bundle")
     assert all(text.endswith(".") for text in (check.title, check.reason, check.action))

@@ -27,7 +27,7 @@ def test_every_suite_has_a_page(pages: dict[str, str]) -> None:
     assert pages.keys() == suites().keys()
 
 
-def test_a_page_tells_failed_from_could_not_be_evaluated(pages: dict[str, str]) -> None:
+def test_a_page_distinguishes_failed_from_not_evaluated(pages: dict[str, str]) -> None:
     assert pages["bundles"].count("17 rows failed") == 1
     assert "no such column: steadiness" in pages["bundles"]
     assert "rows failed" in pages["topics"]

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from pulsar_advisor.cli import exit_code
@@ -13,10 +15,15 @@ def test_a_check_is_explained_without_a_snapshot(capsys: pytest.CaptureFixture[s
         "severity    warning",
         "scope       bundle",
         "why  ",
-        "what to do  ",
+        "action      ",
         "source      expectations/bundles",
     ):
         assert entry in shown
+
+
+def test_an_entry_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["validate", "--explain", "bundles.one_owner", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == explain("bundles.one_owner")
 
 
 def test_a_code_that_one_table_has_is_enough() -> None:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -83,7 +84,7 @@ def test_a_check_that_starts_to_fail_is_named_with_its_trend(root: Root) -> None
     )
 
 
-def test_a_check_that_can_no_longer_be_evaluated_is_told_apart(root: Root) -> None:
+def test_a_check_that_can_no_longer_be_evaluated_has_a_sign_of_its_own(root: Root) -> None:
     judged(root, SECOND, leader=0)
     judged(root, THIRD, leader="no such column")
     assert started_failing(quality_history(root, THIRD)) == (
@@ -124,7 +125,7 @@ def test_the_trend_of_one_check_is_a_line_for_each_snapshot(root: Root) -> None:
     judged(root, FIRST, leader=0)
     judged(root, SECOND, leader=5)
     judged(root, THIRD, leader="no such column")
-    assert trend(root, THIRD, "leader") == (
+    assert trend(quality_history(root, THIRD), "leader") == (
         f"{FIRST}  passed",
         f"{SECOND}  failed for 5 rows (warning)",
         f"{THIRD}  could not be evaluated",
@@ -135,7 +136,7 @@ def test_the_trend_of_all_names_the_checks_that_did_not_always_pass(root: Root) 
     judged(root, FIRST, leader=0, unique=0)
     judged(root, SECOND, leader=5, unique=0, steady="no such column")
     judged(root, THIRD, leader=0, unique=0, steady=0)
-    head, *lines = trend(root, THIRD, None)
+    head, *lines = trend(quality_history(root, THIRD), None)
     assert head.startswith(f"3 snapshots, {FIRST} to {THIRD}: ")
     assert lines == [".F.  leader", " ?.  steady"]
 
@@ -145,3 +146,11 @@ def test_the_trend_is_shown_at_a_terminal(root: Root, capsys: pytest.CaptureFixt
     place = ["--root", root.url, "--cluster", root.cluster]
     assert exit_code(["validate", *place, "--snapshot", FIRST, "--trend", "brokers.leader"]) == 0
     assert capsys.readouterr().out == f"{FIRST}  passed\n"
+
+
+def test_the_trend_is_printed_as_json(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    judged(root, FIRST, **{"brokers.leader": 0, "brokers.unique": 0})
+    place = ["--root", root.url, "--cluster", root.cluster]
+    assert exit_code(["validate", *place, "--snapshot", FIRST, "--trend", "brokers.leader", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["snapshot"], row["check"], row["success"]) for row in rows] == [(FIRST, "brokers.leader", True)]

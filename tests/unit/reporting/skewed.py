@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting
@@ -86,9 +86,9 @@ def with_traffic(state: ClusterState, weight_of_namespace: Mapping[str, float]) 
     topic_traffic = size[:, None] * np.array([200.0, 400.0, 0.4 * _MEGABYTE, 0.8 * _MEGABYTE])
     bundle_traffic = np.zeros((len(state.bundles), 4))
     np.add.at(bundle_traffic, state.topics.bundle, topic_traffic)
-    owned = state.bundles.owner != NOBODY
+    owned = state.bundles.owner != NO_ROW
     bundle_traffic[~owned] = 0.0
-    loaded = (state.topics.bundle != NOBODY) & owned[state.topics.bundle]
+    loaded = (state.topics.bundle != NO_ROW) & owned[state.topics.bundle]
     topics_of_bundle = np.bincount(state.topics.bundle[loaded], minlength=len(state.bundles))
     broker_traffic = np.zeros((len(state.brokers), 4))
     np.add.at(broker_traffic, state.bundles.owner[owned], bundle_traffic[owned])
@@ -137,7 +137,7 @@ def checks_of(*failing: tuple[str, str]) -> tuple[CheckResult, ...]:
 
 
 def orders_plan(state: ClusterState, settings: ResolvedSettings) -> Plan:
-    """Two bundles leave broker-1, a third is split, a fourth can't be moved since nobody owns it."""
+    """Two bundles leave broker-1, a third is split, a fourth can't be moved since it is unowned."""
     first, second, hot = (bundle_row(state, f"shop/orders/{text}") for text in QUARTERS[:3])
     middle = int(np.median(state.topics.hash[state.topics.bundle == hot]))
     unowned = bundle_row(state, f"public/default/{QUARTERS[2]}")
@@ -198,7 +198,7 @@ def check(name: str, title: str, *, severity: str = "warning", success: bool = T
         "scope": "bundle",
         "success": success,
         "title": title,
-        "reason": "Figures of a moved bundle stand at two brokers for up to a minute.",
+        "reason": "Two brokers report figures of a moved bundle for up to a minute.",
         "action": "Capture again a minute later.",
         "failed_rows": 0 if success else 2,
         "examples": [],
@@ -231,7 +231,7 @@ def skewed_validation() -> dict[str, Any]:
         check("brokers.report_fresh", "Every broker's load report is fresh"),
         check(
             "bundles.figures_once",
-            "A bundle's figures stand at one broker only",
+            "A bundle's figures come from one broker only",
             success=False,
             examples=[{"bundle": f"public/broken/{text}", "brokers": 2} for text in QUARTERS[:2]],
             excluded=[f"public/broken/{text}" for text in QUARTERS[:2]],

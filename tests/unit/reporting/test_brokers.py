@@ -10,7 +10,7 @@ import pytest
 from unit.reporting.skewed import BROKERS, QUARTERS, huge_inputs, skewed_inputs
 
 
-def test_brokers_stand_in_order_of_their_usage() -> None:
+def test_brokers_are_sorted_by_usage() -> None:
     assert [row.id for row in skewed_inputs().page().brokers.rows] == list(BROKERS)
 
 

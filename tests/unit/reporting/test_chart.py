@@ -26,7 +26,7 @@ def test_brokers_are_shown_without_what_all_their_names_share(brokers: list[str]
     assert shared_suffix(brokers) == suffix
 
 
-def test_every_broker_threshold_and_figure_stands_in_the_drawing() -> None:
+def test_the_drawing_contains_every_broker_threshold_and_figure() -> None:
     svg = usage_chart(skewed_inputs().page().brokers, 400, 200)
     words = {element.text for element in ElementTree.fromstring(svg).iter("text")}
     assert {"pulsar-broker-1", "91\u00a0% → 44\u00a0%", "51\u00a0%", "overloaded", "mean + 15 %"} <= words

@@ -76,7 +76,7 @@ def test_a_step_that_cant_be_carried_out_says_why(reading: Reading) -> None:
     assert "Can't be carried out: the bundle has no owner." in reading.text
 
 
-def test_a_split_stands_apart_with_its_children(inputs: Inputs, reading: Reading) -> None:
+def test_a_split_is_shown_apart_with_its_children(inputs: Inputs, reading: Reading) -> None:
     split = inputs.plans[0].steps[-1]
     assert "Splits cannot be undone" in reading.text
     topics = [int(reading.row(child)[1]) for child in split.children]
@@ -89,7 +89,7 @@ def test_the_chart_is_described_in_words(reading: Reading) -> None:
     assert f"Highest before: {BROKERS[0]} at 91.0\u00a0%" in words
 
 
-def test_a_dynamic_or_what_if_value_stands_before_the_defaults(reading: Reading) -> None:
+def test_a_dynamic_or_what_if_value_is_listed_before_the_defaults(reading: Reading) -> None:
     keys = [row[0] for row in reading.rows if row and row[0].startswith(("loadBalancer", "default"))]
     assert keys[:2] == ["loadBalancerBrokerThresholdShedderPercentage", "loadBalancerNamespaceBundleMaxMsgRate"]
 

@@ -24,7 +24,7 @@ def test_where_nothing_is_advised_the_clusters_own_combination_speaks() -> None:
     assert "ThresholdShedder:" in page.verdict.headline
 
 
-def test_combinations_stand_advice_first_and_those_without_a_plan_last() -> None:
+def test_combinations_are_listed_advice_first_and_those_without_a_plan_last() -> None:
     rows = skewed_inputs().page().combinations
     assert [row.shedder for row in rows] == [
         "ThresholdShedder",
@@ -49,14 +49,14 @@ def test_an_extensible_clusters_own_combination_is_marked_whatever_modular_class
     assert [row.shedder for row in page.combinations if row.configured] == ["TransferShedder"]
 
 
-def test_findings_stand_by_severity() -> None:
+def test_findings_are_sorted_by_severity() -> None:
     findings = [("info", "c"), ("critical", "a"), ("warning", "b")]
     inputs = balanced_inputs()
     page = replace(inputs, recommendation=recommendation_of(inputs.plans, findings=findings)).page()
     assert [finding.sentence for finding in page.findings] == ["a", "b", "c"]
 
 
-def test_settings_stand_by_origin_and_overrides_are_marked() -> None:
+def test_settings_are_grouped_by_origin_and_overrides_are_marked() -> None:
     rows = skewed_inputs().page().settings
     assert [row.origin for row in rows[:3]] == ["what-if", "dynamic", "runtime"]
     assert [row.key for row in rows if row.overrides] == [

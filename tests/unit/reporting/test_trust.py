@@ -15,7 +15,7 @@ def covering(**coverage: Any) -> dict[str, Any]:
     return {**recommendation_of(()), "coverage": {**whole, **coverage}}
 
 
-def test_failed_checks_stand_by_severity() -> None:
+def test_failed_checks_are_sorted_by_severity() -> None:
     results = [check(f"t.{severity}", severity, severity=severity, success=False) for severity in ("info", "critical")]
     assert [row.severity for row in trust_of(validation_of(*results), covering()).failed] == ["critical", "info"]
 

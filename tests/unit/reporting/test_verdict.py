@@ -154,7 +154,7 @@ def test_a_reason_the_advice_already_gives_is_not_repeated() -> None:
     )
 
 
-def test_why_it_is_not_surer_stands_gravest_first() -> None:
+def test_reasons_for_doubt_are_sorted_gravest_first() -> None:
     state, settings = skewed_state(), skewed_settings()
     orders = [bundle_row(state, f"shop/orders/{text}") for text in QUARTERS[:2]]
     moves = tuple(Move(bundle, 0, 3, "because", near_tie=bundle == orders[1]) for bundle in orders)

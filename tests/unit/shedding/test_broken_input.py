@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.shedding.cycle import SteadyState, steady_state
@@ -63,7 +63,7 @@ def test_a_usage_that_is_none_makes_no_broker_busy(name: str, usage: float) -> N
 def test_a_bundle_without_an_owner_stays_out_of_it(name: str) -> None:
     state = cluster()
     unowned = state.bundles.owner.copy()
-    unowned[0] = NOBODY
+    unowned[0] = NO_ROW
     assert state.bundle_name(0) not in chosen(name, replace(state, bundles=replace(state.bundles, owner=unowned)))
 
 

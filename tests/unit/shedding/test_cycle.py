@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.shedding.cycle import Surroundings, advance, carry_out, steady_state
 from pulsar_advisor.shedding.registry import load as load_shedder
 from unit.shedding.leader import broker, bundle, settings, unloads, view
@@ -46,7 +46,7 @@ def carried_out(**questions: object) -> tuple[int, str]:
         excluded_namespace=np.full(2, bool(questions.get("excluded"))),
         policies_allow=lambda _bundle, _source: bool(questions.get("policies", True)),
         anti_affinity_allows=lambda _bundle, _source: bool(questions.get("anti_affinity", True)),
-        destination=lambda _bundle, _source: {"cold": cold, "hot": hot, None: NOBODY}[questions.get("to", "cold")],
+        destination=lambda _bundle, _source: {"cold": cold, "hot": hot, None: NO_ROW}[questions.get("to", "cold")],
     )
     left, outcomes = carry_out(chosen, surroundings)
     return len(left.bundle), outcomes.vocabulary[outcomes.code[0]].code

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.shedding.fewest_moves import Balancing, counting_bound, few_moves, fewest_moves
 
 PERCENT = 10_000
@@ -47,13 +47,13 @@ def problem(
 def fewest_by_trying_all(balancing: Balancing) -> int | None:
     """Moves of the best of all assignments; None if none reaches the ceilings."""
     choices = [
-        [NOBODY, *(to for to in np.flatnonzero(balancing.receives).tolist() if to != source)]
+        [NO_ROW, *(to for to in np.flatnonzero(balancing.receives).tolist() if to != source)]
         for source in balancing.source.tolist()
     ]
     best = None
     for assignment in product(*choices):
         destination = np.array(assignment, dtype=np.int32)
-        leaving = np.bincount(balancing.source[destination != NOBODY], minlength=len(balancing.load))
+        leaving = np.bincount(balancing.source[destination != NO_ROW], minlength=len(balancing.load))
         number = int(leaving.sum())
         if (best is None or number < best) and (leaving <= balancing.spare).all() and balancing.reached(destination):
             best = number
@@ -101,7 +101,7 @@ def test_the_heuristic_never_claims_more_than_it_has(balancing: Balancing) -> No
 @settings(max_examples=200, deadline=None)
 def test_no_bundle_goes_where_it_may_not_and_no_broker_gives_more_than_it_may(balancing: Balancing) -> None:
     for moves in (few_moves(balancing), fewest_moves(balancing)):
-        goes = moves.destination != NOBODY
+        goes = moves.destination != NO_ROW
         assert balancing.receives[moves.destination[goes]].all()
         assert (moves.destination[goes] != balancing.source[goes]).all()
         leaving = np.bincount(balancing.source[goes], minlength=len(balancing.load))
@@ -130,7 +130,7 @@ def test_a_swap_is_found_where_nothing_fits_at_first() -> None:
     # 70 and 50 with ceilings of 60: 20 does not fit until 10 has come back.
     balancing = problem([(0, (50, 0)), (0, (20, 0)), (1, (40, 0)), (1, (10, 0))], [60, 60])
     moves = fewest_moves(balancing)
-    assert moves.destination.tolist() == [NOBODY, 1, NOBODY, 0]
+    assert moves.destination.tolist() == [NO_ROW, 1, NO_ROW, 0]
     assert (moves.number, moves.least) == (2, 2)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
-from pulsar_advisor.model.cluster_state import NOBODY, ClusterState, LoadManagerKind
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, LoadManagerKind
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.simulation.cluster import SimulatedCluster
@@ -85,7 +85,7 @@ def test_between_two_passes_no_report_includes_the_bundle() -> None:
         later = advanced(reports, state, cluster, SETTINGS, INTERVALS, state.captured_at_ms + seconds * 1000)
         owners.add(int(later.published.reporter[1]))
     assert owners >= {0, 1}
-    assert owners <= {0, 1, NOBODY}
+    assert owners <= {0, 1, NO_ROW}
 
 
 def test_a_change_below_the_threshold_is_published_only_when_the_report_is_too_old() -> None:
@@ -245,7 +245,7 @@ def test_many_brokers_and_moves_against_one_after_the_other(data: st.DataObject)
     claimed = [{broker.row for broker in brokers if b in broker.published_bundles} for b in owner]
     for b, claims in enumerate(claimed):
         row = int(reports.published.reporter[b])
-        assert (row in claims) if claims else row == NOBODY
+        assert (row in claims) if claims else row == NO_ROW
     # Constant rates: every sample of a bundle is the same, so the averages stay; only their number counts.
     assert reports.short_term[:, 0] == pytest.approx(np.array(rates, dtype=float))
     assert (reports.long_term_samples <= LONG_TERM_MAX_SAMPLES).all()

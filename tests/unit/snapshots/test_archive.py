@@ -118,7 +118,7 @@ def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) ->
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("fields", "message"),
     [
         ({"snapshot": "99991231T235959Z"}, "but says that it began at"),
         ({"snapshot": "99991231T235959Z", "started_at_ms": 253402300799000}, "is dated in the future"),
@@ -129,21 +129,21 @@ def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) ->
     ],
 )
 def test_an_archive_can_not_become_the_latest_by_a_name_that_is_not_its_own(
-    archive: Path, target: Root, told: dict[str, Any], message: str
+    archive: Path, target: Root, fields: dict[str, Any], message: str
 ) -> None:
-    rewritten(archive, lambda members: with_manifest(members, lambda manifest: manifest.update(told)))
+    rewritten(archive, lambda members: with_manifest(members, lambda manifest: manifest.update(fields)))
     with pytest.raises(StorageError, match=message):
         import_snapshot(archive, target)
     assert target.snapshots() == []
 
 
-def with_content(members: Members, content: bytes, **told: Any) -> Members:
+def with_content(members: Members, content: bytes, **fields: Any) -> Members:
     """The archive with another first file, to which its manifest fits."""
 
-    def tell(manifest: dict[str, Any]) -> None:
-        manifest["files"][0] |= {"bytes": len(content), "sha256": sha256_hex(content), **told}
+    def describe(manifest: dict[str, Any]) -> None:
+        manifest["files"][0] |= {"bytes": len(content), "sha256": sha256_hex(content), **fields}
 
-    manifest, (member, _), *others = with_manifest(members, tell)
+    manifest, (member, _), *others = with_manifest(members, describe)
     return [manifest, named(member.name, content), *others]
 
 

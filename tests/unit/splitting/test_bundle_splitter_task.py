@@ -45,7 +45,7 @@ def two_bundles(**hot: object) -> ClusterState:
     )
 
 
-def test_a_bundle_with_a_high_long_term_rate_is_halved_and_told_why():
+def test_a_bundle_with_a_high_long_term_rate_is_halved_with_the_reason():
     decision = run(two_bundles())
     (split,) = decision.splits
     assert (split.bundle, split.algorithm, split.boundaries) == (0, "range_equally_divide", (0x40000000,))

@@ -39,7 +39,7 @@ def test_a_bundle_below_all_limits_names_the_nearest() -> None:
 def test_a_later_answer_replaces_the_earlier_one() -> None:
     of = figures((11, 0, 0.0, 0.0), (12, 0, 0.0, 0.0))
     verdicts = Verdicts.by_limits(of, LIMITS)
-    verdicts.tell(1, SplitOutcome.NAMESPACE_FULL, 8, 8)
+    verdicts.record(1, SplitOutcome.NAMESPACE_FULL, 8, 8)
     assert codes(verdicts) == ["split_topics", "namespace_full"]
     assert verdicts.chosen().tolist() == [0]
 

@@ -1,4 +1,4 @@
-"""One writer at a time, and a dead one stands in nobody's way."""
+"""One writer at a time, and a dead one blocks no other."""
 
 from __future__ import annotations
 

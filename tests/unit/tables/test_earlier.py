@@ -118,7 +118,7 @@ def test_a_cluster_that_keeps_one_broker_is_the_same(tmp_path: Path) -> None:
     assert list(snapshots_before(root, at(0))) == [at(15)]
 
 
-def test_what_gap_is_usual_is_told_by_the_same_cluster(tmp_path: Path) -> None:
+def test_the_usual_gap_comes_from_the_same_cluster(tmp_path: Path) -> None:
     root = root_with(tmp_path, 120, 60)
     for minutes in range(1, 12):
         capture(root, minutes, name="another")

@@ -12,7 +12,7 @@ import pytest
 
 import documents
 from pulsar_advisor.model.bundle_range import topic_hash
-from pulsar_advisor.model.cluster_state import NOBODY
+from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
@@ -93,12 +93,12 @@ def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> Non
         "t/one/0x00000008_0xffffffff",
         "t/two/0x00000000_0xffffffff",
     ]
-    assert state.bundles.owner.tolist() == [1, NOBODY, 0]
+    assert state.bundles.owner.tolist() == [1, NO_ROW, 0]
 
 
 def test_an_owner_that_is_no_broker_of_the_snapshot_is_nobody(tmp_path: Path) -> None:
     root = written(tmp_path, brokers=[broker("a:8080")], bundles=[bundle("t/n", 0, 8, "dead:8080")])
-    assert cluster_state(root, SNAPSHOT).bundles.owner.tolist() == [NOBODY]
+    assert cluster_state(root, SNAPSHOT).bundles.owner.tolist() == [NO_ROW]
 
 
 def test_what_nobody_reported_counts_as_zero_and_a_nan_stays_one(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_topic_belongs_to_a_range_of_the_boundaries_only(tmp_path: Path) -> No
     )
     state = cluster_state(root, SNAPSHOT)
     ranges = {
-        name: None if bundle == NOBODY else state.bundle_range(int(bundle))
+        name: None if bundle == NO_ROW else state.bundle_range(int(bundle))
         for name, bundle in zip(state.topics.names, state.topics.bundle, strict=True)
     }
     assert ranges == {
@@ -141,7 +141,7 @@ def test_a_cluster_without_bundles_or_topics_is_a_state_too(tmp_path: Path) -> N
         written(tmp_path, brokers=[broker("a:8080")], topics=[topic("persistent://t/n/x", 0)]), SNAPSHOT
     )
     assert len(state.bundles) == 0
-    assert state.topics.bundle.tolist() == [NOBODY]
+    assert state.topics.bundle.tolist() == [NO_ROW]
 
 
 def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:
@@ -225,10 +225,10 @@ NOT_ASKED = [surface for surface in CLUSTER_SURFACES if surface != "isolation_po
             BY_ZOOKEEPER_ALONE
             | {
                 "missing": [
-                    {"surface": name, "broker": None, "reason": "not told"} for name in ("settings", "topic_stats")
+                    {"surface": name, "broker": None, "reason": "not answered"} for name in ("settings", "topic_stats")
                 ]
             },
-            {"settings": "settings: not told", "topic_traffic": "topic_stats: not told"},
+            {"settings": "settings: not answered", "topic_traffic": "topic_stats: not answered"},
         ),
     ],
 )
@@ -268,7 +268,7 @@ def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: 
     )
 
 
-def test_another_brokers_settings_stand_in_for_a_silent_leaders(tmp_path: Path) -> None:
+def test_another_brokers_settings_replace_a_silent_leaders(tmp_path: Path) -> None:
     rows = [{"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"}]
     assert settings_inputs(written(tmp_path, settings=rows), SNAPSHOT)[1] == {"statsUpdateFrequencyInSecs": "60"}
 
