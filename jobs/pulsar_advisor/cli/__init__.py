@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
 from pulsar_advisor.cli import clusters, ledger, plans, records, snapshots, stages
 from pulsar_advisor.cli.output import Ended, log
-from pulsar_advisor.cli.usage import explained, shown_default
+from pulsar_advisor.cli.usage import PlainHelp, explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 
 # Stages import Spark, Great Expectations, kazoo, SQLAlchemy: each verb imports only what it needs, when it runs.
@@ -22,10 +21,19 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 INTERRUPTED: Final = 130
 
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version(DISTRIBUTION)
+
+
 app = App(
     name="pulsar-advisor",
     help="Previews, explains and carries out load balancing of Apache Pulsar clusters.",
-    version=lambda: version(DISTRIBUTION),
+    version=_version,
+    help_format="plaintext",
+    help_formatter=PlainHelp(),
     default_parameter=Parameter(negative_iterable=(), show_default=shown_default),
     result_action="return_value",
     suppress_keyboard_interrupt=False,

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.plan import Plan, digest_of
-from pulsar_advisor.storage.plans import SHORT, short
-
 if TYPE_CHECKING:
     from pulsar_advisor.execution.apply import ApplyResult
     from pulsar_advisor.execution.plan_states import PlanState
     from pulsar_advisor.execution.verify import VerifyResult
+    from pulsar_advisor.model.plan import Plan
 
 STEPS_SHOWN: Final = 20
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """A plan for its approver: effect, steps, digest."""
+    from pulsar_advisor.model.plan import digest_of
+
     steps = [step for step in plan.steps if step.executable]
     unloads = sum(step.action == "unload" for step in steps)
     before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
@@ -35,6 +35,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
     """One line per plan: short digest, state, predicted effect."""
+    from pulsar_advisor.storage.plans import SHORT, short
+
     yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
     for one in states:
         usage = f"{_percent(one.maximum_before)} → {_percent(one.maximum_after)}"
@@ -46,6 +48,8 @@ def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
 
 def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """One line per run: number, plan, state, start, approver, and how it ended."""
+    from pulsar_advisor.storage.plans import SHORT, short
+
     yield f"{'run':>5}  {'plan':<{SHORT}}  {'state':<8}  {'started (UTC)':<19}  approved by"
     for run in runs:
         started = datetime.fromtimestamp(run["started_at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

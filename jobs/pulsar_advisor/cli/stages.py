@@ -260,12 +260,12 @@ def run(
     from_archive
         Take the snapshot from an exported archive instead of a cluster.
     """
-    from pulsar_advisor.snapshots.archive import import_snapshot
-
     if from_archive is not None and connection.is_given:
         raise UsageError("--from-archive takes the snapshot from a file: omit the connection options")
     root = place.open()
     request = request_options.request()
+    from pulsar_advisor.snapshots.archive import import_snapshot
+
     with timed("capture"):
         snapshot = (
             capture_into(root, connection.options(place))

@@ -1,13 +1,50 @@
-"""How the help shows defaults, and how a usage error reads: one sentence with the word and the remedy."""
+"""How the help shows texts and defaults, and how a usage error reads: one sentence with the word and the remedy."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from pulsar_advisor.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpPanel
+    from rich.console import Console, ConsoleOptions
+
+
+class PlainHelp:
+    """Help in plain text, each paragraph filled to the terminal's width. Markdown would do that too, but to load its
+    library takes as long as all the rest of an answer."""
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        """Show one group of options or commands."""
+        from cyclopts.help import DefaultFormatter
+
+        for entry in panel.entries:
+            _unwrap(entry.description)
+        DefaultFormatter()(console, options, panel)
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        """Show the line of usage."""
+        from cyclopts.help import DefaultFormatter
+
+        DefaultFormatter().render_usage(console, options, usage)
+
+    def render_description(self, console: Console, _options: ConsoleOptions, description: Any) -> None:
+        """Show what a command does."""
+        _unwrap(description)
+        console.print(description)
+
+
+def _unwrap(text: Any) -> None:
+    """Join the lines of each paragraph: they end where the source's lines do."""
+    from rich.text import Text
+
+    if isinstance(paragraphs := getattr(text, "primary_renderable", None), Text):
+        paragraphs.plain = re.sub(r"(?<!\n)\n(?!\n) *", " ", paragraphs.plain)
 
 
 def shown_default(value: Any) -> str | None:

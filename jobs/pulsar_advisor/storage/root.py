@@ -11,11 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
-
-from upath import UPath
+from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from upath import UPath
 
 LATEST: Final = "latest"
 MANIFEST: Final = "manifest.json"
@@ -25,6 +26,7 @@ _ASKED_AT_ONCE: Final = 16
 """Checks files in parallel: on an object store each check is a round trip."""
 
 _SNAPSHOT_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -54,7 +56,8 @@ class Root:
                 f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"
             )
         try:
-            self.path.fs  # noqa: B018
+            if self._is_url:
+                self.path.fs  # noqa: B018
         except (ImportError, ValueError) as error:
             raise UsageError(
                 f"root '{self.url}' can't be opened: {error}; it is a path, or a URL whose package is installed "
@@ -62,8 +65,20 @@ class Root:
             ) from error
 
     @property
+    def _is_url(self) -> bool:
+        """Whether it may be one: whatever begins like a scheme."""
+        return bool(_SCHEME.match(self.url))
+
+    @property
+    def location(self) -> Path | UPath:
+        """As `path`, but a plain path if the root is one: listing it loads no library for object stores."""
+        return self.path if self._is_url else Path(self.url).absolute()
+
+    @property
     def path(self) -> UPath:
         """The root itself; a local path is made absolute, so that Spark and Python use the same folder."""
+        from upath import UPath
+
         path = UPath(self.url)
         return UPath(Path(self.url).absolute()) if path.protocol == "" else path
 
@@ -84,31 +99,37 @@ class Root:
 
     def _folders(self) -> list[str]:
         """Ids that have a folder, sorted; a single listing, whatever their number. Refuses a root that is a file."""
-        parent = self.path / "raw" / f"cluster={self.cluster}"
+        parent = self._raw
         try:
             names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
-            if not names and self.path.is_file():
-                raise UsageError(f"root {self.path} is a file: name a folder")
+            if not names and self.location.is_file():
+                raise UsageError(f"root {self.location} is a file: name a folder")
         except OSError as error:
             raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
         ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
         return sorted(filter(_SNAPSHOT_ID.fullmatch, ids))
 
+    @property
+    def _raw(self) -> Path | UPath:
+        return self.location / "raw" / f"cluster={self.cluster}"
+
     def _exists(self, snapshot: str) -> bool:
-        return bool((self.folder("raw", snapshot) / MANIFEST).exists())
+        return bool((self._raw / f"snapshot={snapshot}" / MANIFEST).exists())
 
     def resolve(self, snapshot: str) -> str:
         """The id of an existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
         if snapshot == LATEST:
             newest = next(self.newest_first(), None)
             if newest is None:
-                raise UsageError(f"there is no snapshot of cluster '{self.cluster}' under {self.path}: run `capture`")
+                raise UsageError(
+                    f"there is no snapshot of cluster '{self.cluster}' under {self.location}: run `capture`"
+                )
             return newest
         if not _SNAPSHOT_ID.fullmatch(snapshot):
             raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
         if not self._exists(snapshot):
             raise UsageError(
-                f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.path}: "
+                f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.location}: "
                 "see `pulsar-advisor snapshots list`"
             )
         return snapshot
