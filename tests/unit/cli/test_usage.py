@@ -13,5 +13,5 @@ def test_paragraphs_of_help_are_filled_to_the_width_of_the_terminal(
     monkeypatch.setenv("COLUMNS", "500")
     assert exit_code(["undo", "--help"]) == 0
     shown = [line.rstrip(" │") for line in capsys.readouterr().out.splitlines()]
-    assert [line for line in shown if line.startswith("It is made from")][0].endswith("half-way.")
-    assert [line for line in shown if "--ledger" in line][0].endswith("else SQLite beside a local root.")
+    assert next(line for line in shown if line.startswith("It is made from")).endswith("half-way.")
+    assert next(line for line in shown if "--ledger" in line).endswith("else SQLite beside a local root.")
