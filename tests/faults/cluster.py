@@ -17,7 +17,6 @@ from typing import Any, Final, Literal
 from urllib.parse import unquote
 
 from pulsar_advisor.model.bundle_range import contains, format_range, parse_range, topic_hash
-from pulsar_advisor.model.errors import UsageError
 
 Manager = Literal["modular", "extensible"]
 
@@ -236,31 +235,34 @@ class Cluster:
         return Answer(200, {"httpUrl": f"http://{self.owners[bundle]}"})
 
     def _unload(self, call: Call, namespace: str, text: str) -> Answer:
-        if (problem := self._no_bundle(namespace, text)) is not None:
-            return problem
-        bundle, destination = f"{namespace}/{text}", call.query.get("destinationBroker")
+        found = self._bundle(namespace, text, unreadable=500)
+        if isinstance(found, Answer):
+            return found
+        bundle, destination = found, call.query.get("destinationBroker")
         owner = self.owners.get(bundle)
         if destination is not None:
             if destination not in self.active:
                 reason = "Not allowed unload namespace bundle to inactive destination broker"
                 return Answer(409, {"reason": reason})
             if self.manager == "extensible":
-                return self._transfer(bundle, owner, destination)
+                return self._transfer(call, bundle, owner, destination)
             if call.broker != self.leader:
-                return Answer(307, to=self.leader, query={"authoritative": "false", "destinationBroker": destination})
-            self.wishes[text] = destination
+                return self._redirect(call, self.leader, {"destinationBroker": destination})
+            self.wishes[bundle.rpartition("/")[2]] = destination
         if owner is None:
             return Answer(204)
         if owner != call.broker:
-            return Answer(307, to=owner, query={"authoritative": "true"})
+            return self._redirect(call, owner)
         del self.owners[bundle]
         self.history.append(Change("call", "unload", bundle, owner, None))
         self._bring_back(bundle, "call")
         return Answer(204)
 
-    def _transfer(self, bundle: str, owner: str | None, destination: str) -> Answer:
+    def _transfer(self, call: Call, bundle: str, owner: str | None, destination: str) -> Answer:
         if owner is None:
             return Answer(204)
+        if owner != call.broker:
+            return self._redirect(call, owner, {"destinationBroker": destination})
         if owner == destination:
             return Answer(500, {"reason": f"{bundle} own by {owner}, cannot be transfer to same broker"})
         self.history.append(Change("call", "unload", bundle, owner, destination))
@@ -268,19 +270,25 @@ class Cluster:
         return Answer(204)
 
     def _split(self, call: Call, namespace: str, text: str) -> Answer:
-        if (problem := self._no_bundle(namespace, text)) is not None:
-            return problem
-        bundle = f"{namespace}/{text}"
+        if not all(isinstance(position, int) for position in call.body or ()):
+            return Answer(400, {"reason": "Cannot deserialize value of type `java.lang.Long`"})
+        found = self._bundle(namespace, text, unreadable=412)
+        if isinstance(found, Answer):
+            return found
+        bundle, extensible = found, self.manager == "extensible"
+        if bundle not in self.owners and call.broker != self.leader and not extensible:
+            return self._redirect(call, self.leader, call.query)
         self.assign(bundle, "call")
         owner = self.owners[bundle]
         if owner != call.broker:
-            return Answer(307, to=owner, query={**call.query, "authoritative": "true"})
-        lower, upper = parse_range(text)
-        positions = sorted(position for position in call.body or () if lower < position < upper)
-        if self.manager == "extensible" and len(positions) != 1:
+            return self._redirect(call, owner, call.query)
+        lower, upper = parse_range(bundle.rpartition("/")[2])
+        if extensible and len(call.body or ()) != 1:
             return Answer(412, {"reason": "Split bundle failed due to invalid request"})
-        if not positions or len(self.topics_of(bundle)) < 2:
-            return Answer(204)  # nothing to do
+        positions = sorted(position for position in call.body or () if lower < position < upper)
+        if not positions or len(self.topics_of(bundle)) < 2:  # nothing to do
+            reason = f"Bundle {bundle} not found under namespace"
+            return Answer(500, {"reason": reason}) if extensible else Answer(204)
         self.history.append(Change("call", "split", bundle, owner, None))
         self.boundaries[namespace] = sorted({*self.boundaries[namespace], *positions})
         del self.owners[bundle]
@@ -288,16 +296,25 @@ class Cluster:
             self.owners[f"{namespace}/{format_range(*pair)}"] = owner
         return Answer(204)
 
-    def _no_bundle(self, namespace: str, text: str) -> Answer | None:
+    def _redirect(self, call: Call, to: str, query: Mapping[str, str] | None = None) -> Answer:
+        """Under Modular only the leader's word on the owner is final."""
+        final = self.manager == "extensible" or call.broker == self.leader
+        return Answer(307, to=to, query={**(query or {}), "authoritative": str(final).lower()})
+
+    def _bundle(self, namespace: str, text: str, unreadable: int) -> str | Answer:
+        """The bundle that a text names as Java reads it (in capitals too, anything after it ignored), or a refusal."""
         if namespace not in self.boundaries:
-            return Answer(404, {"reason": "Namespace does not exist"})
+            return Answer(404, {"reason": "Namespace not found"})
         try:
-            parse_range(text)
-        except UsageError:
-            return Answer(412, {"reason": f"Invalid bundle range: {text}"})
-        if f"{namespace}/{text}" in self.bundles(namespace):
-            return None
-        return Answer(412, {"reason": f"Invalid upper boundary for bundle {text}"})
+            lower, upper = (int(bound, 16) for bound in text.split("_")[:2])
+            bundle = f"{namespace}/{format_range(lower, upper)}"
+        except ValueError:
+            return Answer(unreadable, {"reason": f"Invalid bundle range: {text}"})
+        if lower >= upper:
+            return Answer(unreadable, {"reason": f"Invalid range: [{lower}..{upper})"})
+        if bundle in self.bundles(namespace):
+            return bundle
+        return Answer(412, {"reason": f"Invalid upper boundary for bundle {bundle}"})
 
 
 def _routes() -> Iterator[tuple[str, re.Pattern[str], Callable[..., Answer]]]:

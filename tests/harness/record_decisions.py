@@ -68,6 +68,8 @@ def _transfer(release: str) -> Scenario:
             "loadBalancerBrokerLoadTargetStd": "0.1",
             "loadBalancerSheddingConditionHitCountThreshold": "0",
             "loadBalanceSheddingDelayInSeconds": "30",
+            # Brokers publish almost every change: a capture has to wait until each of them has published something.
+            "loadBalancerReportUpdateThresholdPercentage": "1",
         },
     )
 

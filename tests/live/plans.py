@@ -65,7 +65,7 @@ def at(step: Step, cluster: LiveCluster, namespace: str, bundle: str, **changes:
     )
 
 
-def plan_of(cluster: LiveCluster, *steps: Step, **changes: object) -> Plan:
+def plan_of(cluster: LiveCluster, /, *steps: Step, **changes: object) -> Plan:
     ids = tuple(sorted(cluster.broker_ids))
     usage = forecast(dict.fromkeys(ids, 0.1))
     plan = make_plan(steps, snapshot=snapshot_id(datetime.now(UTC)), **changes)

@@ -68,7 +68,7 @@ class Ground:
             _move(number, text, owners[text], ids[(ids.index(owners[text]) + 1) % len(ids)], bounds)
             for number, text in enumerate(self.topics, 1)
         ]
-        plan = plan_of(self.cluster, *steps, load_manager=self.cluster.options.load_manager)
+        plan = plan_of(self.cluster, *steps, cluster=CLUSTER_NAME, load_manager=self.cluster.options.load_manager)
         with closing(open_ledger(self.ledger_url)) as ledger:
             approved(ledger, plan)
         self.file(plan).write_bytes(dump_plan(plan))
@@ -166,6 +166,7 @@ def test_fifty_moves_under_traffic_lose_nothing_and_each_is_verified(ground: Gro
         began = time.monotonic()
         applied = ground.advisor("apply", plan, *UNHURRIED, "--error-budget", str(MOVES))
         our_seconds = time.monotonic() - began
+        assert applied.code in (0, 5), applied.err
         owners, our_arrivals = ground.owners(), arrived(ground, plan)
     with traffic(ground) as theirs:
         cli_plan = ground.plan()
