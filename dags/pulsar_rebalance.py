@@ -25,7 +25,17 @@ from datetime import timedelta
 
 from airflow.sdk import Param, TaskGroup, chain, dag, get_current_context, task
 
-from pulsar_advisor.model.bounds import CANARY_HOLD, EXPIRES, MAX_AGE, PAUSE_BETWEEN
+from pulsar_advisor.model.bounds import (
+    CANARY_HOLD,
+    EXPIRES,
+    IN_FLIGHT,
+    MAX_AGE,
+    PAUSE_BETWEEN,
+    PER_DESTINATION,
+    PER_NAMESPACE,
+    PER_SOURCE,
+    TOPICS_PER_MINUTE,
+)
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.forms import (
@@ -40,6 +50,18 @@ from pulsar_advisor_airflow.forms import (
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.stages import captured, spark_stage, trusted_snapshot
+
+LIMITS_OF_A_RUN = (
+    "pause_s",
+    "canary_hold_s",
+    "in_flight",
+    "per_source",
+    "per_destination",
+    "per_namespace",
+    "topics_per_minute",
+    "guard",
+)
+"""Fields of the form that are limits of `ApplyThrottle` of the same name."""
 
 
 @task.branch
@@ -77,8 +99,21 @@ def given_or_fresh() -> str:
         **strategy_params(CONFIGURED, CONFIGURED),
         **LIMITS,
         "max_age_h": number_param(6, MAX_AGE, "Maximum age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
-        "pause_s": number_param(10, PAUSE_BETWEEN, "Pause between two calls (seconds)", "Limits"),
+        "pause_s": number_param(10, PAUSE_BETWEEN, "Pause between two calls, or waves of calls (seconds)", "Limits"),
         "canary_hold_s": number_param(60, CANARY_HOLD, "Hold time of the first step (seconds)", "Limits"),
+        "in_flight": number_param(1, IN_FLIGHT, "Steps in flight", "Limits"),
+        "per_source": number_param(2, PER_SOURCE, "Of these, from one broker", "Limits"),
+        "per_destination": number_param(2, PER_DESTINATION, "Of these, to one broker", "Limits"),
+        "per_namespace": number_param(2, PER_NAMESPACE, "Of these, of one namespace", "Limits"),
+        "topics_per_minute": Param(
+            None,
+            type=["null", "integer"],
+            minimum=TOPICS_PER_MINUTE.least,
+            maximum=TOPICS_PER_MINUTE.greatest,
+            title="Topics unloaded per minute",
+            description="Empty: no limit",
+            section="Limits",
+        ),
         "guard": Param(
             False,
             type="boolean",
@@ -121,9 +156,7 @@ def pulsar_rebalance() -> None:
         valid_for_h="{{ params.expires_h }}",
         throttle={
             "max_age_s": "{{ (params.max_age_h * 3600) | int }}",
-            "pause_s": "{{ params.pause_s }}",
-            "canary_hold_s": "{{ params.canary_hold_s }}",
-            "guard": "{{ params.guard }}",
+            **{limit: f"{{{{ params.{limit} }}}}" for limit in LIMITS_OF_A_RUN},
         },
         approvers="{{ params.approvers }}",
     )

@@ -9,6 +9,7 @@ import pytest
 
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster_port import Unload
+from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
@@ -57,11 +58,11 @@ def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
     ]
 
 
-def test_the_guard_is_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:
-    run_dag("pulsar_rebalance", {"guard": True, **FAST}, Answer("Approve"))
+def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:
+    run_dag("pulsar_rebalance", {"guard": True, "in_flight": 3, **FAST}, Answer("Approve"))
     assert "the cluster's own balancer is switched off during the run" in (last_request().body or "")
     [approval] = stages.ledger().approvals(digest_of(stages.plan))
-    assert approval.throttle.guard
+    assert approval.throttle == ApplyThrottle(guard=True, in_flight=3, pause_s=0)
     assert [kind for kind in kinds(stages) if kind.startswith("switched")] == ["switched off"] * 2 + [
         "switched back"
     ] * 2

@@ -85,7 +85,8 @@ def seeded_run(
                 break
             with AdminTransport(connection, writes=True, sleep=time.pass_s) as transport:
                 on_drift = random.choice(("stop", "skip"))
-                options = options_of(resume=resume, on_drift=on_drift, error_budget=2, canary_hold_s=5, pause_s=2)
+                limits = {"error_budget": 2, "canary_hold_s": 5, "pause_s": 2, "in_flight": random.choice((1, 2, 4))}
+                options = options_of(resume=resume, on_drift=on_drift, **limits)
                 _apply(plan, ledger, port(transport), options, time)
             time.pass_s(300)
             with server.lock:
@@ -112,7 +113,7 @@ def _cluster(random: Random, server: FaultServer, time: FakeTime) -> Cluster:
 
 
 def _plan(random: Random, cluster: Cluster) -> Plan:
-    bundles = random.sample(sorted(cluster.owners), random.randint(1, 3))
+    bundles = random.sample(sorted(cluster.owners), random.randint(1, 5))
     steps = [_step(number, bundle, random, cluster) for number, bundle in enumerate(bundles, 1)]
     usage = dict.fromkeys(cluster.brokers, 0.4)
     plan = make_plan(

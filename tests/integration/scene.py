@@ -1,20 +1,32 @@
-"""A plan of an unload and a split, approved, and three served brokers to carry it out on from real processes."""
+"""An approved plan of unloads and a split, and three served brokers to carry it out on from real processes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from integration.served_cluster import RealTime, served
 from pulsar_advisor.execution.ledger import open_ledger
+from pulsar_advisor.execution.preconditions import boundaries_after
 from pulsar_advisor.model.plan import Identity, Plan, digest_of, dump_plan
 from unit.execution.actors import approved
-from unit.execution.doubles import LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, split_step, unload_step
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    BOUNDARIES,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+    wide_plan,
+    widen,
+)
 
 OVERRIDES = {"loadBalancerSheddingEnabled": "true"}
 """Dynamic settings that every run finds and has to leave behind."""
@@ -25,14 +37,17 @@ class Scene:
     """A served cluster, an approved plan, and a ledger."""
 
     cluster: FakeCluster
+    owners_before: Mapping[str, str]
     plan: Plan
     ledger_url: str
     folder: Path
+    in_flight: int
 
     def command(self, *options: str, signal_at: tuple[int, int] = (0, 0)) -> list[str]:
         url = f"http://{min(self.plan.identity.broker_ids)}"
         place = ["--root", str(self.folder), "--cluster", self.plan.cluster, "--ledger", self.ledger_url]
         care = ["--pause-between", "0s", "--canary-hold", "0s", "--max-age", "3650d", "--guard"]
+        care += ["--in-flight", str(self.in_flight)]
         program = [sys.executable, str(Path(__file__).with_name("applying.py")), str(self.folder)]
         plan = str(self.folder / "plan.json")
         return [*program, *map(str, signal_at), "apply", plan, *place, "--admin-url", url, *care, *options]
@@ -59,7 +74,8 @@ class Scene:
         steps = [(step.step_id, step.state, step.observation) for step in ledger.steps(run.id).values()]
         ledger.close()
         cluster = self.cluster
-        return run.state, run.sentence, steps, cluster.owners, cluster.boundaries(NAMESPACE), cluster.effects
+        boundaries = {namespace: cluster.boundaries(namespace) for namespace in cluster.bounds}
+        return run.state, run.sentence, steps, cluster.owners, boundaries, sorted(cluster.effects)
 
 
 def until(happened: Callable[[], object], limit_s: float = 60) -> None:
@@ -71,28 +87,46 @@ def until(happened: Callable[[], object], limit_s: float = 60) -> None:
 
 
 @contextmanager
-def scene(ledger_url: str, folder: Path, effect_after_s: float = 0.0) -> Iterator[Scene]:
-    cluster = FakeCluster(RealTime(), effect_after_s=effect_after_s, overrides=dict(OVERRIDES))
-    with served(cluster, 3) as (first, second, third):
-        cluster.owners = {f"{NAMESPACE}/{LOWER}": first, f"{NAMESPACE}/{UPPER}": first}
-        here = {"source": first, "expect": unload_step().expect.model_copy(update={"owner": first})}
-        steps = unload_step().model_copy(update={**here, "destination": second}), split_step().model_copy(update=here)
-        plan = make_plan(steps, identity=Identity(cluster_name="live", broker_ids=(first, second, third)))
+def scene(ledger_url: str, folder: Path, effect_after_s: float = 0.0, in_flight: int = 1) -> Iterator[Scene]:
+    """An unload and a split; with several steps in flight, more of them, which are answered before their effect."""
+    cluster = widen(FakeCluster(RealTime(), effect_after_s=effect_after_s, overrides=dict(OVERRIDES)))
+    cluster.answers_first = in_flight > 1
+    with served(cluster, 3) as ids:
+        served_as = dict(zip((B1, B2, B3), ids, strict=True))
+        cluster.owners = {bundle: served_as[owner] for bundle, owner in cluster.owners.items()}
+        model = wide_plan() if in_flight > 1 else make_plan([unload_step(), split_step()])
+        steps = [
+            step.model_copy(
+                update={
+                    "source": served_as[step.source],
+                    "destination": served_as[step.destination] if step.destination else None,
+                    "expect": step.expect.model_copy(update={"owner": served_as[step.source]}),
+                }
+            )
+            for step in model.steps
+        ]
+        plan = make_plan(steps, identity=Identity(cluster_name="live", broker_ids=tuple(ids)))
         (folder / "plan.json").write_bytes(dump_plan(plan))
         ledger = open_ledger(ledger_url)
         approved(ledger, plan)
         ledger.close()
-        yield Scene(cluster, plan, ledger_url, folder)
+        yield Scene(cluster, dict(cluster.owners), plan, ledger_url, folder, in_flight)
 
 
 def assert_as_undisturbed(scene: Scene) -> None:
     state, sentence, steps, owners, boundaries, effects = scene.end()
-    first, second, _ = scene.plan.identity.broker_ids
-    lower, upper = (f"{NAMESPACE}/{bundle}" for bundle in (LOWER, UPPER))
-    children = [f"{NAMESPACE}/{child}" for child in scene.plan.steps[1].children]
-    assert (state, sentence) == ("done", "2 of 2 steps confirmed")
-    assert [step[:2] for step in steps] == [("step-001", "confirmed"), ("step-002", "confirmed")]  # type: ignore[attr-defined]
-    assert owners == {lower: second, **dict.fromkeys(children, first)}
-    assert boundaries == ("0x00000000", "0x80000000", "0xbfffffff", "0xffffffff")
+    plan, expected = scene.plan, dict(scene.owners_before)
+    bounds = dict.fromkeys(scene.cluster.bounds, BOUNDARIES)
+    for step in plan.steps:
+        owner = expected.pop(f"{step.namespace}/{step.bundle}")
+        if step.action == "split":
+            expected |= {f"{step.namespace}/{child}": owner for child in step.children}
+            bounds[step.namespace] = boundaries_after(bounds[step.namespace], step)
+        else:
+            expected[f"{step.namespace}/{step.bundle}"] = str(step.destination)
+    assert (state, sentence) == ("done", f"{len(plan.steps)} of {len(plan.steps)} steps confirmed")
+    assert [step[:2] for step in steps] == [(step.id, "confirmed") for step in plan.steps]  # type: ignore[attr-defined]
+    assert owners == expected
+    assert boundaries == bounds
     assert scene.cluster.overrides == OVERRIDES
-    assert effects == [lower, upper]
+    assert effects == sorted(f"{step.namespace}/{step.bundle}" for step in plan.steps)

@@ -14,18 +14,19 @@ SAMPLED = 4
 """Instants in every run of the tests, spread evenly; all of them in `make test-full`."""
 
 
+@pytest.mark.parametrize(("in_flight", "effect_after_s"), [(1, 0.0), (3, 0.3)], ids=["one by one", "in waves"])
 @pytest.mark.parametrize("instants", ["sampled", pytest.param("all", marks=pytest.mark.full)])
 def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
-    new_ledger: NewLedger, tmp_path: Path, instants: str
+    new_ledger: NewLedger, tmp_path: Path, instants: str, in_flight: int, effect_after_s: float
 ) -> None:
-    with scene(new_ledger(), tmp_path) as undisturbed:
+    with scene(new_ledger(), tmp_path, effect_after_s, in_flight) as undisturbed:
         ended = undisturbed.apply()
         assert ended.returncode == 0, ended.stderr
         assert_as_undisturbed(undisturbed)
         count = len(undisturbed.instants())
     killed_at = range(1, count + 1, 1 if instants == "all" else count // SAMPLED)
     for instant in killed_at:
-        with scene(new_ledger(), tmp_path) as killed:
+        with scene(new_ledger(), tmp_path, effect_after_s, in_flight) as killed:
             assert killed.apply(signal_at=(signal.SIGKILL, instant)).returncode == -signal.SIGKILL
             ended = killed.apply()
             if ended.returncode == 4:

@@ -217,7 +217,7 @@ class Throttle:
     max_age: str | None = None
     """Maximum age of the plan's snapshot: 90s, 30m, 6h, 1d. Approved unless said otherwise: 6h."""
     pause_between: str | None = None
-    """Between two calls. Approved unless said otherwise: 10s."""
+    """Between two calls, or waves of calls. Approved unless said otherwise: 10s."""
     canary_hold: str | None = None
     """How long the first step must hold before the second one is sent. Approved unless said otherwise: 60s."""
     error_budget: int | None = None
@@ -225,14 +225,25 @@ class Throttle:
     otherwise: 1."""
     on_drift: Literal["stop", "skip"] | None = None
     """What to do if the cluster no longer matches a step. Approved unless said otherwise: stop."""
+    in_flight: int | None = None
+    """Maximum number of steps in flight. Approved unless said otherwise: 1."""
+    per_source: int | None = None
+    """How many steps in flight may leave the same broker. Approved unless said otherwise: 2."""
+    per_destination: int | None = None
+    """How many steps in flight may go to the same broker. Approved unless said otherwise: 2."""
+    per_namespace: int | None = None
+    """How many steps in flight may be of the same namespace. Approved unless said otherwise: 2."""
+    topics_per_minute: int | None = None
+    """How many topics may be unloaded per minute. Approved unless said otherwise: no limit."""
     guard: Annotated[bool, Flag] = False
     """Switch the cluster's own shedding and automatic splits off during the run, then restore what was there."""
 
     def changes(self) -> dict[str, Any]:
         """The given limits, by their names in `ApplyThrottle`."""
         durations = {"max_age_s": self.max_age, "pause_s": self.pause_between, "canary_hold_s": self.canary_hold}
-        given: dict[str, Any] = {"error_budget": self.error_budget, "on_drift": self.on_drift}
-        given["guard"] = self.guard or None
+        given = {**asdict(self), "guard": self.guard or None}
+        for option in ("max_age", "pause_between", "canary_hold"):
+            del given[option]
         given |= {name: None if text is None else seconds(text) for name, text in durations.items()}
         return {name: value for name, value in given.items() if value is not None}
 

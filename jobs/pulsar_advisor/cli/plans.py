@@ -177,7 +177,7 @@ def apply(
     resume
         Go on with a run that ended early, from what the cluster shows.
     pause
-        End the run that is under way, in whatever shell or task, once its step in flight is done; go on with --resume.
+        End the run that is under way, in any shell or task, once its steps in flight are done; go on with --resume.
     abort
         End a run for good; a process that still holds it stops before its next call.
     as_
@@ -204,7 +204,7 @@ def apply(
         from pulsar_advisor.storage.plans import short
 
         if abort or pause:
-            end, how = (end_run, "ended") if abort else (pause_run, "ends once its step in flight is done")
+            end, how = (end_run, "ended") if abort else (pause_run, "ends once its steps in flight are done")
             runs = end(book, document, person_on_command_line(as_ or system_user()))
             is_reached = connection.is_given or place.profile is not None
             _mind_the_guard(document, book, reach if is_reached else None)

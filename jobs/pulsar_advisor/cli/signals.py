@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request to end after the step in flight; a second signal ends the process at once."""
+"""Ctrl-C and SIGTERM as a request to end after the steps in flight; a second signal ends the process at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def deferred_signals() -> Iterator[Callable[[], str | None]]:
         if received:
             raise KeyboardInterrupt
         received.append(f"ended by {signal.Signals(number).name}")
-        log("the run ends once the step in flight is done; a second signal ends it at once")
+        log("the run ends once the steps in flight are done; a second signal ends it at once")
 
     handlers = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -125,7 +125,7 @@ def apply_plan(
 
     Raises `Refused` if a safety rule forbids it and nothing was sent, and `ClusterUnreachable` if the cluster can't be
     read before the run starts. If a run ends with some steps sent and others left, the result has exit code 5. The same
-    goes for a run that an `interruption` ends early, after the step in flight.
+    goes for a run that an `interruption` ends early, after the steps in flight.
     """
     digest = digest_of(plan)
     if options.wait_for_holder:
@@ -169,7 +169,7 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
 
 def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
-    """Request that the active run of a plan end after the step in flight. It can be resumed later.
+    """Request that the active run of a plan end after the steps in flight. It can be resumed later.
 
     Raises `Refused` if the plan has no active run.
     """
@@ -290,7 +290,7 @@ def _dry_run(
             found = replace(found, owner=owners[bundle_name(step)], topics=max(found.topics, step.expect.topics))
         reasons = list(differences(step, expected_boundaries(step, done), step.source, found))
         if not accepts_worse:
-            reasons += overload(plan, step, found.destination_usage_ratio)
+            reasons += overload(plan, step, found.destination_usage_ratio, [earlier.id for earlier in done])
         changed = "; ".join(reasons)
         if changed and throttle.on_drift == "stop":
             changes.append(f"{step.id}, {bundle_name(step)}: {changed}")

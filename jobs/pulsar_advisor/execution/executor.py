@@ -1,24 +1,30 @@
-"""Carries out the steps of a run one by one, trusting only what the cluster shows.
+"""Carries out the steps of a run in waves, trusting only what the cluster shows.
 
 The executor writes a step to the ledger before it sends the call, and again after the cluster shows the effect. It
 records the answer to a call but never trusts it: a 204 proves nothing, and a call whose answer was lost may have been
 carried out.
+
+Each step is a procedure that yields whenever it has to wait. Those of a wave take turns in one thread, so everything
+that happens has one order, that of the ledger.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Any, Final, NoReturn, TypeGuard, TypeVar
 
-from pulsar_advisor.execution import telemetry
+from pulsar_advisor.execution import pace, telemetry
 from pulsar_advisor.execution.cluster_port import NO_CONTENT, ClusterPort, Reply, Split, Unload
-from pulsar_advisor.execution.ledger import HeldRun, Ledger, bundle_name
+from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Approval, StepRecord, StepState
 from pulsar_advisor.execution.observe import find_owner, look
+from pulsar_advisor.execution.pace import Pace, Signs
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.execution.preconditions import (
+    Found,
     boundaries_after,
     call_of,
     destinations_after,
@@ -32,6 +38,9 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan, Step
 
 T = TypeVar("T")
+
+Waits = Generator[float, None, T]
+"""A procedure that yields the seconds it wants to wait, so that others can go on meanwhile."""
 
 ATTEMPTS: Final = 3
 """Maximum unloads per step and process: under Modular, about one in ten misses its destination."""
@@ -51,6 +60,9 @@ _AT_LEAST_S: Final = 10
 _LONGEST_NAP_S: Final = 20.0
 _WAIT_POLL_S: Final = 1.0
 """How quickly an interruption ends a wait with nothing in flight."""
+
+_OVERLOADED: Final = (429, 500)
+"""Too many requests; an error of the broker's own, and everything above."""
 
 _NOTHING_HAPPENED: Final = frozenset({401, 409})
 """Answers that reject an unload before the leader stores its destination: no permission, broker not active."""
@@ -83,7 +95,7 @@ class Clock:
 SYSTEM_CLOCK: Final = Clock()
 
 Interruption = Callable[[], str | None]
-"""Why a run should end after the step in flight; None while it should continue."""
+"""Why a run should end after the steps in flight; None while it should continue."""
 
 
 def undisturbed() -> None:
@@ -121,44 +133,130 @@ class Executor:
     progress: Callable[[str], None]
     clock: Clock
     interruption: Interruption
+    signs: Signs = field(default_factory=Signs)
+    """What the current wave has shown so far."""
+    failures: list[Exception] = field(default_factory=list)
+    """Why the run must end; once there is a reason, only the steps in flight go on."""
 
     def carry_out(self) -> None:
         """Perform every executable step that remains. Raises `Stop`, `ClusterUnreachable`, `LeaseLost`."""
         brokers = self.cluster.active_brokers()
-        for step in executable_steps(self.plan):
-            record = self.run.steps()[step.id]
-            without_effect = record.state in ("sent", "unresolved") and not self._settle(step, record)
-            if record.state == "pending" or without_effect:
-                self._perform(step, brokers)
+        steps = executable_steps(self.plan)
+        needed = pace.prerequisites(steps)
+        without_effect = self._settle_all(steps)
+        speed, pause_s = Pace(), self.throttle.pause_s
+        while True:
+            self._leave_out_dependents(steps)
+            records = self.run.steps()
+            left = {name for name, record in records.items() if record.state == "pending" or name in without_effect}
+            if any(record.state == "confirmed" for record in records.values()):
+                wave = pace.next_wave(steps, needed, left, self.throttle, speed.width)
+            else:
+                wave = pace.canary(steps, needed, left)
+            if not wave:
+                return
+            if any(record.attempts for record in records.values()):
+                self._together([self._wait(pause_s)])
+            self._check_interruption()
+            self._check_health(brokers)
+            without_effect -= {step.id for step in wave}
+            self.signs.troubles.clear()
+            self.signs.latencies_s.clear()
+            self._together([self._perform(step) for step in wave])
+            speed, why_slower = pace.after_wave(speed, self.signs, self.throttle.in_flight)
+            pause_s = pace.pause_after(wave, self.throttle, speed)
+            if why_slower is not None:
+                self._say_slower(wave[-1], speed, pause_s, why_slower)
 
-    def _perform(self, step: Step, brokers: frozenset[str]) -> None:
-        """Check a step against the current cluster and send it."""
+    def _together(self, procedures: Iterable[Waits[None]]) -> None:
+        """Advance procedures in turn until each has ended; one that fails doesn't end the others, which are in flight.
+
+        Raises the failure, or a `Stop` with all of them.
+        """
+        waiting = [(self.clock.monotonic_s(), number, each) for number, each in enumerate(procedures)]
+        while waiting:
+            due_s, number, procedure = heappop(waiting)
+            self._sleep(due_s - self.clock.monotonic_s())
+            try:
+                wait_s = next(procedure)
+            except StopIteration:
+                continue
+            except LeaseLost:
+                raise
+            except Exception as failure:
+                self.failures.append(failure)
+            else:
+                heappush(waiting, (self.clock.monotonic_s() + wait_s, number, procedure))
+        if len(self.failures) == 1:
+            raise self.failures[0]
+        if self.failures:
+            reasons = dict.fromkeys(_in_words(failure) for failure in self.failures)
+            raise Stop("; ".join(reasons)) from self.failures[0]
+
+    def _say_slower(self, last: Step, speed: Pace, pause_s: float, why: str) -> None:
+        slower = f"{speed.width} step(s) in flight, {pause_s:g} s between two waves: {why}"
+        self.run.note(last.id, "slowed down", slower)
+        self.progress(f"slowing down to {slower}")
+
+    def _leave_out_dependents(self, steps: Iterable[Step]) -> None:
+        """Skip the steps that come after one that ended and was not confirmed."""
         records = self.run.steps()
-        if unmet := [earlier for earlier in step.after if records[earlier].state != "confirmed"]:
-            return self._leave_out(step, f"it comes after {', '.join(unmet)}, which was not confirmed")
-        if any(record.attempts for record in records.values()):
-            self._pause()
+        for step in steps:
+            ended = [name for name in step.after if records[name].state in ("failed", "skipped")]
+            if ended and records[step.id].state == "pending":
+                self._leave_out(step, f"it comes after {', '.join(ended)}, which was not confirmed")
+                records = self.run.steps()
+
+    def _perform(self, step: Step) -> Waits[None]:
+        """Check a step against the current cluster and send it."""
+        if self.failures:
+            return
         self._check_interruption()
-        self._check_health(brokers)
+        self._check_approval()
+        records = self.run.steps()
         boundaries = self._expected_boundaries(step)
-        found, topics = look(self.cluster, self.ledger, self.plan, step)
+        found, topics = self._look(step)
         if step.action == "unload" and not topics and self._reported_late(step):
             deadline_s = self.clock.monotonic_s() + STATISTICS_S
             while not topics and self.clock.monotonic_s() < deadline_s:
                 self._check_interruption()
-                self._sleep(LATE_POLL_S)
-                found, topics = look(self.cluster, self.ledger, self.plan, step)
+                yield LATE_POLL_S
+                found, topics = self._look(step)
         changed = list(differences(step, boundaries, step.source, found))
         if "worse" not in self.approval.consents:
-            changed += overload(self.plan, step, found.destination_usage_ratio)
+            moved = {name for name, record in self.run.steps().items() if record.state in ("sent", "confirmed")}
+            changed += overload(self.plan, step, found.destination_usage_ratio, moved)
         if changed:
             return self._drifted(step, records[step.id], "; ".join(changed))
         if step.action == "split":
-            return self._split(step, boundaries)
-        return self._unload(step, boundaries, _topic_to_look_up(topics))
+            return (yield from self._split(step, boundaries))
+        return (yield from self._unload(step, boundaries, _topic_to_look_up(topics)))
 
-    def _settle(self, step: Step, record: StepRecord) -> bool:
-        """Determine the outcome of a call that was sent, or about to be, when the run ended. False: it had no effect.
+    def _look(self, step: Step) -> tuple[Found, tuple[str, ...]]:
+        """The facts about a step; bundles in flight count as arrived."""
+        records = self.run.steps()
+        in_flight = [other for other in executable_steps(self.plan) if records[other.id].state == "sent"]
+        arriving = {other.namespace for other in in_flight if other.destination == step.destination}
+        return look(self.cluster, self.ledger, self.plan, step, arriving)
+
+    def _settle_all(self, steps: Iterable[Step]) -> set[str]:
+        """Determine the outcome of every call that was sent, or about to be, when the run ended.
+
+        Returns the ids of the steps that had no effect.
+        """
+        without_effect: set[str] = set()
+
+        def settle(step: Step, record: StepRecord) -> Waits[None]:
+            if not (yield from self._settle(step, record)):
+                without_effect.add(step.id)
+
+        records = self.run.steps()
+        sent = [step for step in steps if records[step.id].state in ("sent", "unresolved")]
+        self._together([settle(step, records[step.id]) for step in sent])
+        return without_effect
+
+    def _settle(self, step: Step, record: StepRecord) -> Waits[bool]:
+        """Determine the outcome of one such call. False: it had no effect.
 
         Only another process's clock recorded when the call was sent, so it gets its full time again.
         """
@@ -166,12 +264,12 @@ class Executor:
         now_s = self.clock.monotonic_s()
         if step.action == "split":
             before = self._expected_boundaries(step)
-            seen = self._await_boundaries(step, boundaries_after(before, step), now_s + self.settle_s)
+            seen = yield from self._await_boundaries(step, boundaries_after(before, step), now_s + self.settle_s)
             if seen == before:
                 return False
-            self._conclude_split(step, before, seen, None)
+            yield from self._conclude_split(step, before, seen, None)
             return True
-        owner = self._await_owner(step, record.topic, now_s + self.settle_s, answered=False)
+        owner = yield from self._await_owner(step, record.topic, now_s + self.settle_s, answered=False)
         if not isinstance(owner, str):
             self._unresolved(step, _unowned(owner))
         elif step.destination is None and owner == step.source:
@@ -179,21 +277,21 @@ class Executor:
         elif owner == step.source:
             return False
         elif _arrived(owner, step):
-            self._confirm_unload(step, owner)
+            yield from self._confirm_unload(step, owner)
         else:
             self._failed(step, f"the bundle is on {owner}, neither where it was nor where it should go")
         return True
 
-    def _unload(self, step: Step, boundaries: tuple[str, ...], topic: str) -> None:
+    def _unload(self, step: Step, boundaries: tuple[str, ...], topic: str) -> Waits[None]:
         call = call_of(step, self.plan.pulsar_version)
         at = step.source
         reply = Reply(None, "")
         for attempt in range(1, ATTEMPTS + 1):
             if attempt > 1:
-                self._pause()
+                yield from self._wait(self.throttle.pause_s)
                 self._check_interruption()
                 self._check_approval()
-                found, _ = look(self.cluster, self.ledger, self.plan, step)
+                found, _ = self._look(step)
                 # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
                 found = replace(found, topics=1)
                 if changed := list(differences(step, boundaries, at, found)):
@@ -203,12 +301,14 @@ class Executor:
             if _is_clean_rejection(reply, step):
                 return self._failed(step, f"refused by the cluster: {reply}")
             deadline_s = self._deadline_s(sent_at_s, reply)
-            owner = self._await_owner(step, topic, deadline_s, answered=reply.status == NO_CONTENT)
+            owner = yield from self._await_owner(step, topic, deadline_s, answered=reply.status == NO_CONTENT)
             if not isinstance(owner, str):
                 self._unresolved(step, f"answer {reply}; {_unowned(owner)}")
             if _arrived(owner, step):
-                telemetry.owned_after(self.clock.monotonic_s() - sent_at_s)
-                return self._confirm_unload(step, owner)
+                took_s = self.clock.monotonic_s() - sent_at_s
+                telemetry.owned_after(took_s)
+                self.signs.latencies_s.append(took_s)
+                return (yield from self._confirm_unload(step, owner))
             at = owner
             if step.destination is None:
                 return self._missed(step, reply, at, "which is usual without a destination")
@@ -224,11 +324,11 @@ class Executor:
             self._unresolved(step, f"answer {reply}; the bundle is still on {owner}, {why}")
         self._failed(step, f"the bundle is on {owner}, {why}")
 
-    def _confirm_unload(self, step: Step, owner: str) -> None:
+    def _confirm_unload(self, step: Step, owner: str) -> Waits[None]:
         """Confirm a bundle that reached its destination; for the first step of a run, check that it stays there."""
         end_s = self.clock.monotonic_s() + self._hold_s()
         while (left_s := end_s - self.clock.monotonic_s()) > 0 and self._interrupted() is None:
-            self._sleep(min(POLL_S, left_s))
+            yield min(POLL_S, left_s)
             seen = self._owner(step)
             if seen != owner and not isinstance(seen, Unread):
                 return self._failed(
@@ -236,12 +336,13 @@ class Executor:
                 )
         return self._confirmed(step, f"{owner} owns the bundle")
 
-    def _split(self, step: Step, boundaries: tuple[str, ...]) -> None:
+    def _split(self, step: Step, boundaries: tuple[str, ...]) -> Waits[None]:
         call = call_of(step, self.plan.pulsar_version)
         sent_at_s = self.clock.monotonic_s()
         reply = self._send(step, call, None)
-        seen = self._await_boundaries(step, boundaries_after(boundaries, step), self._deadline_s(sent_at_s, reply))
-        self._conclude_split(step, boundaries, seen, reply)
+        deadline_s = self._deadline_s(sent_at_s, reply)
+        seen = yield from self._await_boundaries(step, boundaries_after(boundaries, step), deadline_s)
+        yield from self._conclude_split(step, boundaries, seen, reply)
 
     def _send(self, step: Step, call: Unload | Split, topic: str | None) -> Reply:
         """Write a call to the ledger, then send it once. Whatever fails after that, it may have been carried out."""
@@ -252,6 +353,9 @@ class Executor:
         reply = _reply(lambda: self.cluster.send(call))
         telemetry.answered(step.action, reply.status, self.clock.monotonic_s() - sent_at_s)
         self.run.note(step.id, "reply", str(reply))
+        too_many, broken = _OVERLOADED
+        if reply.status is None or reply.status == too_many or reply.status >= broken:
+            self.signs.troubles.append(f"{step.id} was answered {reply}")
         return reply
 
     def _deadline_s(self, sent_at_s: float, reply: Reply) -> float:
@@ -261,10 +365,10 @@ class Executor:
 
     def _conclude_split(
         self, step: Step, before: tuple[str, ...], seen: tuple[str, ...] | Unread, reply: Reply | None
-    ) -> None:
+    ) -> Waits[None]:
         answered = "" if reply is None else f"; answer {reply}"
         if seen == boundaries_after(before, step):
-            return self._confirm_split(step, seen)
+            return (yield from self._confirm_split(step, seen))
         if isinstance(seen, Unread):
             self._unresolved(step, f"the boundaries can't be read, {seen.why}{answered}")
         if seen == before and (reply is None or reply.status is None):
@@ -273,15 +377,15 @@ class Executor:
             return self._failed(step, f"the boundaries have not changed{answered}")
         return self._failed(step, f"the boundaries are {', '.join(seen)}, not what the split should give{answered}")
 
-    def _confirm_split(self, step: Step, boundaries: tuple[str, ...]) -> None:
-        self._wait(self._hold_s())
+    def _confirm_split(self, step: Step, boundaries: tuple[str, ...]) -> Waits[None]:
+        yield from self._wait(self._hold_s())
         if self.cluster.boundaries(step.namespace) != boundaries:
             return self._failed(step, "the new boundaries showed, but did not stay")
         owners = [find_owner(self.cluster, step.namespace, child, [step.source]) for child in step.children]
         at = ", ".join(f"{child} on {owner}" for child, owner in zip(step.children, owners, strict=True))
         return self._confirmed(step, f"the namespace has the new boundaries; {at}")
 
-    def _await_owner(self, step: Step, topic: str | None, deadline_s: float, *, answered: bool) -> Owner:
+    def _await_owner(self, step: Step, topic: str | None, deadline_s: float, *, answered: bool) -> Waits[Owner]:
         """Poll until the bundle reaches its destination or clearly won't; return the last owner seen.
 
         If no client brings the bundle back, the executor looks up one of its topics, so that a destination left on the
@@ -302,7 +406,7 @@ class Executor:
                 looked_up = True
             if now_s >= deadline_s:
                 return owner
-            self._sleep(POLL_S)
+            yield POLL_S
 
     def _look_up(self, step: Step, topic: str) -> None:
         self.run.note(step.id, "look up", topic)
@@ -313,13 +417,15 @@ class Executor:
         likely = [broker for broker in (step.destination, step.source) if broker]
         return _seen(lambda: find_owner(self.cluster, step.namespace, step.bundle, likely))
 
-    def _await_boundaries(self, step: Step, wanted: tuple[str, ...], deadline_s: float) -> tuple[str, ...] | Unread:
+    def _await_boundaries(
+        self, step: Step, wanted: tuple[str, ...], deadline_s: float
+    ) -> Waits[tuple[str, ...] | Unread]:
         """Poll until the namespace has these boundaries; return the last ones seen."""
         while True:
             seen = _seen(lambda: self.cluster.boundaries(step.namespace))
             if seen == wanted or self.clock.monotonic_s() >= deadline_s:
                 return seen
-            self._sleep(POLL_S)
+            yield POLL_S
 
     def _reported_late(self, step: Step) -> bool:
         """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
@@ -366,13 +472,10 @@ class Executor:
         if reason := self._interrupted():
             raise Stop(f"{reason}; go on with --resume")
 
-    def _pause(self) -> None:
-        self._wait(self.throttle.pause_s)
-
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> Waits[None]:
         """Wait, unless the run is to end."""
         while seconds > 0 and self._interrupted() is None:
-            self._sleep(min(seconds, _WAIT_POLL_S))
+            yield min(seconds, _WAIT_POLL_S)
             seconds -= _WAIT_POLL_S
 
     def _hold_s(self) -> float:
@@ -409,6 +512,7 @@ class Executor:
     def _failed(self, step: Step, why: str) -> None:
         first = all(record.state != "confirmed" for record in self.run.steps().values())
         self._conclude(step, "failed", why)
+        self.signs.troubles.append(f"{step.id} failed")
         self.progress(f"{step.id}: failed, {why}")
         failed = sum(record.state == "failed" for record in self.run.steps().values())
         if first:
@@ -441,7 +545,7 @@ def _seen(look: Callable[[], T]) -> T | Unread:
 
 
 def _in_words(error: Exception) -> str:
-    return str(error) if isinstance(error, AdvisorError) else f"{type(error).__name__}: {error}"[:300]
+    return str(error) if isinstance(error, AdvisorError | Stop) else f"{type(error).__name__}: {error}"[:300]
 
 
 def _unowned(owner: Unread | None) -> str:

@@ -561,7 +561,7 @@ class Ledger:
             return ended
 
     def request_pause(self, digest: str, person: Person) -> Sequence[Run]:
-        """Ask the holders of a plan's active runs to end them after the step in flight; return those runs."""
+        """Ask the holders of a plan's active runs to end them after the steps in flight; return those runs."""
         with self._writing() as session:
             active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
             for run in active:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pulsar_advisor.execution.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger import Ledger
@@ -20,8 +20,13 @@ def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterab
     return None
 
 
-def look(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step) -> tuple[Found, tuple[str, ...]]:
-    """The current facts about a step, and its bundle's topics (loaded ones for an unload, all for a split)."""
+def look(
+    cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step, arriving: Collection[str] = ()
+) -> tuple[Found, tuple[str, ...]]:
+    """The current facts about a step, and its bundle's topics (loaded ones for an unload, all for a split).
+
+    `arriving` are the namespaces of bundles that are on their way to the step's destination.
+    """
     active, boundaries = cluster.active_brokers(), cluster.boundaries(step.namespace)
     if not boundaries:
         return Found(active_brokers=active, boundaries=(), owner=None, topics=0), ()
@@ -39,14 +44,16 @@ def look(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step) -> tuple[
         topics=len(topics),
         isolation_policies=cluster.isolation_policies() if step.destination else (),
         peers_at_source=_count_at(cluster, step.source, peers),
-        peers_at_destination=_count_at(cluster, step.destination, peers),
+        peers_at_destination=_count_at(cluster, step.destination, peers, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
         unresolved=ledger.unresolved_bundles(plan.identity.cluster_name, except_of=digest_of(plan)),
     )
     return found, topics
 
 
-def _count_at(cluster: ClusterPort, broker: str | None, namespaces: frozenset[str]) -> int:
+def _count_at(
+    cluster: ClusterPort, broker: str | None, namespaces: frozenset[str], arriving: Collection[str] = ()
+) -> int:
     if not namespaces or not broker:
         return 0
-    return len(namespaces & {name.rpartition("/")[0] for name in cluster.owned_bundles(broker)})
+    return len(namespaces & {*arriving, *(name.rpartition("/")[0] for name in cluster.owned_bundles(broker))})

@@ -278,19 +278,21 @@ def isolated_from(
     return None
 
 
-def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None) -> Iterator[str]:
+def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Collection[str]) -> Iterator[str]:
     """Why a step would now overload its destination, if it would.
 
     This repeats the step's forecast: the greater of the destination's current usage and the usage the plan expects
-    before this step (brokers report earlier moves late), plus the usage that the step adds according to the plan.
+    after the steps that were `moved` (ids; brokers report them late), plus the usage that the step adds according to
+    the plan.
     """
     if step.destination is None or fresh_usage_ratio is None:
         return
-    counted_on = _usage_before(plan, step, step.destination)
-    afterwards = step.predicted.brokers.get(step.destination)
-    if counted_on is None or afterwards is None:
+    added = _added_usage(plan, step.destination)
+    before = plan.predicted.before.brokers.get(step.destination)
+    if added is None or before is None or before.usage_ratio is None:
         return
-    forecast = max(fresh_usage_ratio, counted_on) + afterwards - counted_on
+    counted_on = before.usage_ratio + sum(usage for name, usage in added.items() if name in moved)
+    forecast = max(fresh_usage_ratio, counted_on) + added.get(step.id, 0.0)
     if forecast > overloaded_ratio(plan):
         yield (
             f"the destination {step.destination} is at {fresh_usage_ratio:.1%} now and would be at {forecast:.1%}; "
@@ -298,14 +300,18 @@ def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None) -> Iterato
         )
 
 
-def _usage_before(plan: Plan, step: Step, broker: str) -> float | None:
+def _added_usage(plan: Plan, broker: str) -> Mapping[str, float] | None:
+    """What each step that touches a broker adds to its usage, by the plan; None if a figure is not finite."""
     before = plan.predicted.before.brokers.get(broker)
     usage = before.usage_ratio if before else None
-    for earlier in executable_steps(plan):
-        if earlier.id == step.id:
-            break
-        usage = earlier.predicted.brokers.get(broker, usage)
-    return usage
+    added = {}
+    for step in executable_steps(plan):
+        if broker in step.predicted.brokers:
+            afterwards = step.predicted.brokers[broker]
+            if usage is None or afterwards is None:
+                return None
+            added[step.id], usage = afterwards - usage, afterwards
+    return added
 
 
 class _Unreadable(ValueError):

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
-from pulsar_advisor.model.bounds import CANARY_HOLD, ERROR_BUDGET, MAX_AGE, PAUSE_BETWEEN
+from pulsar_advisor.model.bounds import (
+    CANARY_HOLD,
+    ERROR_BUDGET,
+    IN_FLIGHT,
+    MAX_AGE,
+    PAUSE_BETWEEN,
+    PER_DESTINATION,
+    PER_NAMESPACE,
+    PER_SOURCE,
+    TOPICS_PER_MINUTE,
+)
 from pulsar_advisor.model.errors import Refused
 
 Drift = Literal["stop", "skip"]
@@ -22,11 +33,21 @@ class ApplyThrottle:
     on_drift: Drift = "stop"
     """What to do if the cluster no longer matches a step: end the run, or skip the step."""
     pause_s: float = 10.0
-    """Pause between two calls."""
+    """Pause between two waves; with one step in flight, between two calls."""
     canary_hold_s: float = 60.0
     """How long the result of a run's first step must last before the second one is sent."""
     error_budget: int = 1
     """Failed steps after which a run may still continue. The first step of a run may not fail."""
+    in_flight: int = 1
+    """Maximum number of steps in flight."""
+    per_source: int = 2
+    """How many of them may take a bundle from the same broker."""
+    per_destination: int = 2
+    """How many of them may bring a bundle to the same broker."""
+    per_namespace: int = 2
+    """How many of them may be of the same namespace."""
+    topics_per_minute: int | None = None
+    """How many topics may be unloaded in a minute; a bundle that has more goes alone. None: no limit."""
     guard: bool = False
     """Whether to keep the cluster's own balancer off during the run."""
 
@@ -36,6 +57,11 @@ class ApplyThrottle:
         PAUSE_BETWEEN.check(self.pause_s)
         CANARY_HOLD.check(self.canary_hold_s)
         ERROR_BUDGET.check(self.error_budget)
+        IN_FLIGHT.check(self.in_flight)
+        PER_SOURCE.check(self.per_source)
+        PER_DESTINATION.check(self.per_destination)
+        PER_NAMESPACE.check(self.per_namespace)
+        TOPICS_PER_MINUTE.check(self.topics_per_minute)
 
     def with_changes(self, changes: Mapping[str, Any]) -> ApplyThrottle:
         """This throttle with some limits replaced. Raises `Refused` if one of them becomes looser."""
@@ -47,11 +73,20 @@ class ApplyThrottle:
     def sentences(self) -> Iterator[str]:
         """Each limit as a sentence, for a person to read before approving."""
         yield f"the snapshot is at most {_hours(self.max_age_s)} old"
-        yield f"{self.pause_s:g} s between two calls"
+        yield f"{self.pause_s:g} s between two {'calls' if self.in_flight == 1 else 'waves of calls'}"
         yield f"the first step holds for {self.canary_hold_s:g} s before the second is sent"
         yield f"{self.error_budget} failed step(s) after the first are tolerated"
         yield "a step that the cluster no longer matches " + (
             "ends the run" if self.on_drift == "stop" else "is left out"
+        )
+        yield f"at most {self.in_flight} step(s) are in flight"
+        yield f"at most {self.per_source} of them leave the same broker"
+        yield f"at most {self.per_destination} of them go to the same broker"
+        yield f"at most {self.per_namespace} of them are of the same namespace"
+        yield (
+            "no limit on topics per minute"
+            if self.topics_per_minute is None
+            else f"at most {self.topics_per_minute:,} topics are unloaded per minute"
         )
         yield "the cluster's own balancer is " + ("switched off during the run" if self.guard else "left as it is")
 
@@ -74,6 +109,11 @@ _STRICTNESS: Final[Mapping[str, Callable[[Any], float]]] = {
     "pause_s": float,
     "canary_hold_s": float,
     "error_budget": lambda failures: -failures,
+    "in_flight": lambda steps: -steps,
+    "per_source": lambda steps: -steps,
+    "per_destination": lambda steps: -steps,
+    "per_namespace": lambda steps: -steps,
+    "topics_per_minute": lambda topics: -math.inf if topics is None else -topics,
     "guard": int,
 }
 """Of two values of a limit, the one with the greater number is stricter."""

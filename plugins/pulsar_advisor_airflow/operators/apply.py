@@ -51,7 +51,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self._killed: str | None = None
 
     def on_kill(self) -> None:
-        """End the run after the step in flight; Airflow allows a few seconds for it."""
+        """End the run after the steps in flight; Airflow allows a few seconds for it."""
         self._killed = "the task was stopped in Airflow"
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002

@@ -12,7 +12,14 @@ from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.execution.throttle import ApplyThrottle
-from pulsar_advisor.model.bounds import ERROR_BUDGET, MAX_AGE
+from pulsar_advisor.model.bounds import (
+    ERROR_BUDGET,
+    IN_FLIGHT,
+    MAX_AGE,
+    PER_DESTINATION,
+    PER_NAMESPACE,
+    PER_SOURCE,
+)
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.planning.consent import CONSENTS, ConsentName
 from unit.execution.doubles import FakeCluster
@@ -22,7 +29,15 @@ FOUR_EYES = ApprovalPolicy()
 
 
 ANY_THROTTLE = ApplyThrottle(
-    max_age_s=MAX_AGE.greatest, on_drift="skip", pause_s=0.0, canary_hold_s=0.0, error_budget=ERROR_BUDGET.greatest
+    max_age_s=MAX_AGE.greatest,
+    on_drift="skip",
+    pause_s=0.0,
+    canary_hold_s=0.0,
+    error_budget=ERROR_BUDGET.greatest,
+    in_flight=IN_FLIGHT.greatest,
+    per_source=PER_SOURCE.greatest,
+    per_destination=PER_DESTINATION.greatest,
+    per_namespace=PER_NAMESPACE.greatest,
 )
 """The least strict one, so that a test may ask for any."""
 EVERY_CONSENT = frozenset(consent.name for consent in CONSENTS)

@@ -49,7 +49,7 @@ class FakeTime:
         return self.ms + int(self.set_ahead_s * 1000)
 
     def pass_s(self, seconds: float) -> None:
-        self.ms += int(seconds * 1000)
+        self.ms += round(seconds * 1000)
 
     @property
     def clock(self) -> Clock:
@@ -77,6 +77,8 @@ class FakeCluster:
     """Without clients an unloaded bundle stays without an owner until somebody looks it up."""
     effect_after_s: float = 0.0
     """How long a broker is at work on a call before it answers; it goes on if the caller dies meanwhile."""
+    answers_first: bool = False
+    """Whether a broker answers before the effect, as Modular ones do: the new owner is known a moment later."""
     replies: list[Reply] = field(default_factory=list)
     """Answers to give instead of 204, in order; the call has no effect if `fails` is set too."""
     fails: bool = False
@@ -165,7 +167,8 @@ class FakeCluster:
             effect = (lambda: self._unload(write)) if isinstance(write, Unload) else (lambda: self._split(write))
             self._later.append((self.time.ms + int(self.effect_after_s * 1000), effect))
         self.on_event("the broker is at work")
-        self.time.pass_s(self.effect_after_s)
+        if not self.answers_first:
+            self.time.pass_s(self.effect_after_s)
         self._now()
         self.on_event("after the call")
         return reply
@@ -244,6 +247,25 @@ def split_step(number: int = 2, *, at: tuple[str, ...] = ("0xbfffffff",), **chan
         }
     )
     return step.model_copy(update=changes)
+
+
+BASKETS = "shop/baskets"
+
+
+def wide_plan() -> Plan:
+    """Three unloads and a split in two namespaces with bundles of the same ranges; the smallest unload is third."""
+    orders = unload_step(1), unload_step(2, UPPER, B1, B3)
+    fewer = orders[0].expect.model_copy(update={"owner": B2, "topics": 1})
+    basket = unload_step(3, LOWER, B2, B3, namespace=BASKETS, expect=fewer)
+    return make_plan((*orders, basket, split_step(4, namespace=BASKETS)))
+
+
+def widen(cluster: FakeCluster) -> FakeCluster:
+    """The cluster with what `wide_plan` is about."""
+    cluster.bounds[BASKETS] = list(cluster.bounds[NAMESPACE])
+    cluster.owners |= {f"{BASKETS}/{LOWER}": B2, f"{BASKETS}/{UPPER}": B1}
+    cluster.all_topics += [topic.replace(NAMESPACE, BASKETS) for topic in cluster.all_topics]
+    return cluster
 
 
 def forecast(usage: dict[str, float | None]) -> Forecast:

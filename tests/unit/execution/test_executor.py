@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan, pause
-from pulsar_advisor.execution.cluster_port import Reply
+from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.executor import Interruption
 from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.execution.preconditions import destinations_after
@@ -21,14 +21,18 @@ from unit.execution.doubles import (
     B1,
     B2,
     B3,
+    BASKETS,
     LOWER,
     NAMESPACE,
     START_MS,
+    UPPER,
     FakeCluster,
     Killed,
     make_plan,
     split_step,
     unload_step,
+    wide_plan,
+    widen,
 )
 
 MOVE, CUT = unload_step(1), split_step(2)
@@ -290,3 +294,97 @@ def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it
     assert destinations_after([MOVE, moved_on]) == {BUNDLE: B3}
     assert destinations_after([before, split]) == {}
     assert destinations_after([MOVE, unload_step(2, destination=None)]) == {}
+
+
+@pytest.fixture
+def wide(cluster: FakeCluster) -> FakeCluster:
+    """A cluster that answers before a bundle has its new owner, so that several can be on their way."""
+    cluster.answers_first, cluster.effect_after_s = True, 0.7
+    return widen(cluster)
+
+
+def calls(cluster: FakeCluster) -> list[str]:
+    return [f"{write.namespace}/{write.bundle}" for write in cluster.writes]
+
+
+def states(ledger: Ledger, plan: Plan) -> list[str]:
+    return [step.state for step in ledger.steps(ledger.runs(digest_of(plan))[-1].id).values()]
+
+
+def test_the_canary_goes_first_then_waves_of_what_may_be_together(ledger: Ledger, wide: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    began_ms = wide.time.ms
+    assert run(plan, ledger, wide, in_flight=3, pause_s=10.0, canary_hold_s=60.0).outcome == "done"
+    assert calls(wide) == [f"{BASKETS}/{LOWER}", BUNDLE, f"{NAMESPACE}/{UPPER}", f"{BASKETS}/{UPPER}"]
+    kinds = [(event.kind, event.step_id) for event in ledger.events(digest_of(plan))]
+    of_the_wave = [kind for kind, step in kinds if step in ("step-001", "step-002")]
+    assert of_the_wave == ["step sent", "reply"] * 2 + ["step confirmed"] * 2
+    assert 80 <= (wide.time.ms - began_ms) / 1000 < 90  # the canary's time and two pauses
+
+
+def test_a_step_of_a_wave_that_fails_does_not_end_the_others_in_flight(ledger: Ledger, wide: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    wide.lands_on = lambda unload: None if unload.bundle == LOWER and unload.namespace == NAMESPACE else B3
+    result = run(plan, ledger, wide, in_flight=3, error_budget=0)
+    assert states(ledger, plan) == ["failed", "confirmed", "confirmed", "pending"]
+    assert "1 steps failed, and the error budget is 0" in result.sentence
+
+
+def test_a_step_in_flight_is_finished_and_no_other_is_begun_once_a_run_must_end(
+    ledger: Ledger, wide: FakeCluster
+) -> None:
+    plan = approved(ledger, wide_plan())
+    wide.lands_on = lambda unload: None if unload.bundle == LOWER and unload.namespace == NAMESPACE else B3
+    original = wide.send
+
+    def refuse_the_third(write: Unload | Split | Override) -> Reply:
+        if len(wide.writes) == 2:
+            wide.replies, wide.fails = [Reply(409, "not active")], True
+        return original(write)
+
+    wide.send = refuse_the_third  # type: ignore[method-assign]
+    result = run(plan, ledger, wide, in_flight=3, error_budget=0)
+    assert states(ledger, plan) == ["failed", "failed", "confirmed", "pending"]
+    assert "1 steps failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
+    assert f"2 steps failed, and the error budget is 0; the last: the bundle is on {B1}, after 3" in result.sentence
+    assert calls(wide).count(BUNDLE) == 3
+
+
+def test_a_run_slows_down_on_trouble_and_says_so(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, unload_step(2, UPPER, B1, B3), unload_step(3, LOWER, B2, B3)]))
+    cluster.on_event = lambda what: (
+        cluster.replies.append(Reply(503, "busy")) if what == "before the call" and len(cluster.writes) == 1 else None
+    )
+    lines: list[str] = []
+    apply_plan(plan, ledger, cluster, options_of(pause_s=10.0), lines.append, cluster.time.clock)
+    why = "1 step(s) in flight, 20 s between two waves: step-002 was answered 503 busy"
+    assert f"slowing down to {why}" in lines
+    [event] = [event for event in ledger.events(digest_of(plan)) if event.kind == "slowed down"]
+    assert (event.step_id, event.detail) == ("step-002", why)
+
+
+def test_two_bundles_of_an_anti_affinity_group_do_not_go_to_one_broker_together(
+    ledger: Ledger, wide: FakeCluster
+) -> None:
+    first = unload_step(1, LOWER, B1, B3)
+    basket = unload_step(2, UPPER, B1, B3, namespace=BASKETS)
+    canary = unload_step(
+        3, LOWER, B2, B1, namespace=BASKETS, expect=first.expect.model_copy(update={"owner": B2, "topics": 1})
+    )
+    wide.anti_affinity_peers = lambda namespace: frozenset({NAMESPACE, BASKETS}) - {namespace}  # type: ignore[method-assign]
+    plan = approved(ledger, make_plan([first, basket, canary]))
+    wide.owners[f"{NAMESPACE}/{UPPER}"] = B2  # so that the canary changes nothing for the group
+    result = run(plan, ledger, wide, in_flight=3)
+    assert states(ledger, plan)[:2] == ["confirmed", "pending"]
+    assert "of the same anti-affinity group" in result.sentence
+
+
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_an_interrupted_wave_is_watched_to_its_end(ledger: Ledger, wide: FakeCluster, in_flight: int) -> None:
+    plan = approved(ledger, wide_plan())
+    result = interrupted_run(
+        ledger, wide, plan, lambda: "ended by SIGTERM" if len(wide.writes) == 3 else None, in_flight=in_flight
+    )
+    assert states(ledger, plan) == ["confirmed", "confirmed", "confirmed", "pending"]
+    assert result.sentence == "3 of 4 steps confirmed: ended by SIGTERM; go on with --resume"
+    assert run(plan, ledger, wide, resume=True, in_flight=in_flight).outcome == "done"

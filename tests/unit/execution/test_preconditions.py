@@ -66,13 +66,27 @@ def test_isolation_policies_say_where_a_namespace_may_go(policies: tuple[Isolati
     [(0.2, False), (0.54, False), (0.56, True), (None, False)],
 )
 def test_a_step_is_forecast_again_on_fresh_usage(fresh: float | None, overloads: bool) -> None:
-    assert bool(list(overload(PLAN, PLAN.steps[0], fresh))) == overloads
+    assert bool(list(overload(PLAN, PLAN.steps[0], fresh, ()))) == overloads
 
 
 def test_figures_that_lag_behind_the_plans_own_moves_do_not_hide_an_overload() -> None:
     first = unload_step(1, predicted=StepPrediction(brokers={B1: 0.5, B2: 0.8}))
     second = unload_step(2, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.9}))
     plan = make_plan([first, second])
-    assert list(overload(plan, second, 0.2)) == [
+    assert list(overload(plan, second, 0.2, {first.id})) == [
         f"the destination {B2} is at 20.0% now and would be at 90.0%; above 85% it is overloaded"
     ]
+
+
+def test_a_step_sent_before_its_turn_is_forecast_without_the_steps_that_were_not() -> None:
+    first = unload_step(1, predicted=StepPrediction(brokers={B1: 0.5, B2: 0.8}))
+    second = unload_step(2, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.9}))
+    assert list(overload(make_plan([first, second]), second, 0.2, ())) == []
+
+
+def test_relief_that_did_not_come_is_not_counted_on() -> None:
+    relief = unload_step(1, source=B2, destination=B3, predicted=StepPrediction(brokers={B2: 0.1, B3: 0.4}))
+    step = unload_step(2, predicted=StepPrediction(brokers={B1: 0.1, B2: 0.8}))
+    plan = make_plan([relief, step])
+    assert list(overload(plan, step, 0.1, {relief.id})) == []
+    assert len(list(overload(plan, step, 0.1, ()))) == 1

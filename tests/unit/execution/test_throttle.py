@@ -12,7 +12,18 @@ from pulsar_advisor.model.plan import digest_of
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, run
 from unit.execution.doubles import FakeCluster, make_plan, unload_step
 
-APPROVED = ApplyThrottle(max_age_s=3600, on_drift="skip", pause_s=5.0, canary_hold_s=30.0, error_budget=2)
+APPROVED = ApplyThrottle(
+    max_age_s=3600,
+    on_drift="skip",
+    pause_s=5.0,
+    canary_hold_s=30.0,
+    error_budget=2,
+    in_flight=4,
+    per_source=3,
+    per_destination=3,
+    per_namespace=3,
+    topics_per_minute=500,
+)
 PLAN = make_plan([unload_step()])
 
 STRICTER = [
@@ -22,12 +33,23 @@ STRICTER = [
     ("canary_hold_s", 31.0),
     ("error_budget", 1),
     ("guard", True),
+    ("in_flight", 3),
+    ("per_source", 2),
+    ("per_destination", 2),
+    ("per_namespace", 2),
+    ("topics_per_minute", 499),
 ]
 LOOSER = [
     ("max_age_s", 3601),
     ("pause_s", 4.9),
     ("canary_hold_s", 29.0),
     ("error_budget", 3),
+    ("in_flight", 5),
+    ("per_source", 4),
+    ("per_destination", 4),
+    ("per_namespace", 4),
+    ("topics_per_minute", 501),
+    ("topics_per_minute", None),
 ]
 
 
@@ -55,7 +77,7 @@ def test_a_guard_that_was_approved_can_not_be_left_out() -> None:
 def test_every_limit_is_said_to_the_approver() -> None:
     sentences = " ".join(APPROVED.sentences())
     assert len(list(APPROVED.sentences())) == len(fields(ApplyThrottle))
-    assert all(text in sentences for text in ("1 h", "5 s", "30 s", "2 failed", "is left out"))
+    assert all(text in sentences for text in ("1 h", "5 s", "30 s", "2 failed", "is left out", "4 step(s)", "500"))
 
 
 @pytest.mark.parametrize("throttle", [ApplyThrottle(), APPROVED])
