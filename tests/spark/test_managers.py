@@ -144,40 +144,64 @@ TOP = ("retail/payments/0x40000000_0x80000000", "retail/orders/0x00000000_0x4000
 """Two bundles of the recording that its first broker owns."""
 
 
-@pytest.fixture(scope="module")
-def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
-    """The Extensible recording as if its first broker had been heard: of it a load, two top bundles and a channel."""
-    folder = tmp_path_factory.mktemp("listened")
-    root = Root(str(folder), "extensible")
-    raw = Path(str(root.folder("raw", SNAPSHOT)))
+def with_messages(root: Root, snapshot: str, started_later_ms: int, surfaces: dict[str, list[dict[str, Any]]]) -> None:
+    """The Extensible recording as a snapshot of this id, with messages from the system topics."""
+    raw = Path(str(root.folder("raw", snapshot)))
     with tarfile.open(RECORDED / "extensible-4.0.8.tar") as archive:
         archive.extractall(raw, filter="data")
     manifest = msgspec.json.decode((raw / MANIFEST).read_bytes())
-    broker = manifest["identity"]["broker_ids"][0]
-    usage = {"cpu": {"usage": 120.0, "limit": 400.0}, "weightedMaxEMA": 0.42, "msgThroughputEMA": 5e5}
-    traffic = {"msgRateIn": 7.0, "msgRateOut": 8.0, "msgThroughputIn": 9.0, "msgThroughputOut": 10.0}
-    stats = {"msgRateIn": 1.0, "msgThroughputIn": 3e5, "topics": 2}
-    heard = {"broker": broker, "readAt": 2, "publishedAt": 1}
-    files = {
-        "broker_load_data": {**heard, "document": {**usage, **traffic, "bundleCount": 4, "topics": 5, "updatedAt": 1}},
-        "top_bundles": {
-            **heard,
-            "document": {"topBundlesLoadData": [{"bundleName": bundle, "stats": stats} for bundle in TOP]},
-        },
-        "service_unit_states": {
-            "source": "topic",
-            "bundle": TOP[0],
-            "document": {"state": "Splitting", "sourceBroker": broker},
-        },
-    }
-    for surface, line in files.items():
+    manifest["started_at_ms"] += started_later_ms
+    for surface, lines in surfaces.items():
         file = RawFile()
-        file.extend([line])
+        file.extend(lines)
         content = file.finish().content
         (raw / f"{surface}.jsonl.zst").write_bytes(content)
-        entry = {"path": f"{surface}.jsonl.zst", "surface": surface, "broker": None, "rows": 1}
+        entry = {"path": f"{surface}.jsonl.zst", "surface": surface, "broker": None, "rows": len(lines)}
         manifest["files"].append({**entry, "bytes": len(content), "sha256": sha256_hex(content)})
     (raw / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+
+
+USAGE = {"cpu": {"usage": 120.0, "limit": 400.0}, "weightedMaxEMA": 0.42, "msgThroughputEMA": 5e5}
+TRAFFIC = {"msgRateIn": 7.0, "msgRateOut": 8.0, "msgThroughputIn": 9.0, "msgThroughputOut": 10.0}
+LOAD = {**USAGE, **TRAFFIC, "bundleCount": 4, "topics": 5, "updatedAt": 1}
+
+
+def recorded_brokers() -> list[str]:
+    with tarfile.open(RECORDED / "extensible-4.0.8.tar") as archive:
+        content = archive.extractfile(MANIFEST)
+        assert content is not None
+        ids: list[str] = msgspec.json.decode(content.read())["identity"]["broker_ids"]
+    return ids
+
+
+@pytest.fixture(scope="module")
+def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    """The Extensible recording as if two brokers had been heard.
+
+    Of the first one: two loads, top bundles and a channel. The second one withdrew its load.
+    """
+    root = Root(str(tmp_path_factory.mktemp("listened")), "extensible")
+    first, second, *_ = recorded_brokers()
+    stats = {"msgRateIn": 1.0, "msgThroughputIn": 3e5, "topics": 2}
+    heard = {"broker": first, "readAt": 2, "publishedAt": 1}
+    surfaces: dict[str, list[dict[str, Any]]] = {
+        "broker_load_data": [
+            {**heard, "document": LOAD},
+            {**heard, "publishedAt": 0, "document": {**LOAD, "weightedMaxEMA": 0.1}},
+            {"broker": second, "readAt": 1, "publishedAt": 1, "document": LOAD},
+            {"broker": second, "readAt": 2, "publishedAt": 2, "document": None},
+        ],
+        "top_bundles": [
+            {
+                **heard,
+                "document": {"topBundlesLoadData": [{"bundleName": bundle, "stats": stats} for bundle in TOP]},
+            }
+        ],
+        "service_unit_states": [
+            {"source": "topic", "bundle": TOP[0], "document": {"state": "Splitting", "sourceBroker": first}}
+        ],
+    }
+    with_messages(root, SNAPSHOT, 0, surfaces)
     normalize(spark, root, SNAPSHOT)
     yield Recorded(root, {})
 
@@ -229,3 +253,29 @@ def test_both_views_of_simple_brokers_are_their_reports(simple: Recorded, view: 
     figures = {bundle: stats for report in reports.values() for bundle, stats in report["bundleStats"].items()}
     for row in np.flatnonzero(state.bundles.reported).tolist():
         assert state.bundles.traffic[row].tolist() == [figures[state.bundle_name(row)][figure] for figure in FIGURES]
+
+
+def test_a_silent_broker_has_the_load_it_published_before_if_it_is_about_the_same(
+    spark: SparkSession, extensible: Recorded, tmp_path: Path
+) -> None:
+    fresh = extensible.state
+    root = Root(str(tmp_path), "extensible")
+    figures = [dict(zip(FIGURES, (row * 1.05).tolist(), strict=True)) for row in fresh.brokers.traffic]
+    first, second, *_ = recorded_brokers()
+
+    def load(broker: int) -> dict[str, Any]:
+        return {**LOAD, **figures[broker], "bundleCount": int(fresh.brokers.bundles[broker])}
+
+    heard = {"readAt": 1, "publishedAt": 1}
+    of_second = {"broker": second, **heard, "document": {**load(1), "msgRateIn": 1e6}}
+    of_first = {"broker": first, **heard, "document": load(0)}
+    with_messages(root, SNAPSHOT, 0, {"broker_load_data": [of_first, of_second]})
+    later = "20261121T120100Z"
+    third = {"broker": recorded_brokers()[2], **heard, "document": LOAD}
+    with_messages(root, later, 60_000, {"broker_load_data": [third]})
+    for snapshot in (SNAPSHOT, later):
+        normalize(spark, root, snapshot)
+    rows = {row["broker"]: row for row in read_table(root, later, "brokers", "published").to_pylist()}
+    # The first one would have published a change; the second one's load has changed since, so it did, unheard.
+    assert (rows[first]["report_source"], rows[first]["weighted_max_ema_ratio"]) == ("broker_load_data", 0.42)
+    assert rows[second]["report_source"] == "metrics"

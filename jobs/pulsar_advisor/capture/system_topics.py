@@ -1,7 +1,8 @@
 """Reads the Extensible manager's three system topics: ownership, and the load that brokers publish for their leader.
 
 The ownership channel is read from its beginning. The other two keep nothing, so the capture listens to them, for a
-bounded time, while it reads the rest. Reading them assigns no bundle: the leader serves them whatever their hash.
+bounded time, while it reads the rest; it keeps each broker's last messages with their times, withdrawals included.
+Reading them assigns no bundle: the leader serves them whatever their hash.
 Source: Pulsar `ServiceUnitStateTableViewImpl`, `BrokerLoadData`, `TopBundlesLoadData`, `LoadDataStoreFactory` of
 `loadbalance.extensions` (3.0.7 to 4.2.4).
 """
@@ -13,7 +14,8 @@ from __future__ import annotations
 import os
 import time
 from base64 import b64decode
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +44,8 @@ LISTEN_S: Final = 65.0
 STATES_LIMIT_S: Final = 60.0
 OPERATION_LIMIT_S: Final = 10
 _POLL_MS: Final = 200
+_KEPT: Final = 10
+"""Messages of one broker on one topic that a snapshot keeps, the last ones."""
 _NAMED: Final = 10
 
 TOPICS: Final = {
@@ -209,13 +213,15 @@ def _states(session: Session, client: pulsar.Client) -> Iterator[tuple[str, Serv
 
 
 def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
-    """Keep each broker's latest message per topic, until every broker has published on all of them or time is up."""
+    """Keep each broker's last messages per topic, until every broker has load on all of them or time is up."""
     import pulsar
 
-    heard: dict[str, dict[str, dict[str, Any]]] = {surface: {} for surface in readers}
+    heard: dict[str, dict[str, deque[dict[str, Any]]]] = {
+        surface: defaultdict(lambda: deque(maxlen=_KEPT)) for surface in readers
+    }
     deadline = time.monotonic() + LISTEN_S
     while (
-        any(set(session.brokers) - published.keys() for published in heard.values())
+        any(_silent(session, messages) for messages in heard.values())
         and time.monotonic() < deadline
         and not session.stopped.is_set()
     ):
@@ -225,29 +231,36 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
             except pulsar.Timeout:
                 continue
             _hear(session, surface, message, heard[surface])
-    for surface, published in heard.items():
-        session.files.extend(surface, [published[broker] for broker in sorted(published)])
-        if silent := sorted(set(session.brokers) - published.keys()):
+    for surface, messages in heard.items():
+        session.files.extend(surface, [message for broker in sorted(messages) for message in messages[broker]])
+        if silent := _silent(session, messages):
             names = ", ".join(silent[:_NAMED]) + (f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else "")
             why = "brokers publish it when it changes, and rarely otherwise"
             session.journal.lack(surface, f"from {names} within {LISTEN_S:.0f} s: {why}")
 
 
-def _hear(session: Session, surface: str, message: pulsar.Message, published: dict[str, dict[str, Any]]) -> None:
-    broker, body = message.partition_key(), message.data()
-    if not body:
-        published.pop(broker, None)  # a tombstone: the broker withdraws its record
-        return
-    read_at_ms = now_ms()
+def _silent(session: Session, messages: Mapping[str, Sequence[dict[str, Any]]]) -> list[str]:
+    """Brokers whose load is unknown: they published none, or withdrew it last (a tombstone)."""
+    known = {broker for broker, sent in messages.items() if sent[-1]["document"] is not None}
+    return sorted(set(session.brokers) - known)
+
+
+def _hear(
+    session: Session, surface: str, message: pulsar.Message, messages: Mapping[str, deque[dict[str, Any]]]
+) -> None:
+    body, read_at_ms = message.data(), now_ms()
     session.journal.read(surface, SERVICE, read_at_ms, status=None, size=len(body))
     try:
-        document = decode(Document(message.topic_name(), body), _DECODERS[surface])
+        document = decode(Document(message.topic_name(), body), _DECODERS[surface]) if body else None
     except UnreadableAnswer as error:
         session.journal.fail(surface, None, error)
         return
-    published[broker] = {
-        "broker": broker,
-        "readAt": read_at_ms,
-        "publishedAt": message.publish_timestamp(),
-        "document": document,
-    }
+    broker = message.partition_key()
+    messages[broker].append(
+        {
+            "broker": broker,
+            "readAt": read_at_ms,
+            "publishedAt": message.publish_timestamp(),
+            "document": document,
+        }
+    )

@@ -107,7 +107,8 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
             "rests_on": {},
             "steps": tuple(steps),
             "predicted": Prediction(
-                model="proportional",
+                model=plan.predicted.model,
+                base=plan.predicted.base,
                 before=forecast_with(plan, {step.id for step in confirmed}),
                 after=forecast_with(plan, still_done),
             ),
@@ -206,7 +207,7 @@ def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
                 usage = brokers[broker].usage_ratio
                 known = usage is not None and before is not None and afterwards is not None
                 reached = usage + afterwards - before if known else None  # type: ignore[operator]
-                brokers[broker] = brokers[broker].model_copy(update={"usage_ratio": reached})
+                brokers[broker] = brokers[broker].model_copy(update=_usage(reached))
         if step.id in done and step.action == "unload":
             _carry(brokers, step, step.source, -1)
             _carry(brokers, step, step.destination, 1)
@@ -217,6 +218,11 @@ def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
         mean_ratio=fmean(usages) if usages else None,
         standard_deviation_ratio=pstdev(usages) if usages else None,
     )
+
+
+def _usage(ratio: float | None) -> dict[str, float | None]:
+    """A usage that no model predicts a range for."""
+    return {"usage_ratio": ratio, "lowest_usage_ratio": None, "highest_usage_ratio": None}
 
 
 def _carry(brokers: dict[str, BrokerForecast], step: Step, broker: str | None, sign: int) -> None:

@@ -9,12 +9,13 @@ from typing import Any, Final
 from pulsar_advisor.execution.ledger import Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.preconditions import executable_steps
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import BrokerForecast, Plan, digest_of
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.planning.forecast import forecast, loads_of
+from pulsar_advisor.planning.forecast import Outlook, forecast
 
 VERIFY_RESULT_SCHEMA: Final = "pulsar-advisor/verify-result/1"
 
@@ -117,7 +118,7 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
         )
     usage_judged = state.captured_at_ms - ended_at_ms >= settle_s(settings) * 1000
     bundles = tuple(_bundle_checks(plan, state))
-    figures = forecast(state, loads_of(state), settings).brokers
+    figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     brokers = tuple(_usage_checks(plan, figures))
     steps = tuple(name for name, step in ledger.steps(run.id).items() if step.state != "confirmed")
     result = VerifyResult(
@@ -160,8 +161,12 @@ def _keep(plan: Plan, result: VerifyResult, figures: Mapping[str, BrokerForecast
     ledger.record_verification(verification, bundles, brokers)
 
 
+_KEPT: Final = ("usage_ratio", "msg_rate_per_s", "throughput_bytes_per_s", "bundles")
+"""Figures of a broker that the ledger has columns for."""
+
+
 def _figures(when: str, row: BrokerForecast | None) -> dict[str, float | int | None]:
-    return {} if row is None else {f"{when}_{name}": value for name, value in row.model_dump().items()}
+    return {} if row is None else {f"{when}_{name}": getattr(row, name) for name in _KEPT}
 
 
 def _deviations(

@@ -16,7 +16,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pulsar_advisor.model.errors import Refused, StorageError
 
-PLAN_SCHEMA: Final = "pulsar-advisor/plan/1"
+PLAN_SCHEMA: Final = "pulsar-advisor/plan/2"
+_SCHEMAS: Final = ("pulsar-advisor/plan/1", PLAN_SCHEMA)
+"""Those that are read. Plans of the first one predict by the `proportional` model, without ranges."""
 
 _EXPECTED: Final = "name a plan file that `recommend` wrote"
 
@@ -103,6 +105,9 @@ class BrokerForecast(_Part):
     """One broker before or after the plan. Usage: weighted maximum, 0..1; null where not finite."""
 
     usage_ratio: float | None
+    lowest_usage_ratio: float | None = None
+    """Of the range in which the usage is expected; None in plans of the first schema, too."""
+    highest_usage_ratio: float | None = None
     msg_rate_per_s: float | None
     throughput_bytes_per_s: float | None
     bundles: int
@@ -117,12 +122,23 @@ class Forecast(_Part):
     standard_deviation_ratio: float | None
 
 
+class PlannedBase(_Part):
+    """The base CPU usage (0..1) of one broker, as far as it is known, and how it is known."""
+
+    lowest_ratio: float | None
+    ratio: float | None
+    highest_ratio: float | None
+    origin: Literal["history", "least_loaded", "default"]
+
+
 class Prediction(_Part):
     """The cluster before and after all executable steps, by a named model."""
 
-    model: Literal["proportional"]
+    model: Literal["proportional", "base_load"]
     before: Forecast
     after: Forecast
+    base: Mapping[str, PlannedBase] = {}
+    """By broker, for the model `base_load`: what stays when all its bundles leave."""
 
 
 class PlanDecision(_Part):
@@ -138,7 +154,7 @@ class PlanDecision(_Part):
 class Plan(_Part):
     """See `docs/formats.md`, Plan."""
 
-    schema_name: Literal["pulsar-advisor/plan/1"]
+    schema_name: Literal["pulsar-advisor/plan/1", "pulsar-advisor/plan/2"]
     cluster: str
     identity: Identity
     snapshot: str
@@ -200,8 +216,8 @@ def load_plan(content: bytes) -> Plan:
         raise StorageError(f"this is not a plan: it has no {error}; {_EXPECTED}") from error
     except (AttributeError, TypeError) as error:
         raise StorageError(f"this is not a plan: it is not a JSON object; {_EXPECTED}") from error
-    if schema != PLAN_SCHEMA:
-        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {PLAN_SCHEMA}")
+    if schema not in _SCHEMAS:
+        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(_SCHEMAS)}")
     try:
         found = _digest(document)
         canonical = rfc8785.dumps({**document, "digest": digest})

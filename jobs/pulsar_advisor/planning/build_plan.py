@@ -8,16 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from pulsar_advisor.model.base_load import BaseLoad, base_load
 from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, LoadManagerKind, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster_state import (
+    CPU,
+    NO_ROW,
+    ClusterState,
+    Floats,
+    LoadManagerKind,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.plan import (
+    Doubt,
     Expectation,
     Identity,
     Plan,
     PlanDecision,
     PlanInputs,
+    PlannedBase,
     PlannedSetting,
     Prediction,
     Step,
@@ -30,7 +41,7 @@ from pulsar_advisor.planning.confidence import CheckResult, Grading
 from pulsar_advisor.planning.configured import configured_strategies
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
-from pulsar_advisor.planning.forecast import BrokerLoads, after_move, finite, forecast, loads_of, usage_ratios
+from pulsar_advisor.planning.forecast import Outlook, finite, forecast, usage_ratios
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
@@ -103,10 +114,29 @@ def _samples(state: ClusterState) -> dict[str, int]:
     return most if any(most.values()) else {}
 
 
+def _planned_base(state: ClusterState, base: BaseLoad) -> dict[str, PlannedBase]:
+    limit = state.brokers.limit[:, CPU]
+
+    def ratio(cpu: Floats, broker: int) -> float | None:
+        return finite(cpu[broker] / limit[broker]) if limit[broker] > 0 else None
+
+    return {
+        name: PlannedBase(
+            lowest_ratio=ratio(base.least, broker),
+            ratio=ratio(base.likely, broker),
+            highest_ratio=ratio(base.greatest, broker),
+            origin=base.origin[broker],
+        )
+        for broker, name in enumerate(state.brokers.ids)
+    }
+
+
 class _Steps:
     """Steps under construction, and the state expected when the next one is sent."""
 
-    def __init__(self, state: ClusterState, settings: ResolvedSettings, unloads: Grading, splits: Grading) -> None:
+    def __init__(
+        self, state: ClusterState, settings: ResolvedSettings, base: BaseLoad, unloads: Grading, splits: Grading
+    ) -> None:
         self.state = state
         self.of_unloads = unloads
         self.of_splits = splits
@@ -115,8 +145,8 @@ class _Steps:
         with np.errstate(over="ignore", invalid="ignore"):
             self.rates = rate_per_s(state.bundles.traffic)
             self.throughputs = throughput_bytes_per_s(state.bundles.traffic)
-        self.origin = loads_of(state)
-        self.loads: BrokerLoads = self.origin
+        self.origin = Outlook.of(state, base)
+        self.outlook = self.origin
         self.boundaries: dict[int, list[int]] = {}
         self.owner: dict[int, int] = {}
         self.last_split: dict[int, str] = {}
@@ -140,9 +170,18 @@ class _Steps:
         return self.boundaries[namespace]
 
     def _predicted(self, *brokers: int) -> StepPrediction:
-        ratios = usage_ratios(self.loads, self.settings.values)
+        ratios = usage_ratios(self.outlook.likely, self.settings.values)
         known = sorted({broker for broker in brokers if broker != NO_ROW})
         return StepPrediction(brokers={self.state.brokers.ids[broker]: finite(ratios[broker]) for broker in known})
+
+    def _above_capacity(self, broker: int) -> tuple[Doubt, ...]:
+        """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
+        highest = self.outlook.bounds(self.settings.values)[1][broker]
+        if not highest > 1.0:
+            return ()
+        likely = usage_ratios(self.outlook.likely, self.settings.values)[broker]
+        sentence = f"{self.state.brokers.ids[broker]} would need {likely:.0%} of a resource, {highest:.0%} at most."
+        return (Doubt(confidence="low" if likely > 1.0 else "medium", sentence=sentence),)
 
     def _next_id(self) -> str:
         return f"step-{len(self.steps) + 1:03d}"
@@ -153,8 +192,11 @@ class _Steps:
         grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
         obstacle = why_move_not(state, move)
         if obstacle is None and move.destination != NO_ROW:
-            self.loads = after_move(self.loads, self.origin, state.bundles, move.bundle, move.source, move.destination)
+            self.outlook = self.outlook.after_move(
+                self.origin, state.bundles, move.bundle, move.source, move.destination
+            )
             self.owner[move.bundle] = move.destination
+            grade = grade.with_doubts(self._above_capacity(move.destination))
         step = Step(
             id=self._next_id(),
             after=(),
@@ -227,13 +269,13 @@ def build_plan(
     inputs: PlanInputs,
     setting_keys: frozenset[str],
     checks: Sequence[CheckResult] = (),
-    learnt_from: Sequence[str] = (),
+    history: Sequence[ClusterState] = (),
 ) -> Plan:
     """The plan of one proposal. Unloads come first: they are reversible, and a split removes its bundle.
 
     `setting_keys` are the keys that the strategies read; the plan records them and the switches with their origin.
-    `checks` are the validation results that the steps rest on, `learnt_from` the earlier snapshots that the shedder
-    remembers.
+    `checks` are the validation results that the steps rest on, `history` the earlier snapshots, which the shedder
+    remembers and which show the brokers' base load.
     """
     shedder = find(SHEDDERS, proposal.shedder, "shedder")
     placement = find(PLACEMENTS, proposal.placement, "placement strategy")
@@ -245,13 +287,14 @@ def build_plan(
         derived=shedder.name if state.load_manager not in shedder.load_managers else "",
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
-    steps = _Steps(state, settings, unloads, splits)
+    base = base_load(state, history)
+    steps = _Steps(state, settings, base, unloads, splits)
     for move in proposal.moves[: request.limits.max_unloads]:
         steps.unload(move)
     for split in proposal.splits[: request.limits.max_splits]:
         steps.split(split)
     return Plan(
-        schema_name="pulsar-advisor/plan/1",
+        schema_name="pulsar-advisor/plan/2",
         cluster=state.cluster,
         identity=Identity(cluster_name=state.cluster_name, broker_ids=state.brokers.ids),
         snapshot=state.snapshot,
@@ -264,12 +307,13 @@ def build_plan(
         settings=planned_settings(settings, setting_keys),
         limits=request.limits.as_mapping(),
         seed=request.seed,
-        memory={"snapshots": list(learnt_from), **_samples(state)},
+        memory={"snapshots": [moment.snapshot for moment in history], **_samples(state)},
         steps=tuple(steps.steps),
         predicted=Prediction(
-            model="proportional",
+            model="base_load",
             before=forecast(state, steps.origin, settings.values),
-            after=forecast(state, steps.loads, settings.values),
+            after=forecast(state, steps.outlook, settings.values),
+            base=_planned_base(state, base),
         ),
         decision=PlanDecision(
             figures=_plain_figures(proposal.figures),

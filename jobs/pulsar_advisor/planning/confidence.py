@@ -9,8 +9,8 @@ or the leader's averages have samples that no snapshot shows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Self
 
 from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, NO_ROW, ClusterState
 from pulsar_advisor.model.inputs import INPUTS, Input
@@ -41,6 +41,13 @@ class Grade:
     confidence: Confidence
     doubts: tuple[Doubt, ...]
     failed_checks: tuple[str, ...]
+
+    def with_doubts(self, doubts: Iterable[Doubt]) -> Self:
+        """The grade that these doubts leave."""
+        every = sorted((*self.doubts, *doubts), key=lambda doubt: doubt.confidence)
+        grades = {doubt.confidence for doubt in every}
+        confidence: Confidence = next((grade for grade in ("low", "medium") if grade in grades), "high")
+        return replace(self, confidence=confidence, doubts=tuple(every))
 
 
 class Grading:
@@ -99,9 +106,4 @@ class Grading:
             samples = "one sample" if unknown == 1 else f"{unknown} samples"
             sentence = f"The leader has folded {samples} into its averages whose figures no snapshot shows."
             doubts.append(Doubt(confidence="medium", sentence=sentence))
-        grades = {doubt.confidence for doubt in doubts}
-        return Grade(
-            confidence=next((grade for grade in ("low", "medium") if grade in grades), "high"),
-            doubts=tuple(sorted(doubts, key=lambda doubt: doubt.confidence)),
-            failed_checks=tuple(check.name for check in failed),
-        )
+        return Grade("high", (), tuple(check.name for check in failed)).with_doubts(doubts)

@@ -1,6 +1,7 @@
-"""Predicts brokers after bundles have moved, by the `proportional` model.
+"""Predicts brokers after bundles have moved, by the `base_load` model: a likely usage, and the range it is in.
 
-The shares are those of the snapshot, so the order of moves does not matter.
+The shares are those of the snapshot, so the order of moves does not matter. A broker's base CPU usage stays where it
+is; the range comes from what that base may be.
 
 Infinite and NaN figures make infinite or NaN sums. They are computed without a warning and left out of the plan
 (`finite`).
@@ -12,7 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pulsar_advisor.model.base_load import BaseLoad
 from pulsar_advisor.model.cluster_state import (
+    CPU,
     NO_ROW,
     Bundles,
     ClusterState,
@@ -35,13 +38,16 @@ class BrokerLoads:
     limit: Floats
     traffic: Floats
     bundles: Indices
+    base_cpu: Floats
+    """Per broker, the part of its CPU usage that no bundle takes along."""
 
 
-def loads_of(state: ClusterState) -> BrokerLoads:
-    """The loads of a snapshot as taken; bundle counts are of owned bundles."""
+def loads_of(state: ClusterState, base_cpu: Floats | None = None) -> BrokerLoads:
+    """The loads of a snapshot as taken, with no base unless it is given; bundle counts are of owned bundles."""
     owned = state.bundles.owner[state.bundles.owner != NO_ROW]
     counts = np.bincount(owned, minlength=len(state.brokers)).astype(np.int32)
-    return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts)
+    base = np.zeros(len(state.brokers)) if base_cpu is None else base_cpu
+    return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts, base)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -50,7 +56,9 @@ def after_move(
 ) -> BrokerLoads:
     """Loads after one bundle moved from `source` to `to`; the snapshot's loads, `origin`, determine the shares."""
     figures = bundles.traffic[bundle]
-    (moved,) = usage_of(bundles.traffic[[bundle]], origin.traffic[[source]], origin.usage[[source]])
+    movable = origin.usage[[source]].copy()
+    movable[0, CPU] -= origin.base_cpu[source]
+    (moved,) = usage_of(bundles.traffic[[bundle]], origin.traffic[[source]], movable)
     usage, traffic, counts = loads.usage.copy(), loads.traffic.copy(), loads.bundles.copy()
     usage[source] -= moved
     usage[to] += moved
@@ -59,6 +67,37 @@ def after_move(
     counts[source] -= 1
     counts[to] += 1
     return replace(loads, usage=usage, traffic=traffic, bundles=counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """The loads at one point of a plan, for the least, the likely and the greatest base of every broker."""
+
+    least: BrokerLoads
+    likely: BrokerLoads
+    greatest: BrokerLoads
+
+    @classmethod
+    def of(cls, state: ClusterState, base: BaseLoad) -> Outlook:
+        """The loads of a snapshot as taken."""
+        return cls(*(loads_of(state, cpu) for cpu in (base.least, base.likely, base.greatest)))
+
+    def after_move(self, origin: Outlook, bundles: Bundles, bundle: int, source: int, to: int) -> Outlook:
+        """After one bundle moved; `origin` is the outlook of the snapshot."""
+        return Outlook(
+            *(
+                after_move(loads, loads_then, bundles, bundle, source, to)
+                for loads, loads_then in zip(self._all(), origin._all(), strict=True)
+            )
+        )
+
+    def bounds(self, settings: LoadBalancerSettings) -> tuple[Floats, Floats]:
+        """The lowest and the highest usage ratio of each broker."""
+        ratios = np.stack([usage_ratios(loads, settings) for loads in self._all()])
+        return np.fmin.reduce(ratios), np.fmax.reduce(ratios)
+
+    def _all(self) -> tuple[BrokerLoads, BrokerLoads, BrokerLoads]:
+        return self.least, self.likely, self.greatest
 
 
 def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings) -> Floats:
@@ -72,14 +111,18 @@ def finite(value: float) -> float | None:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def forecast(state: ClusterState, loads: BrokerLoads, settings: LoadBalancerSettings) -> Forecast:
+def forecast(state: ClusterState, outlook: Outlook, settings: LoadBalancerSettings) -> Forecast:
     """All brokers at one point of a plan, with the spread over the available ones."""
+    loads = outlook.likely
+    lowest, highest = outlook.bounds(settings)
     ratios = usage_ratios(loads, settings)
     counted = ratios[state.brokers.available]
     rates, throughputs = rate_per_s(loads.traffic), throughput_bytes_per_s(loads.traffic)
     brokers = {
         broker: BrokerForecast(
             usage_ratio=finite(ratios[i]),
+            lowest_usage_ratio=finite(lowest[i]),
+            highest_usage_ratio=finite(highest[i]),
             msg_rate_per_s=finite(rates[i]),
             throughput_bytes_per_s=finite(throughputs[i]),
             bundles=int(loads.bundles[i]),

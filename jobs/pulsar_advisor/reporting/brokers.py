@@ -17,7 +17,7 @@ from pulsar_advisor.model.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.plan import Forecast, Plan, PlannedSetting
+from pulsar_advisor.model.plan import BrokerForecast, Forecast, Plan, PlannedSetting
 from pulsar_advisor.model.resource_usage import percent
 
 SHARES_SHOWN: Final = 10
@@ -33,6 +33,8 @@ class BrokerRow:
     id: str
     before_ratio: float | None
     after_ratio: float | None
+    after_range: tuple[float, float] | None
+    """The lowest and the highest expected usage; None where the model has no range, or it is a single value."""
     bundles_before: int
     bundles_after: int
     msg_rate_per_s: float | None
@@ -97,6 +99,10 @@ class Share:
     """The step of the plan that moves or splits it."""
 
 
+_SHOWN_RANGE_RATIO: Final = 0.0005
+"""Narrower ranges have the same two ends in tables."""
+
+
 @dataclass(frozen=True)
 class HotBroker:
     """A broker with its largest bundles and loaded topics, ranked by the larger of their two shares."""
@@ -143,6 +149,7 @@ def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]
                 id=broker,
                 before_ratio=usage,
                 after_ratio=after.usage_ratio if after else None,
+                after_range=_range(after),
                 bundles_before=before.bundles if before else int(state.brokers.bundles[i]),
                 bundles_after=after.bundles if after else int(state.brokers.bundles[i]),
                 msg_rate_per_s=_finite(rate[i]),
@@ -155,6 +162,13 @@ def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]
             )
         )
     return tuple(sorted(rows, key=lambda row: (-(row.before_ratio or 0.0), -(row.msg_rate_per_s or 0.0), row.id)))
+
+
+def _range(forecast: BrokerForecast | None) -> tuple[float, float] | None:
+    if forecast is None or forecast.lowest_usage_ratio is None or forecast.highest_usage_ratio is None:
+        return None
+    found = forecast.lowest_usage_ratio, forecast.highest_usage_ratio
+    return found if found[1] - found[0] >= _SHOWN_RANGE_RATIO else None
 
 
 def broker_table(rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tuple[Threshold, ...]) -> BrokerTable:

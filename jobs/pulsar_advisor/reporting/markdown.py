@@ -76,12 +76,13 @@ def _cut(shown: int, total: int, noun: str) -> tuple[str, ...]:
 def _brokers(page: ReportPage) -> Iterator[str]:
     yield from _section("Brokers before and after")
     yield from _table(
-        ("Broker", ">now", ">predicted", ">bundles", ">messages", ">throughput"),
+        ("Broker", ">now", ">predicted", ">range", ">bundles", ">messages", ">throughput"),
         (
             (
                 code(row.id),
                 percent(row.before_ratio),
                 percent(row.after_ratio),
+                _range(row.after_range),
                 f"{row.bundles_before:,}"
                 + (f" → {row.bundles_after:,}" if row.bundles_after != row.bundles_before else ""),
                 message_rate(row.msg_rate_per_s),
@@ -93,6 +94,10 @@ def _brokers(page: ReportPage) -> Iterator[str]:
     yield from _cut(len(page.brokers.rows), page.brokers.total, "broker")
     for line in page.brokers.thresholds:
         yield from ("", f"{line.label.capitalize()}: {percent(line.ratio)}.")
+
+
+def _range(expected: tuple[float, float] | None) -> str:
+    return f"{percent(expected[0])} to {percent(expected[1])}" if expected else ""
 
 
 def _hot(page: ReportPage) -> Iterator[str]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
-from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.model.strategy import Strategy, find
@@ -29,7 +28,6 @@ from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED, assumptions, with_what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
-from pulsar_advisor.shedding.registry import load as load_shedder
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
 from pulsar_advisor.storage.lease import held
@@ -118,13 +116,12 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
         proposals = list(propose_combinations(request, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])
-    learnt_from = [moment.snapshot for moment in earlier]
     for placement, proposal in proposals:
         if isinstance(proposal, AdvisorError):
             scores.append(no_score(request.shedder, placement, str(proposal)))
             continue
         setting_keys = _setting_keys(request.shedder, placement) | (request.what_if.keys() & {NIC_SPEED})
-        plan = build_plan(state, settings, proposal, request, inputs, setting_keys, checks, learnt_from)
+        plan = build_plan(state, settings, proposal, request, inputs, setting_keys, checks, earlier)
         write_plan(root, plan)
         scores.append(score(plan))
     write_outcomes(root, state, request.shedder, proposals, with_splitting=task["with_splitting"])
@@ -222,14 +219,9 @@ def _refusals(
 
 
 def _earlier(root: Root, state: ClusterState, request: Request, settings: LoadBalancerSettings) -> list[ClusterState]:
-    """The same view of earlier comparable snapshots, oldest first: the requested number, else the grace period's.
-
-    Empty for a shedder that remembers nothing.
-    """
+    """The same view of earlier comparable snapshots, oldest first: the requested number, else the grace period's."""
     from pulsar_advisor.tables.earlier import comparable_before, within
 
-    if load_shedder(request.shedder).Memory is NoMemory:
-        return []
     before = comparable_before(root, state.snapshot)
     grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
     wanted = (

@@ -44,8 +44,8 @@ def leader_averages(raw: RawTables, figures: DataFrame, earlier: DataFrame, earl
     """(bundle, modifiedAt, averages, folded_samples, unknown_samples) of every bundle with a node of the leader.
 
     `averages` has the columns of `TERMS` by their names. `figures`: (view, broker, bundle, stats) of all reports;
-    `earlier`: (view, bundle, earlier), rows of the snapshot before; `earlier_brokers`: (broker, report_written_at_ms,
-    report_writes), its reports. A node that is still the same goes on from the averages of the snapshot before, another
+    `earlier`: (view, bundle, earlier), rows of the snapshot before; `earlier_brokers`: (broker, fields of reports), its
+    published view. A node that is still the same goes on from the averages of the snapshot before, another
     one from its own. A report written before the broker of the bundle wrote its present one adds the figures that the
     snapshot before has of the bundle; without them its sample is unknown, and not added.
     """
@@ -61,7 +61,7 @@ def leader_averages(raw: RawTables, figures: DataFrame, earlier: DataFrame, earl
         .join(
             earlier_brokers.select(
                 "broker",
-                sf.col("report_written_at_ms").alias("before_ms"),
+                sf.coalesce("report_written_at_ms", "report_updated_at_ms").alias("before_ms"),
                 sf.col("report_writes").alias("writes_before"),
             ),
             "broker",

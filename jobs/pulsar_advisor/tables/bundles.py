@@ -52,8 +52,8 @@ def bundles(
     """One row per bundle range and view.
 
     `earlier`: (view, bundle, earlier), with the columns of `GOES_ON` from the previous snapshot, and its time
-    `captured_at_ms`; no rows without a previous snapshot. `earlier_brokers`: (broker, report_written_at_ms,
-    report_writes), the reports in its published view. `moved`: bundles whose owner changed during the capture.
+    `captured_at_ms`; no rows without a previous snapshot. `earlier_brokers`: (broker, fields of reports), its
+    published view. `moved`: bundles whose owner changed during the capture.
     """
     figures = figures.where(is_bundle_name("bundle"))
     ranges = ranges_of(namespaces_.where("not deleted")).select(

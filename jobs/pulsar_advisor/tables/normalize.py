@@ -30,7 +30,7 @@ from pulsar_advisor.tables.namespaces import namespaces
 from pulsar_advisor.tables.ownership import ownership
 from pulsar_advisor.tables.problems import problems
 from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
-from pulsar_advisor.tables.reports import load_reports, reported_figures
+from pulsar_advisor.tables.reports import OF_BROKER, load_reports, reported_figures
 from pulsar_advisor.tables.schemas import (
     BROKERS,
     BUNDLES,
@@ -73,14 +73,15 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     raw = read_raw(spark, folder, files)
     try:
         _check_counts(folder, files, raw.counts)
-        reports = materialized(load_reports(raw))
+        earlier_brokers = _brokers_of(spark, root, earlier)
+        reports = materialized(load_reports(raw, earlier_brokers))
         frames = _frames(
             spark,
             raw,
             reports,
             manifest,
             _bundles_of(spark, root, earlier),
-            _reports_of(spark, root, earlier),
+            earlier_brokers,
             _views(reports, judged_view(manifest)),
             _bundle_data_interval_minutes(raw, manifest["pulsar_version"]),
         )
@@ -139,16 +140,13 @@ def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFr
     return rows.select("view", "bundle", going_on.alias("earlier"))
 
 
-def _reports_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
-    """(broker, report_written_at_ms, report_writes): the reports in ZooKeeper as that snapshot found them."""
-    schema = BROKERS.ddl("view", "broker", "report_updated_at_ms", "report_written_at_ms", "report_writes")
-    rows = (
-        no_rows(spark, schema)
-        if snapshot is None
-        else spark.read.schema(schema).parquet(spark_url(root.folder("tables/brokers", snapshot)))
-    )
-    written = sf.coalesce("report_written_at_ms", "report_updated_at_ms").alias("report_written_at_ms")
-    return rows.where("view = 'published'").select("broker", written, "report_writes")
+def _brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
+    """The rows of a snapshot's published view, as far as reports go: no rows if there is no such snapshot."""
+    schema = BROKERS.ddl("view", "broker", *OF_BROKER)
+    if snapshot is None:
+        return no_rows(spark, schema)
+    rows = spark.read.schema(schema).parquet(spark_url(root.folder("tables/brokers", snapshot)))
+    return rows.where("view = 'published'")
 
 
 def _result(path: UPath, manifest_sha256: str) -> dict[str, Any]:

@@ -79,14 +79,15 @@ SURFACES: Final[Mapping[str, Surface]] = {
         ("source", "bundle", "document"),
     ),
     "broker_load_data": Surface(
-        f"broker string, readAt bigint, document struct<{_RESOURCES}, {_TRAFFIC}, bundleCount: bigint, topics: bigint, "
+        "broker string, readAt bigint, publishedAt bigint, "
+        f"document struct<{_RESOURCES}, {_TRAFFIC}, bundleCount: bigint, topics: bigint, "
         "weightedMaxEMA: double, msgThroughputEMA: double, updatedAt: bigint>",
-        ("broker", "readAt", "document"),
+        ("broker", "readAt"),
     ),
     "top_bundles": Surface(
-        "broker string, readAt bigint, "
+        "broker string, readAt bigint, publishedAt bigint, "
         f"document struct<topBundlesLoadData: array<struct<bundleName: string, stats: {BUNDLE_STATS}>>>",
-        ("broker", "readAt", "document"),
+        ("broker", "readAt"),
     ),
     "topic_stats": Surface(
         "broker string, namespace string, range string, domain string, topic string, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -52,17 +54,22 @@ _CHANGED_UNTIL: Final = "changed_until_ms"
 answers with on the spot: its changes are those since it last wrote one (`lastUpdate`), up to when it was read."""
 
 
-def load_reports(raw: RawTables) -> DataFrame:
+def load_reports(raw: RawTables, earlier_brokers: DataFrame) -> DataFrame:
     """(view, broker, report): one report each.
 
-    `report` has the fields of `OF_BROKER`, listed, gains, losses, changed_until_ms and stats.
+    `report` has the fields of `OF_BROKER`, listed, gains, losses, changed_until_ms and stats. `earlier_brokers`:
+    (broker, fields of `OF_BROKER`), the published view of the snapshot before.
     """
     written = _written_reports(raw)
     if not raw.has_extensible_brokers:
         return written
     rebuilt = _rebuilt_reports(raw)
     both = written.unionByName(rebuilt)
-    return both.unionByName(_published_reports(raw, rebuilt)) if raw.has_lines("broker_load_data") else both
+    return (
+        both.unionByName(_published_reports(raw, rebuilt, earlier_brokers))
+        if raw.has_lines("broker_load_data")
+        else both
+    )
 
 
 def _report(fields: dict[str, Column], stats: Column) -> Column:
@@ -198,15 +205,28 @@ def _rebuilt_reports(raw: RawTables) -> DataFrame:
     )
 
 
-def _published_reports(raw: RawTables, rebuilt: DataFrame) -> DataFrame:
+def _last_published(lines: DataFrame) -> DataFrame:
+    """(broker, last): the last message of each broker on one topic; its document is null if it withdrew its load."""
+    order = sf.struct(sf.coalesce("publishedAt", "readAt"), "readAt")
+    return lines.groupBy("broker").agg(sf.max_by(sf.struct("readAt", "document"), order).alias("last"))
+
+
+_UNCHANGED_RATIO: Final = 0.1
+"""A broker publishes changes of more than a tenth (`loadBalancerReportUpdateThresholdPercentage`)."""
+
+
+def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: DataFrame) -> DataFrame:
     """The leader's view of Extensible brokers: the load and top bundles that each published in the system topics.
 
-    A broker that published nothing during the capture keeps its rebuilt figures: it would have published a change of
-    more than a tenth.
+    A broker that published nothing during the capture would have published a change of more than a tenth. The leader
+    still has what it published before, if an earlier snapshot shows it and its traffic now is within a tenth of it; if
+    not, its rebuilt figures are the nearest to it. They also replace those of a broker that withdrew its load: it
+    publishes anew within seconds.
     """
     entries = sf.collect_list(sf.struct("bundle", "stats"))
     top = top_bundles(raw).groupBy("broker").agg(sf.map_from_entries(entries).alias("top"))
-    stats = raw["top_bundles"].select("broker", sf.lit(True).alias("has_top")).distinct().join(top, "broker", "left")
+    listed = _last_published(raw["top_bundles"]).where("last.document is not null")
+    stats = listed.select("broker", sf.lit(True).alias("has_top")).join(top, "broker", "left")
     load, other = sf.col("load.document"), sf.col("report")
     kept = (
         "start_timestamp_ms",
@@ -231,29 +251,53 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame) -> DataFrame:
         "bundles": load["bundleCount"],
         **{name: other[name] for name in kept},
     }
-    published = _report(fields, sf.when(sf.col("has_top"), sf.col("top")).otherwise(other["stats"]))
-    loads = (
-        raw["broker_load_data"]
-        .groupBy("broker")
-        .agg(sf.max_by(sf.struct("readAt", "document"), "readAt").alias("load"))
+    top_or_loaded = sf.when(sf.col("has_top"), sf.col("top")).otherwise(other["stats"])
+    published = _report(fields, top_or_loaded)
+    before = sf.col("before")
+    still = _report(
+        {**{name: before[name] for name in OF_BROKER}, **{name: other[name] for name in kept}}, top_or_loaded
     )
+    published_before = earlier_brokers.where("report_source = 'broker_load_data'")
+    loads = _last_published(raw["broker_load_data"]).withColumnRenamed("last", "load")
     return (
         rebuilt.select("broker", "report")
         .join(loads, "broker", "full")
         .join(stats, "broker", "left")
+        .join(published_before.select("broker", sf.struct(*OF_BROKER).alias("before")), "broker", "left")
         .select(
             sf.lit("published").alias("view"),
             "broker",
-            sf.when(sf.col("load").isNotNull(), published).otherwise(other).alias("report"),
+            sf.when(load.isNotNull(), published)
+            .when(sf.col("load").isNull() & _about_the_same(before, other), still)
+            .otherwise(other)
+            .alias("report"),
         )
     )
+
+
+def _about_the_same(before: Column, now: Column) -> Column:
+    """Whether message rate, throughput and bundles changed by a tenth at most."""
+    within = [
+        sf.abs(now_ - before_) <= _UNCHANGED_RATIO * before_
+        for before_, now_ in (
+            *(
+                (
+                    before[name + "_in" + unit] + before[name + "_out" + unit],
+                    now[name + "_in" + unit] + now[name + "_out" + unit],
+                )
+                for name, unit in (("msg_rate", "_per_s"), ("msg_throughput", "_bytes_per_s"))
+            ),
+            (before["bundles"], now["bundles"]),
+        )
+    ]
+    return reduce(and_, within)
 
 
 def top_bundles(raw: RawTables) -> DataFrame:
     """(broker, bundle, position, stats): the busiest bundles as brokers published them; position 0 is the lightest."""
     return (
-        raw["top_bundles"]
-        .select("broker", sf.posexplode("document.topBundlesLoadData").alias("position", "top"))
+        _last_published(raw["top_bundles"])
+        .select("broker", sf.posexplode("last.document.topBundlesLoadData").alias("position", "top"))
         .where("top.bundleName is not null and top.stats is not null")
         .groupBy("broker", sf.col("top.bundleName").alias("bundle"))
         .agg(sf.max("position").alias("position"), sf.max_by("top.stats", "position").alias("stats"))

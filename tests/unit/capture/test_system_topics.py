@@ -129,14 +129,15 @@ def test_ownership_load_and_top_bundles_are_in_the_snapshot(
     assert lines_of(root, snapshot, "service_unit_states") == [
         {"source": "topic", "bundle": LOWER, "document": {"state": "Owned", "dstBroker": first, "versionId": 2}}
     ]
-    published = {line["broker"]: line for line in lines_of(root, snapshot, "broker_load_data")}
-    assert published.keys() == {first, second}
-    assert published[first]["document"] == {
-        "cpu": {"usage": 50.0, "limit": 400.0},
-        "weightedMaxEMA": 0.25,
-        "updatedAt": 5,
-    }
-    assert published[first]["publishedAt"] == 1_700_000_000_000
+    lines = lines_of(root, snapshot, "broker_load_data")
+    assert [(line["broker"], line["document"]["weightedMaxEMA"]) for line in lines] == [
+        (first, 0.1),
+        (first, 0.25),
+        (second, 0.25),
+    ]
+    told = {line["broker"]: line for line in lines}
+    assert told[first]["document"] == {"cpu": {"usage": 50.0, "limit": 400.0}, "weightedMaxEMA": 0.25, "updatedAt": 5}
+    assert told[first]["publishedAt"] == 1_700_000_000_000
     assert [line["document"]["topBundlesLoadData"] for line in lines_of(root, snapshot, "top_bundles")] == [
         [{"bundleName": LOWER, "stats": {"msgRateIn": 3.0}}],
         [],
@@ -157,10 +158,25 @@ def test_a_broker_that_stays_silent_or_takes_its_word_back_is_named_and_loses_no
     client = Client({LOAD: [(first, {"topics": 1}), (second, {"topics": 1}), (second, b"")], TOP: [(first, {})]})
     snapshot = capture(listening_to(client, extensible, monkeypatch), root, Silence())
     manifest = manifest_of(root, snapshot)
-    assert [line["broker"] for line in lines_of(root, snapshot, "broker_load_data")] == [first]
+    lines = lines_of(root, snapshot, "broker_load_data")
+    assert [(line["broker"], line["document"]) for line in lines] == [
+        (first, {"topics": 1}),
+        (second, {"topics": 1}),
+        (second, None),
+    ]
     for surface in ("broker_load_data", "top_bundles"):
         assert reasons(manifest)[surface].startswith(f"not available from {second} within")
     assert manifest["incomplete_brokers"] == []
+
+
+def test_of_many_messages_of_a_broker_the_last_ones_are_kept(
+    extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client({LOAD: [(extensible.first.id, {"topics": number}) for number in range(25)]})
+    monkeypatch.setattr(system_topics, "LISTEN_S", 2.0)
+    snapshot = capture(listening_to(client, extensible, monkeypatch), root, Silence())
+    lines = lines_of(root, snapshot, "broker_load_data")
+    assert [line["document"]["topics"] for line in lines] == list(range(15, 25))
 
 
 def test_what_cannot_be_decoded_is_noted_and_the_rest_kept(

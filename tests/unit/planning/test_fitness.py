@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.fitness import fit_part, split_refusals, unload_refusals
-from pulsar_advisor.planning.forecast import forecast, loads_of
+from pulsar_advisor.planning.forecast import Outlook, forecast
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
@@ -93,7 +94,7 @@ def test_a_bundle_whose_figures_fail_is_not_split(state: ClusterState) -> None:
 def test_a_figure_that_fails_moves_no_mean(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.usage[B] = np.nan
     fit = without(state, B)
-    spread = forecast(fit, loads_of(fit), settings.values)
+    spread = forecast(fit, Outlook.of(fit, base_load(fit)), settings.values)
     assert (spread.maximum_ratio, spread.mean_ratio) == (0.9, 0.55)
 
 

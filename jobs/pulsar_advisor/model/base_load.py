@@ -1,0 +1,120 @@
+"""The `base_load` model: the part of a broker's CPU usage that doesn't move with messages.
+
+A broker uses CPU when it serves nothing: for its statistics, its sessions, garbage collection. So its usage is a base
+and a share for each message, and only the share moves with a bundle. The base comes from the broker's own history, else
+from the least loaded broker, else from a default; it is a range, since none of these measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import CPU, Booleans, ClusterState, Floats, rate_per_s
+
+Origin = Literal["history", "least_loaded", "default"]
+
+FEWEST_SAMPLES: Final = 4
+"""Moments of one broker from which its base can be told from its messages."""
+LEAST_SPREAD: Final = 1.25
+"""Ratio of the message rates (highest to lowest) at which two of them say something about the base."""
+DEFAULT_RATIO: Final = 0.05
+"""Base of a broker that can't be compared with any other, as a share of its CPU: what an idle broker of 4.0.8 used."""
+GREATEST_DEFAULT_RATIO: Final = 0.15
+
+
+@dataclass(frozen=True, eq=False)
+class BaseLoad:
+    """Base CPU usage of n brokers, in the unit of `Brokers.usage`; never above the usage itself."""
+
+    least: Floats
+    likely: Floats
+    greatest: Floats
+    origin: tuple[Origin, ...]
+
+
+def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> BaseLoad:
+    """The base of every broker of a state; `history` are earlier states of the same cluster."""
+    usage, rate = _finite(state.brokers.usage[:, CPU]), _finite(rate_per_s(state.brokers.traffic))
+    limit = np.maximum(_finite(state.brokers.limit[:, CPU]), 0.0)
+    reporting = _reporting(state)
+    least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, GREATEST_DEFAULT_RATIO * limit
+    origin: list[Origin] = ["default"] * len(usage)
+    _from_least_loaded(usage, rate, reporting, likely, greatest, origin)
+    for row in np.flatnonzero(reporting).tolist():
+        rates, usages = _samples([*history, state], state.brokers.ids[row])
+        if len(rates) >= FEWEST_SAMPLES and rates.max() >= LEAST_SPREAD * max(rates.min(), 1.0):
+            (intercept, _), error = non_negative_line(rates, usages)
+            likely[row], origin[row] = intercept, "history"
+            least[row], greatest[row] = intercept - 2 * error, intercept + 2 * error
+    most = np.maximum(usage, 0.0)
+    least, likely, greatest = (np.clip(base, 0.0, most) for base in (least, likely, greatest))
+    return BaseLoad(least, likely, greatest, tuple(origin))
+
+
+def _from_least_loaded(
+    usage: Floats, rate: Floats, reporting: Booleans, likely: Floats, greatest: Floats, origin: list[Origin]
+) -> None:
+    """Bases by the line through the least loaded broker and each other one; at most what the least loaded one uses.
+
+    Its own base is the median of those of the others.
+    """
+    rows = np.flatnonzero(reporting & (rate > 0) & (usage > 0))
+    if not len(rows):
+        return
+    idlest = int(rows[np.argmin(rate[rows])])
+    others = rows[rate[rows] >= LEAST_SPREAD * rate[idlest]]
+    if not len(others):
+        return
+    slopes = (usage[others] - usage[idlest]) / (rate[others] - rate[idlest])
+    bases = np.clip(usage[idlest] - slopes * rate[idlest], 0.0, usage[idlest])
+    likely[others], greatest[others] = bases, usage[idlest]
+    likely[idlest], greatest[idlest] = float(np.median(bases)), usage[idlest]
+    for row in (*others.tolist(), idlest):
+        origin[row] = "least_loaded"
+
+
+def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], float]:
+    """(intercept, slope), both at least 0, with the least squared error, and the standard error of the intercept.
+
+    With two coefficients, non-negative least squares is the free solution, or the better one of those with one of the
+    coefficients at zero. There must be at least three samples, not all with the same rate.
+    """
+    spread = rates - rates.mean()
+    slope = float(spread @ usages / (spread @ spread))
+    intercept = float(usages.mean() - slope * rates.mean())
+    if intercept < 0 or slope < 0:
+        through_zero = (0.0, max(float(rates @ usages / (rates @ rates)), 0.0))
+        level = (max(float(usages.mean()), 0.0), 0.0)
+        intercept, slope = min(
+            (through_zero, level), key=lambda line: float(((usages - line[0] - line[1] * rates) ** 2).sum())
+        )
+    residual = usages - intercept - slope * rates
+    variance = float(residual @ residual) / (len(rates) - 2)
+    error = np.sqrt(variance * (1.0 / len(rates) + rates.mean() ** 2 / (spread @ spread)))
+    return (intercept, slope), float(error)
+
+
+def _samples(moments: Sequence[ClusterState], broker: str) -> tuple[Floats, Floats]:
+    """Message rates and CPU usages that a broker reported, each report once."""
+    found: dict[tuple[float, float], None] = {}
+    for moment in moments:
+        brokers = moment.brokers
+        if broker in brokers.ids and _reporting(moment)[row := brokers.ids.index(broker)]:
+            sample = float(rate_per_s(brokers.traffic[row])), float(brokers.usage[row, CPU])
+            if np.isfinite(sample).all():
+                found[sample] = None
+    samples = np.array(list(found), dtype=np.float64).reshape(-1, 2)
+    return samples[:, 0], samples[:, 1]
+
+
+def _reporting(state: ClusterState) -> Booleans:
+    reporting: Booleans = state.brokers.available & state.brokers.complete & (state.brokers.report_updated_at_ms > 0)
+    return reporting
+
+
+def _finite(figures: Floats) -> Floats:
+    return np.where(np.isfinite(figures), figures, 0.0)

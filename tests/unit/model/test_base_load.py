@@ -1,0 +1,87 @@
+"""What a broker's CPU usage is without messages: from its history, the least loaded broker, or a default."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.base_load import DEFAULT_RATIO, GREATEST_DEFAULT_RATIO, base_load, non_negative_line
+from pulsar_advisor.model.cluster_state import ClusterState
+from states import BrokerRow, cluster_state
+
+
+def brokers(**of: tuple[float, float]) -> ClusterState:
+    """Brokers of four cores, each with its CPU usage (points of one core) and message rate (in and out)."""
+    return cluster_state(
+        [
+            BrokerRow(f"{name}:8080", cpu=(cpu, 400.0), traffic=(rate / 2, rate / 2, 0.0, 0.0))
+            for name, (cpu, rate) in of.items()
+        ],
+        [],
+    )
+
+
+def test_the_line_through_the_least_loaded_broker_shows_the_base() -> None:
+    found = base_load(brokers(hot=(340.0, 3000.0), idle=(70.0, 300.0)))
+    assert found.likely == pytest.approx([40.0, 40.0])
+    assert (found.least == 0.0).all()
+    assert found.greatest == pytest.approx([70.0, 70.0])
+    assert found.origin == ("least_loaded", "least_loaded")
+
+
+def test_brokers_with_the_same_load_say_nothing_about_it() -> None:
+    found = base_load(brokers(a=(200.0, 1000.0), b=(210.0, 1100.0)))
+    assert found.origin == ("default", "default") or found.origin[1] == "default"
+    lonely = base_load(brokers(a=(200.0, 1000.0)))
+    assert lonely.origin == ("default",)
+    assert (lonely.likely[0], lonely.greatest[0]) == pytest.approx((DEFAULT_RATIO * 400, GREATEST_DEFAULT_RATIO * 400))
+
+
+def test_a_brokers_own_history_shows_it_best() -> None:
+    history = [brokers(a=(40.0 + rate / 10, rate), b=(300.0, 5000.0)) for rate in (500.0, 1500.0, 2500.0)]
+    found = base_load(brokers(a=(140.0, 1000.0), b=(300.0, 5000.0)), history)
+    assert found.origin[0] == "history"
+    assert found.likely[0] == pytest.approx(40.0)
+    assert found.greatest[0] == pytest.approx(found.least[0], abs=1e-6)
+    # The other one never changed: history shows nothing.
+    assert found.origin[1] == "least_loaded"
+
+
+def test_a_base_is_never_above_the_usage() -> None:
+    found = base_load(brokers(a=(1.0, 1000.0)))
+    assert found.greatest[0] == 1.0
+
+
+def test_a_broker_without_a_report_is_no_comparison() -> None:
+    state = brokers(hot=(340.0, 3000.0), idle=(70.0, 300.0))
+    silent = replace(state.brokers, report_updated_at_ms=np.array([1, 0]))
+    assert base_load(replace(state, brokers=silent)).origin == ("default", "default")
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e5), st.floats(0, 400)), min_size=3, max_size=8, unique_by=lambda sample: sample[0]
+    )
+)
+def test_no_other_line_with_coefficients_of_zero_or_more_is_nearer(samples: list[tuple[float, float]]) -> None:
+    rates, usages = np.array(samples).T
+    if rates.max() - rates.min() < 1.0:
+        return
+    (intercept, slope), _ = non_negative_line(rates, usages)
+    assert intercept >= 0 and slope >= 0
+
+    def error(line: tuple[float, float]) -> float:
+        return float(((usages - line[0] - line[1] * rates) ** 2).sum())
+
+    least = error((intercept, slope))
+    for other in (
+        (intercept * 1.01 + 0.1, slope),
+        (max(intercept - 0.1, 0), slope),
+        (intercept, slope * 1.01 + 1e-6),
+        (intercept, max(slope - 1e-6, 0.0)),
+    ):
+        assert least <= error(other) + 1e-6 * (1 + least)
