@@ -9,7 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
-PAGES := $(filter-out docs/checks.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
+PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
 .PHONY: help setup demo test test-full docs lint format lock bench bench-engine bench-capture bench-tables bench-checks bench-run up cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions clean
@@ -76,7 +76,7 @@ lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling
 	$(BIN)/mdformat --check $(PAGES)
 	$(BIN)/codespell
 	$(BIN)/proselint check $(PAGES)
-	$(BIN)/blocklint $(PAGES) docs/checks.md docs/tables.md
+	$(BIN)/blocklint $(PAGES) docs/checks.md docs/lint.md docs/tables.md
 
 format: setup ## Format code and Markdown, and fix what ruff can fix
 	$(BIN)/ruff check --fix .

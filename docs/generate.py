@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pulsar_advisor.lint.document import lint_page
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.quality.document import checks_page
@@ -25,6 +26,7 @@ def pages() -> dict[Path, str]:
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
     return {
         DOCS / "checks.md": checks_page(),
+        DOCS / "lint.md": lint_page(),
         DOCS / "tables.md": tables_page(),
         strategies: filled(strategies, {"shedders": SHEDDERS, "placements": PLACEMENTS}),
         splitting: filled(splitting, {"deciders": SPLIT_DECIDERS, "algorithms": SPLIT_ALGORITHMS}),

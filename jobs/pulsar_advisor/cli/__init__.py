@@ -42,6 +42,7 @@ for verb in (
     stages.capture,
     stages.normalize,
     stages.validate,
+    stages.lint,
     stages.recommend,
     stages.report,
     stages.run,

@@ -1,9 +1,9 @@
-"""Results as lines for a terminal: plans, runs, results of `apply` and `verify`, failed checks."""
+"""Results as lines for a terminal: plans, runs, results of `apply` and `verify`, failed checks, violated rules."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.apply import ApplyResult
     from pulsar_advisor.execution.plan_states import PlanState
     from pulsar_advisor.execution.verify import VerifyResult
+    from pulsar_advisor.lint.judge import Finding
     from pulsar_advisor.model.plan import Plan
 
 STEPS_SHOWN: Final = 20
@@ -63,6 +64,21 @@ def entry_lines(entry: Mapping[str, str]) -> Iterator[str]:
     for field, text in entry.items():
         if field not in ("check", "title"):
             yield f"  {field:<10}  {text}"
+
+
+def lint_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """The violated rules, each with its figures, reason and remedy."""
+    if not findings:
+        yield "every rule is kept"
+    for finding in findings:
+        rule, violation = finding.rule, finding.violation
+        yield f"{rule.severity:<8} {rule.name}: {violation.sentence}"
+        yield f"         expected  {rule.title}. {rule.why}"
+        yield f"         remedy    {rule.remedy}"
+        if violation.change:
+            yield "         try       recommend " + " ".join(
+                f"--set {key}={value}" for key, value in violation.change.items()
+            )
 
 
 def apply_lines(result: ApplyResult) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The verbs from cluster to report: capture, normalize, validate, recommend, report, and `run` for all of them."""
+"""The verbs from cluster to report: capture, normalize, validate, lint, recommend and report; `run` skips only lint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, RequestOptions
 from pulsar_advisor.cli.output import log, print_json, say, timed
-from pulsar_advisor.cli.rendering import check_lines, entry_lines, not_evaluated
+from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.storage.root import LATEST, Root
@@ -201,6 +201,16 @@ def _recommend(
     with closing(ledger.open(place)) as book:
         propose_plans(root, document, book, person_on_command_line(document["proposer"]))
     return document
+
+
+def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
+    """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
+    from pulsar_advisor.stages.lint import run as judge
+
+    root = place.open()
+    snapshot = root.resolve(snapshot)
+    findings = judge(root, snapshot)
+    print_json([finding.document() for finding in findings]) if json else say("\n".join(lint_lines(findings)))
 
 
 def report(

@@ -126,6 +126,15 @@ def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
     )
 
 
+def runtime_settings(root: Root, snapshot: str) -> dict[str, dict[str, str]]:
+    """Broker -> its runtime configuration, for the brokers that have one in the table of settings."""
+    rows = read_table(root, snapshot, "settings").filter(pc.field("origin") == "runtime")
+    return {
+        broker: _mapping(rows.filter(pc.field("broker") == broker))
+        for broker in sorted(rows["broker"].unique().to_pylist())
+    }
+
+
 def read_table(root: Root, snapshot: str, table: str, view: View | None = None) -> pa.Table:
     """One table of a snapshot, or the rows of one view of it.
 

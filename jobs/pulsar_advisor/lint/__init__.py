@@ -1,0 +1,1 @@
+"""Rules about a cluster's load balancing settings: what they can't do, hide or undo on this cluster."""

@@ -1,0 +1,116 @@
+"""Whether bundles are small and many enough to be spread, and may be moved at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
+
+
+@rule(
+    severity="warning",
+    source="Pulsar's documentation, 'Create namespaces and bundles'",
+    remedy="split bundles of this namespace, or create it with more: pulsar-admin namespaces create --bundles",
+)
+def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | None:
+    """A namespace with more load than a broker's fair share has at least as many bundles as there are brokers.
+
+    A namespace can use only as many brokers as it has bundles.
+    """
+    bundles, names, brokers = case.state.bundles, case.state.namespaces.names, len(case.rows)
+    total = float(case.bundle_throughput.sum())
+    if not total or brokers < 2:
+        return None
+    load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names)) / total
+    count = np.bincount(bundles.namespace, weights=bundles.in_boundaries, minlength=len(names))
+    few = np.flatnonzero((load > 1 / brokers) & (count < brokers))
+    if not len(few):
+        return None
+    worst = int(few[load[few].argmax()])
+    return Violation(
+        f"{names[worst]} has {load[worst]:.0%} of the throughput and {count[worst]:.0f} bundles for {brokers} brokers"
+    )
+
+
+@rule(
+    severity="info",
+    source="Pulsar's documentation, 'Create namespaces and bundles'",
+    remedy="raise defaultNumberOfNamespaceBundles, or create large namespaces with --bundles",
+)
+def new_namespaces_get_bundles_for_all_brokers(case: Case) -> Violation | None:
+    """New namespaces get at least as many bundles as there are brokers.
+
+    Until they are split, a namespace can use only as many brokers as it has bundles.
+    """
+    default, brokers = case.settings.default_number_of_namespace_bundles, len(case.rows)
+    if default >= brokers:
+        return None
+    return Violation(f"defaultNumberOfNamespaceBundles is {default}, the cluster has {brokers} brokers")
+
+
+@rule(
+    severity="info",
+    source="apache/pulsar#19742; TransferShedder.isTransferable, TopKBundles (3.0.7 to 5.0.1)",
+    remedy="set loadBalancerSheddingBundlesWithPoliciesEnabled=true if several brokers may serve these namespaces",
+    load_managers=("extensible",),
+)
+def bundles_with_policies_are_balanced(case: Case) -> Violation | None:
+    """Bundles of namespaces with isolation policies or anti-affinity groups are balanced too.
+
+    TransferShedder leaves them where they are unless loadBalancerSheddingBundlesWithPoliciesEnabled is set.
+    """
+    if case.settings.load_balancer_shedding_bundles_with_policies_enabled:
+        return None
+    namespaces = case.state.namespaces
+    with_policy = isolation_of(case.state).policy_of_namespace != NO_POLICY
+    with_policy |= np.array([group is not None for group in namespaces.anti_affinity_groups], dtype=bool)
+    share = case.share_of(with_policy[case.state.bundles.namespace])
+    if not share:
+        return None
+    return Violation(
+        f"{share:.0%} of the throughput is never balanced",
+        {"loadBalancerSheddingBundlesWithPoliciesEnabled": "true"},
+    )
+
+
+@rule(
+    severity="info",
+    source="PIP-380 (apache/pulsar#23549)",
+    remedy="shorten loadBalancerSheddingExcludedNamespaces",
+    load_managers=("modular", "extensible"),
+)
+def excluded_namespaces_are_small(case: Case) -> Violation | None:
+    """The namespaces excluded from shedding have less load than one broker's fair share.
+
+    Their bundles stay where they are, and are placed without regard to the load.
+    """
+    excluded = case.settings.load_balancer_shedding_excluded_namespaces
+    names = np.isin(case.state.namespaces.names, excluded)
+    if not names.any() or not len(case.rows):
+        return None
+    share = case.share_of(names[case.state.bundles.namespace])
+    if share <= 1 / len(case.rows):
+        return None
+    return Violation(f"{share:.0%} of the throughput is excluded", {"loadBalancerSheddingExcludedNamespaces": ""})
+
+
+@rule(
+    severity="warning",
+    source="LoadManagerShared.filterBrokersWithLargeTopicCount, BrokerMaxTopicCountFilter (2.11.0 to 5.0.1)",
+    remedy="raise loadBalancerBrokerMaxTopics, or add brokers",
+    load_managers=("modular", "extensible"),
+)
+def brokers_may_take_more_topics(case: Case) -> Violation | None:
+    """Every broker has fewer topics than loadBalancerBrokerMaxTopics.
+
+    Placement leaves full brokers out, whatever their load; where all are full, the Extensible manager finds none.
+    """
+    limit = case.settings.load_balancer_broker_max_topics
+    full = np.flatnonzero(case.state.brokers.topics[case.rows] >= limit)
+    if not len(full):
+        return None
+    return Violation(
+        f"{len(full)} of {len(case.rows)} brokers have {limit:,} topics or more, {case.broker(int(full[0]))} for one",
+        {"loadBalancerBrokerMaxTopics": str(2 * limit)},
+    )

@@ -1,0 +1,129 @@
+"""Whether settings are in force: everywhere, in this release, under this load manager."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.model.settings import SETTING_KEYS, setting_value
+from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.shedding.registry import SHEDDERS
+
+_OF_THE_HOST: Final = frozenset({"loadBalancerOverrideBrokerNicSpeedGbps", "loadBalancerOverrideBrokerNics"})
+"""Brokers on different machines may differ here."""
+
+
+@rule(
+    severity="warning",
+    source="PulsarService.startLoadManagementService; conf/standalone.conf sets it to false",
+    remedy="set loadBalancerEnabled=true and restart the brokers",
+)
+def load_balancer_is_enabled(case: Case) -> Violation | None:
+    """The load balancer is enabled.
+
+    Without it brokers publish no reports: bundles stay where they are, and new ones are placed blindly.
+    """
+    if case.settings.load_balancer_enabled:
+        return None
+    return Violation("loadBalancerEnabled is false", {"loadBalancerEnabled": "true"})
+
+
+@rule(
+    severity="info",
+    source="ModularLoadManagerImpl.doLoadShedding, UnloadScheduler, SimpleLoadManagerImpl.doLoadShedding",
+    remedy="set loadBalancerSheddingEnabled=true, unless plans do the balancing",
+)
+def shedding_is_enabled(case: Case) -> Violation | None:
+    """Shedding is enabled.
+
+    Otherwise nothing moves by itself.
+    """
+    if case.settings.load_balancer_shedding_enabled:
+        return None
+    return Violation("loadBalancerSheddingEnabled is false", {"loadBalancerSheddingEnabled": "true"})
+
+
+@rule(
+    severity="warning",
+    source="ServiceConfiguration: each broker reads its own file",
+    remedy="give all brokers the same values: any of them may become the leader",
+)
+def brokers_agree(case: Case) -> Violation | None:
+    """All brokers have the same load balancing settings.
+
+    The leader's count for decisions, each broker's own for its reports, and any broker can become the leader.
+    """
+    differing = []
+    for key in sorted(SETTING_KEYS - _OF_THE_HOST):
+        values = {settings[key] for settings in case.runtime.values() if key in settings}
+        if len(values) > 1:
+            differing.append(f"{key} ({' or '.join(sorted(values))})")
+    return Violation(some_of(differing)) if differing else None
+
+
+@rule(
+    severity="info",
+    source="defaults of the released ServiceConfiguration classes (2.11.0 to 5.0.0-M1)",
+    remedy="delete them, or upgrade",
+)
+def dynamic_values_are_in_force(case: Case) -> Violation | None:
+    """Every dynamic value of a load balancing key is in force.
+
+    This release ignores a dynamic value of a key that it doesn't have, or reads only when it starts.
+    """
+    ignored = [
+        f"{key}={value}"
+        for key, value in sorted(case.dynamic.items())
+        if key in SETTING_KEYS and case.resolved.origins[key] not in ("dynamic", "what-if")
+    ]
+    return Violation(f"ignored: {some_of(ignored)}") if ignored else None
+
+
+@rule(
+    severity="info",
+    source="the strategies' SETTING_KEYS, from reading and running Pulsar's classes (2.11.0 to 5.0.1)",
+    remedy="remove the keys, or choose the strategy that reads them",
+)
+def settings_are_read(case: Case) -> Violation | None:
+    """Every strategy setting that was changed is read by a strategy in use.
+
+    A key of another strategy looks like tuning and changes nothing.
+    """
+    strategies = (*SHEDDERS, *PLACEMENTS)
+    read = {key for one in strategies if one.name in case.own for key in one.setting_keys}
+    if not any(one.name == case.own.shedder for one in SHEDDERS):
+        return None
+    unread = {key for one in strategies for key in one.setting_keys} - read
+    version = case.state.pulsar_version
+    texts = {key: value for values in case.runtime.values() for key, value in values.items()} | dict(case.dynamic)
+    changed = sorted(
+        key
+        for key in unread & texts.keys()
+        if case.is_set(key)
+        and setting_value(key, version, runtime=texts, dynamic=case.dynamic) != setting_value(key, version)
+    )
+    if not changed:
+        return None
+    return Violation(f"{some_of(changed)}: neither {case.own.shedder} nor {case.own.placement} reads it")
+
+
+@rule(
+    severity="warning",
+    source="BrokerVersionFilter (2.11.0 to 5.0.1)",
+    remedy="finish the upgrade, or set preferLaterVersions=false meanwhile",
+    load_managers=("modular", "extensible"),
+)
+def older_brokers_get_bundles(case: Case) -> Violation | None:
+    """Brokers of every version in the cluster get bundles.
+
+    With preferLaterVersions only the brokers of the newest version do, which overloads the first upgraded one.
+    """
+    versions = sorted({case.state.brokers.versions[row] for row in case.rows.tolist()})
+    if not case.settings.prefer_later_versions or len(versions) < 2:
+        return None
+    newest = sum(case.state.brokers.versions[row] == versions[-1] for row in case.rows.tolist())
+    return Violation(
+        f"{newest} of {len(case.rows)} brokers run the newest of {', '.join(versions)} and get all bundles",
+        {"preferLaterVersions": "false"},
+    )

@@ -1,0 +1,155 @@
+"""What a rule looks at, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import (
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    LoadManagerKind,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
+from pulsar_advisor.model.resource_usage import weighted_maximum, weighted_maximum_with_heap
+from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.planning.configured import Configured, configured_strategies
+
+EVERY_MANAGER: Final[tuple[LoadManagerKind, ...]] = ("modular", "simple", "extensible")
+
+Severity = Literal["warning", "info"]
+"""`warning` if balance suffers or will; `info` if a setting is merely without effect."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One cluster and its settings. Figures and lists of brokers are about available ones."""
+
+    state: ClusterState
+    resolved: ResolvedSettings
+    runtime: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Broker -> its runtime configuration; without brokers that could not be read."""
+    dynamic: Mapping[str, str] = field(default_factory=dict)
+    """The dynamic values in the metadata store."""
+
+    @property
+    def settings(self) -> LoadBalancerSettings:
+        """The settings in force."""
+        return self.resolved.values
+
+    @cached_property
+    def own(self) -> Configured:
+        """The cluster's own strategies."""
+        return configured_strategies(
+            self.state.load_manager,
+            self.settings.load_balancer_load_shedding_strategy,
+            self.settings.load_balancer_load_placement_strategy,
+        )
+
+    @cached_property
+    def rows(self) -> Indices:
+        """Rows of the available brokers that reported."""
+        brokers = self.state.brokers
+        return np.flatnonzero(brokers.available & (brokers.report_updated_at_ms > 0)).astype(np.int32)
+
+    @cached_property
+    def usage(self) -> Floats:
+        """Usage of each of `rows`, ratio: the one figure that the manager's strategies compare."""
+        brokers = self.state.brokers
+        weighted = weighted_maximum_with_heap if self.state.load_manager == "extensible" else weighted_maximum
+        return weighted(brokers.usage[self.rows], brokers.limit[self.rows], self.settings)
+
+    @cached_property
+    def rate(self) -> Floats:
+        """Messages/s in and out of each of `rows`."""
+        return rate_per_s(self.state.brokers.traffic[self.rows])
+
+    @cached_property
+    def throughput(self) -> Floats:
+        """Bytes/s in and out of each of `rows`."""
+        return throughput_bytes_per_s(self.state.brokers.traffic[self.rows])
+
+    @cached_property
+    def bundle_throughput(self) -> Floats:
+        """Bytes/s of each bundle; 0 where unknown."""
+        total = throughput_bytes_per_s(self.state.bundles.traffic)
+        return np.where(self.state.bundles.reported & np.isfinite(total), total, 0.0)
+
+    def share_of(self, bundles: Booleans) -> float:
+        """Share of the cluster's throughput in these bundles, 0..1."""
+        total = float(self.bundle_throughput.sum())
+        return float(self.bundle_throughput[bundles].sum()) / total if total > 0 else 0.0
+
+    def broker(self, position: int) -> str:
+        """Id of the broker at a position in `rows`."""
+        return self.state.brokers.ids[int(self.rows[position])]
+
+    def bundles_of(self, position: int) -> Indices:
+        """Rows of the bundles that the broker at a position in `rows` owns and reports."""
+        bundles = self.state.bundles
+        return np.flatnonzero((bundles.owner == self.rows[position]) & bundles.reported).astype(np.int32)
+
+    def is_set(self, key: str) -> bool:
+        """Whether an operator set a key, to whatever value."""
+        return not self.resolved.origins[key].startswith("default")
+
+
+@dataclass(frozen=True)
+class Violation:
+    """How a cluster violates a rule."""
+
+    sentence: str
+    """With the figures that decide."""
+    change: Mapping[str, str] = field(default_factory=dict)
+    """Settings that would end it, as for `--set`; empty if no setting does."""
+
+
+Find = Callable[[Case], Violation | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One rule."""
+
+    name: str
+    title: str
+    """What holds in a cluster that keeps it."""
+    why: str
+    severity: Severity
+    source: str
+    """Where Pulsar's behaviour, or the advice, comes from."""
+    remedy: str
+    load_managers: tuple[LoadManagerKind, ...]
+    find: Find
+
+
+def rule(
+    *,
+    severity: Severity,
+    source: str,
+    remedy: str,
+    load_managers: tuple[LoadManagerKind, ...] = EVERY_MANAGER,
+) -> Callable[[Find], Rule]:
+    """Makes a rule of a function: its name, and from its docstring the title (first line) and why it matters."""
+
+    def made(find: Find) -> Rule:
+        title, _, why = (find.__doc__ or "").partition("\n")
+        return Rule(
+            name=find.__name__,
+            title=title.strip().removesuffix("."),
+            why=" ".join(why.split()),
+            severity=severity,
+            source=source,
+            remedy=remedy,
+            load_managers=load_managers,
+            find=find,
+        )
+
+    return made

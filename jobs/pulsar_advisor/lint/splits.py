@@ -1,0 +1,143 @@
+"""Whether automatic splits happen where they help, and end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.model.cluster_state import Booleans, Floats, rate_per_s, throughput_bytes_per_s
+
+_MIB: Final = 1 << 20
+_FLOW: Final = "flow_or_qps_equally_divide"
+
+
+def _above_limits(case: Case) -> Booleans:
+    """Bundles above a limit at which Pulsar splits, by the figures of the last statistics pass."""
+    bundles, settings = case.state.bundles, case.settings
+    sessions = settings.load_balancer_namespace_bundle_max_sessions
+    above: Booleans = (
+        (bundles.topics > settings.load_balancer_namespace_bundle_max_topics)
+        | ((sessions > 0) & (bundles.producers + bundles.consumers > sessions))
+        | _busier_than_a_bundle_may_be(case, bundles.traffic)
+    )
+    return above & bundles.reported & bundles.in_boundaries
+
+
+def _busier_than_a_bundle_may_be(case: Case, traffic: Floats) -> Booleans:
+    settings = case.settings
+    busier: Booleans = (rate_per_s(traffic) > settings.load_balancer_namespace_bundle_max_msg_rate) | (
+        throughput_bytes_per_s(traffic) > settings.load_balancer_namespace_bundle_max_bandwidth_mbytes * _MIB
+    )
+    return busier
+
+
+def _first(case: Case, bundles: Booleans) -> str:
+    rows = np.flatnonzero(bundles)
+    busiest = int(rows[case.bundle_throughput[rows].argmax()])
+    others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return f"{case.state.bundle_name(busiest)}{others}"
+
+
+@rule(
+    severity="info",
+    source="ModularLoadManagerImpl.checkNamespaceBundleSplit, SplitScheduler (2.11.0 to 5.0.1)",
+    remedy="set loadBalancerAutoBundleSplitEnabled=true, or apply the splits of a plan",
+)
+def large_bundles_are_split(case: Case) -> Violation | None:
+    """Automatic splits are enabled while a bundle is above a limit.
+
+    A bundle is the smallest amount of load that can move.
+    """
+    large = _above_limits(case) & (case.state.bundles.topics > 1)
+    if case.settings.load_balancer_auto_bundle_split_enabled or not large.any():
+        return None
+    return Violation(f"{_first(case, large)} should be split", {"loadBalancerAutoBundleSplitEnabled": "true"})
+
+
+@rule(
+    severity="warning",
+    source="apache/pulsar#9484; BundleSplitterTask, DefaultNamespaceBundleSplitStrategyImpl (2.11.0 to 5.0.1)",
+    remedy="raise loadBalancerNamespaceMaximumBundles",
+)
+def namespaces_have_room_for_splits(case: Case) -> Violation | None:
+    """A namespace with a bundle above a limit may have more bundles.
+
+    At loadBalancerNamespaceMaximumBundles automatic splits end, and there is no way to merge bundles.
+    """
+    bundles, maximum = case.state.bundles, case.settings.load_balancer_namespace_maximum_bundles
+    count = np.bincount(bundles.namespace, weights=bundles.in_boundaries, minlength=len(case.state.namespaces))
+    stuck = _above_limits(case) & (bundles.topics > 1) & (count[bundles.namespace] >= maximum)
+    if not stuck.any():
+        return None
+    return Violation(
+        f"{_first(case, stuck)} is above a limit, its namespace has {maximum} bundles",
+        {"loadBalancerNamespaceMaximumBundles": str(2 * maximum)},
+    )
+
+
+@rule(
+    severity="warning",
+    source="apache/pulsar#11937, apache/pulsar#12527",
+    remedy="give the topic more partitions, or raise the limits",
+)
+def topics_fit_into_bundles(case: Case) -> Violation | None:
+    """No single topic is above the limits of a bundle.
+
+    Splits go on until the topic is alone in its bundle, and that bundle is still above the limit.
+    """
+    topics = case.state.topics
+    hot = np.flatnonzero(topics.loaded & _busier_than_a_bundle_may_be(case, topics.traffic))
+    if not len(hot):
+        return None
+    hottest = int(hot[throughput_bytes_per_s(topics.traffic[hot]).argmax()])
+    traffic = topics.traffic[hottest]
+    return Violation(
+        f"{topics.names[hottest]} alone has {rate_per_s(traffic):,.0f} msg/s and "
+        f"{throughput_bytes_per_s(traffic) / _MIB:.1f} MiB/s" + (f"; so do {len(hot) - 1} more" if len(hot) > 1 else "")
+    )
+
+
+@rule(
+    severity="warning",
+    source="apache/pulsar#22254; DefaultNamespaceBundleSplitStrategyImpl (3.0.7 to 5.0.1)",
+    remedy="set another defaultNamespaceBundleSplitAlgorithm, or split these bundles by a plan",
+    load_managers=("extensible",),
+)
+def flow_splits_in_two(case: Case) -> Violation | None:
+    """Every bundle above a limit can be split in two by flow_or_qps_equally_divide.
+
+    It fills one child after the other up to the limits. The Extensible manager splits only if that makes two children,
+    so a bundle of more than twice a limit is never split.
+    """
+    if case.settings.default_namespace_bundle_split_algorithm != _FLOW:
+        return None
+    settings, traffic = case.settings, case.state.bundles.traffic
+    larger = (rate_per_s(traffic) > 2 * settings.load_balancer_namespace_bundle_max_msg_rate) | (
+        throughput_bytes_per_s(traffic) > 2 * settings.load_balancer_namespace_bundle_max_bandwidth_mbytes * _MIB
+    )
+    stuck = larger & _above_limits(case) & (case.state.bundles.topics > 1)
+    if not stuck.any():
+        return None
+    return Violation(
+        f"{_first(case, stuck)} has more than twice the load of a bundle",
+        {"defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide"},
+    )
+
+
+@rule(
+    severity="info",
+    source="ModularLoadManagerImpl.checkNamespaceBundleSplit, SimpleLoadManagerImpl.doNamespaceBundleSplit",
+    remedy="set loadBalancerAutoUnloadSplitBundlesEnabled=true",
+    load_managers=("modular", "simple"),
+)
+def children_of_splits_move(case: Case) -> Violation | None:
+    """The children of an automatic split are unloaded.
+
+    Otherwise all of them stay on the broker of their parent, and a split relieves none.
+    """
+    settings = case.settings
+    if not settings.load_balancer_auto_bundle_split_enabled or settings.load_balancer_auto_unload_split_bundles_enabled:
+        return None
+    return Violation("loadBalancerAutoUnloadSplitBundlesEnabled is false")

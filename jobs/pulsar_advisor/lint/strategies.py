@@ -1,0 +1,183 @@
+"""Whether shedder, placement strategy and load manager fit together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.model.class_names import simple_name
+from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.shedding.registry import SHEDDERS
+
+_SHEDDER: Final = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
+_PACKAGE: Final = "org.apache.pulsar.broker.loadbalance.impl."
+
+_BY_USAGE: Final = frozenset({"ThresholdShedder", "OverloadShedder", "AvgShedder", "LeastResourceUsageWithWeight"})
+_BY_MESSAGES: Final = frozenset({"UniformLoadShedder", "LeastLongTermMessageRate"})
+
+
+@rule(
+    severity="warning",
+    source="PIP-364; apache/pulsar#26609",
+    remedy="choose a pair that judges brokers by the same figures, and compare both on this cluster first: `simulate`",
+    load_managers=("modular",),
+)
+def shedder_and_placement_agree(case: Case) -> Violation | None:
+    """The shedder and the placement strategy judge brokers by the same figures.
+
+    A shedder that judges by usage and a placement strategy that judges by message rate can send a bundle from one hot
+    broker to another one, again and again.
+    """
+    shedder, placement = case.own
+    if shedder in _BY_USAGE and placement in _BY_MESSAGES:
+        figures, change = ("resource usage", "message rate"), "LeastResourceUsageWithWeight"
+    elif shedder in _BY_MESSAGES and placement in _BY_USAGE:
+        figures, change = ("messages or bytes", "resource usage"), "LeastLongTermMessageRate"
+    else:
+        return None
+    if shedder == "AvgShedder":
+        change = "AvgShedder"
+    return Violation(
+        f"{shedder} judges by {figures[0]}, {placement} by {figures[1]}", {_PLACEMENT: f"{_PACKAGE}{change}"}
+    )
+
+
+@rule(
+    severity="warning",
+    source="AvgShedder (4.0.8 to 5.0.1); Pulsar's documentation of AvgShedder",
+    remedy="set both keys to AvgShedder and restart the brokers",
+    load_managers=("modular",),
+)
+def avg_shedder_places_too(case: Case) -> Violation | None:
+    """AvgShedder is also the placement strategy.
+
+    It chooses destinations while shedding and remembers them for the placement; another placement strategy ignores
+    them, and the pairs it has formed don't even out.
+    """
+    if case.own.shedder != "AvgShedder" or case.own.placement == "AvgShedder":
+        return None
+    return Violation(
+        f"AvgShedder's destinations are lost: {case.own.placement} places", {_PLACEMENT: f"{_PACKAGE}AvgShedder"}
+    )
+
+
+@rule(
+    severity="warning",
+    source="RoundRobinBrokerSelector (3.0.7 to 5.0.1)",
+    remedy="choose a placement strategy that looks at the load",
+    load_managers=("modular",),
+)
+def placement_looks_at_load(case: Case) -> Violation | None:
+    """The placement strategy looks at the load of brokers.
+
+    RoundRobinBrokerSelector doesn't: a bundle that was shed may go to the next hot broker.
+    """
+    if case.own.placement != "RoundRobinBrokerSelector":
+        return None
+    return Violation(
+        f"RoundRobinBrokerSelector places what {case.own.shedder} sheds",
+        {_PLACEMENT: f"{_PACKAGE}LeastResourceUsageWithWeight"},
+    )
+
+
+@rule(
+    severity="info",
+    source="ModularLoadManagerImpl.createLoadSheddingStrategy, UnloadScheduler.createNamespaceUnloadStrategy",
+    remedy="none: checks and advice use Pulsar's own strategies instead",
+)
+def strategies_are_modelled(case: Case) -> Violation | None:
+    """The cluster's own strategies are known here.
+
+    What a class of your own would do can't be computed.
+    """
+    known = {entry.name for entry in (*SHEDDERS, *PLACEMENTS)}
+    unknown = [name for name in dict.fromkeys(case.own) if name not in known]
+    return Violation(f"not modelled: {', '.join(unknown)}") if unknown else None
+
+
+@rule(
+    severity="info",
+    source="UnloadScheduler.createNamespaceUnloadStrategy, ExtensibleLoadManagerImpl, SimpleLoadManagerImpl",
+    remedy="remove the keys, or change loadManagerClassName",
+    load_managers=("simple", "extensible"),
+)
+def load_manager_reads_strategies(case: Case) -> Violation | None:
+    """The load manager reads the strategies that are set.
+
+    The Simple manager reads neither key; the Extensible one replaces a shedder that wasn't written for it with
+    TransferShedder, and has one placement strategy.
+    """
+    settings = case.settings
+    wanted = {
+        _SHEDDER: (settings.load_balancer_load_shedding_strategy, case.own.shedder),
+        _PLACEMENT: (settings.load_balancer_load_placement_strategy, case.own.placement),
+    }
+    ignored = [
+        f"{key}={simple_name(value)}"
+        for key, (value, used) in wanted.items()
+        if case.is_set(key) and simple_name(value) != simple_name(used) and case.resolved.origins[key] != "what-if"
+    ]
+    if not ignored:
+        return None
+    return Violation(f"the {case.state.load_manager.capitalize()} manager ignores {' and '.join(ignored)}")
+
+
+@rule(
+    severity="warning",
+    source="ModularLoadManagerImpl.start, UnloadScheduler.start (2.11.0 to 5.0.1): read once, though marked dynamic",
+    remedy="restart the brokers, or delete the dynamic value",
+    load_managers=("modular", "extensible"),
+)
+def shedder_is_in_force(case: Case) -> Violation | None:
+    """The shedder in the dynamic configuration is the one that brokers started with.
+
+    Brokers accept the dynamic value at any time, but read it only when they start.
+    """
+    dynamic = case.dynamic.get(_SHEDDER)
+    if dynamic is None:
+        return None
+    started = {simple_name(values[_SHEDDER]) for values in case.runtime.values() if _SHEDDER in values}
+    others = sorted(started - {simple_name(dynamic)})
+    if not others:
+        return None
+    return Violation(
+        f"the dynamic value is {simple_name(dynamic)}, brokers report {', '.join(others)}: which one the leader uses "
+        "depends on when it started"
+    )
+
+
+@rule(
+    severity="info",
+    source="ModularLoadManagerImpl.selectBroker; LoadManagerShared.removeMostServicingBrokersForNamespace",
+    remedy="set loadBalancerDistributeBundlesEvenlyEnabled=false if load matters more than even numbers of bundles",
+    load_managers=("modular",),
+)
+def placement_has_a_choice(case: Case) -> Violation | None:
+    """The placement strategy may choose among the brokers by load.
+
+    With loadBalancerDistributeBundlesEvenlyEnabled only the brokers with the fewest bundles of the namespace are left
+    when the placement strategy is asked, however busy they are.
+    """
+    if not case.settings.load_balancer_distribute_bundles_evenly_enabled or len(case.rows) < 2:
+        return None
+    idlest = int(case.usage.argmin())
+    if case.usage.mean() - case.usage[idlest] < case.settings.load_balancer_broker_threshold_shedder_percentage / 100:
+        return None
+    bundles, names = case.state.bundles, case.state.namespaces.names
+    load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names))
+    namespace = int(load.argmax()) if len(load) else 0
+    if not load.any():
+        return None
+    owned = bundles.owner[(bundles.namespace == namespace) & (bundles.owner != NO_ROW)]
+    count = np.bincount(owned, minlength=len(case.state.brokers))[case.rows]
+    if count[idlest] == count.min():
+        return None
+    return Violation(
+        f"{case.broker(idlest)} is the least busy broker and gets no bundle of {names[namespace]}: it has "
+        f"{count[idlest]}, {case.broker(int(count.argmin()))} has {count.min()}",
+        {"loadBalancerDistributeBundlesEvenlyEnabled": "false"},
+    )

@@ -1,0 +1,57 @@
+from pulsar_advisor.lint import bundles
+from pulsar_advisor.model.cluster_state import IsolationPolicy
+from states import BrokerRow, BundleRow
+from unit.lint.cases import case
+
+HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+
+
+def owned(namespace: str, mib_per_s: float) -> list[BundleRow]:
+    traffic = (1.0, 1.0, mib_per_s * 1e6, 0.0)
+    return [BundleRow(namespace, half, "b1:8080", traffic=traffic, topics=1) for half in HALVES]
+
+
+def test_a_large_namespace_with_few_bundles_is_named() -> None:
+    rule = bundles.large_namespaces_have_bundles_for_all_brokers
+    found = rule.find(case(50, 40, 30, bundles=[*owned("t/large", 9), *owned("t/small", 1)]))
+    assert found is not None
+    assert found.sentence == "t/large has 90% of the throughput and 2 bundles for 3 brokers"
+    assert rule.find(case(50, 40, bundles=[*owned("t/large", 9), *owned("t/small", 1)])) is None
+
+
+def test_a_default_below_the_number_of_brokers_is_named() -> None:
+    rule = bundles.new_namespaces_get_bundles_for_all_brokers
+    found = rule.find(case(1, 2, 3, 4, 5))
+    assert found is not None
+    assert found.sentence == "defaultNumberOfNamespaceBundles is 4, the cluster has 5 brokers"
+    assert rule.find(case(1, 2, 3, 4)) is None
+
+
+def test_load_that_policies_keep_from_balancing_is_named() -> None:
+    rule = bundles.bundles_with_policies_are_balanced
+    policy = IsolationPolicy("p", ("t/isolated",), ("b1.*",), (), 1, 100)
+    of = {"load_manager": "extensible", "bundles": [*owned("t/isolated", 3), *owned("t/free", 1)]}
+    without = {"loadBalancerSheddingBundlesWithPoliciesEnabled": "false"}
+    found = rule.find(case(50, 40, isolation_policies=(policy,), settings=without, **of))
+    assert found is not None
+    assert found.sentence == "75% of the throughput is never balanced"
+    assert rule.find(case(50, 40, isolation_policies=(policy,), settings=found.change, **of)) is None
+    assert rule.find(case(50, 40, settings=without, **of)) is None
+
+
+def test_a_large_excluded_namespace_is_named() -> None:
+    rule, key = bundles.excluded_namespaces_are_small, "loadBalancerSheddingExcludedNamespaces"
+    rows = [*owned("t/large", 9), *owned("t/small", 1)]
+    found = rule.find(case(50, 40, bundles=rows, settings={key: "t/large"}, pulsar_version="4.2.4"))
+    assert found is not None
+    assert found.sentence == "90% of the throughput is excluded"
+    assert rule.find(case(50, 40, bundles=rows, settings={key: "t/small"}, pulsar_version="4.2.4")) is None
+
+
+def test_a_broker_with_all_topics_it_may_have_is_named() -> None:
+    rule = bundles.brokers_may_take_more_topics
+    full = BrokerRow("full:8080", topics=50_000)
+    found = rule.find(case(50, brokers=[full]))
+    assert found is not None
+    assert found.sentence == "1 of 2 brokers have 50,000 topics or more, full:8080 for one"
+    assert rule.find(case(50, brokers=[full], settings=found.change)) is None

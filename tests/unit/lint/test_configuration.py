@@ -1,0 +1,70 @@
+import pytest
+
+from pulsar_advisor.lint import configuration
+from pulsar_advisor.lint.rule import Rule
+from states import BrokerRow
+from unit.lint.cases import case
+
+
+@pytest.mark.parametrize(
+    ("rule", "key"),
+    [
+        (configuration.load_balancer_is_enabled, "loadBalancerEnabled"),
+        (configuration.shedding_is_enabled, "loadBalancerSheddingEnabled"),
+    ],
+)
+def test_a_switch_that_is_off_is_named(rule: Rule, key: str) -> None:
+    found = rule.find(case(50, settings={key: "false"}))
+    assert found is not None
+    assert found.sentence == f"{key} is false"
+    assert found.change == {key: "true"}
+    assert rule.find(case(50)) is None
+
+
+def test_brokers_that_disagree_are_named_by_their_key() -> None:
+    rule, key = configuration.brokers_agree, "loadBalancerBrokerThresholdShedderPercentage"
+    found = rule.find(case(50, 40, runtime={"b1:8080": {key: "10"}, "b2:8080": {key: "20"}}))
+    assert found is not None
+    assert found.sentence == f"{key} (10 or 20)"
+    assert rule.find(case(50, 40, runtime={"b1:8080": {key: "10"}, "b2:8080": {key: "10"}})) is None
+
+
+def test_brokers_may_have_different_network_cards() -> None:
+    runtime = {"b1:8080": {"loadBalancerOverrideBrokerNicSpeedGbps": "1"}, "b2:8080": {}}
+    runtime["b2:8080"] = {"loadBalancerOverrideBrokerNicSpeedGbps": "10"}
+    assert configuration.brokers_agree.find(case(50, 40, runtime=runtime)) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "version"),
+    [
+        ("loadBalancerSheddingExcludedNamespaces", "t/n", "4.0.8"),
+        ("lowerBoundarySheddingEnabled", "true", "4.0.8"),
+    ],
+    ids=["a key of a later release", "a key read at start only"],
+)
+def test_a_dynamic_value_without_effect_is_named(key: str, value: str, version: str) -> None:
+    rule = configuration.dynamic_values_are_in_force
+    found = rule.find(case(50, dynamic={key: value}, pulsar_version=version))
+    assert found is not None
+    assert found.sentence == f"ignored: {key}={value}"
+    assert rule.find(case(50, dynamic={"loadBalancerSheddingEnabled": "false"}, pulsar_version=version)) is None
+
+
+def test_a_setting_of_another_strategy_is_named() -> None:
+    rule, tuned = configuration.settings_are_read, {"loadBalancerAvgShedderLowThreshold": "20"}
+    found = rule.find(case(50, settings=tuned))
+    assert found is not None
+    assert "loadBalancerAvgShedderLowThreshold: neither ThresholdShedder nor LeastLongTermMessageRate" in found.sentence
+    assert rule.find(case(50, settings=tuned, shedder="AvgShedder", placement="AvgShedder")) is None
+    assert rule.find(case(50, settings={"loadBalancerAvgShedderLowThreshold": "15"})) is None
+
+
+def test_a_cluster_in_mid_upgrade_that_prefers_later_versions_is_named() -> None:
+    rule, prefers = configuration.older_brokers_get_bundles, {"preferLaterVersions": "true"}
+    upgraded = BrokerRow("new:8080", version="4.2.4")
+    found = rule.find(case(50, 40, brokers=[upgraded], settings=prefers))
+    assert found is not None
+    assert found.sentence == "1 of 3 brokers run the newest of 4.0.8, 4.2.4 and get all bundles"
+    assert rule.find(case(50, 40, brokers=[upgraded])) is None
+    assert rule.find(case(50, 40, settings=prefers)) is None

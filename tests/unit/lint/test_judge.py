@@ -1,0 +1,55 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.lint.judge import judge
+from pulsar_advisor.lint.registry import RULES
+from pulsar_advisor.lint.rule import Rule
+from pulsar_advisor.planning.what_if import check_what_if
+from unit.lint.cases import case
+
+HERE = Path(__file__).parent
+
+
+def test_warnings_come_first() -> None:
+    found = judge(case(*[80.0] * 10, 0.0))
+    severities = [finding.rule.severity for finding in found]
+    assert severities == sorted(severities, key=lambda severity: severity != "warning")
+    assert {"idle_broker_is_noticed", "new_namespaces_get_bundles_for_all_brokers"} <= {one.rule.name for one in found}
+
+
+def test_rules_of_another_load_manager_are_left_out() -> None:
+    for manager in ("modular", "simple", "extensible"):
+        found = judge(case(4, 2, load_manager=manager))
+        assert all(manager in finding.rule.load_managers for finding in found)
+
+
+def test_a_cluster_without_brokers_breaks_no_rule_about_them() -> None:
+    assert judge(case()) == judge(case())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_rule_says_what_holds_why_and_what_to_do(rule: Rule) -> None:
+    assert all((rule.title, rule.why, rule.source, rule.remedy))
+    assert not rule.title.endswith(".")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_rule_has_a_case_that_keeps_it_and_one_that_does_not(rule: Rule) -> None:
+    """The module's tests name the rule, with a violation and with None."""
+    module = HERE / f"test_{rule.find.__module__.rpartition('.')[2]}.py"
+    names = {node.attr for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Attribute)}
+    assert rule.name in names
+
+
+def test_names_are_unique() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_a_proposed_change_is_one_that_a_recommendation_can_try() -> None:
+    found = judge(case(*[80.0] * 10, 0.0))
+    changes = [change for finding in found for change in finding.violation.change.items()]
+    assert changes
+    for key, value in changes:
+        check_what_if(key, value)

@@ -1,0 +1,115 @@
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.lint import load_reports
+from pulsar_advisor.lint.rule import Rule
+from states import BrokerRow
+from unit.lint.cases import case
+
+TRAFFIC = (10.0, 10.0, 1e6, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken", "part"),
+    [
+        (
+            load_reports.network_speed_is_known,
+            BrokerRow("b:8080", bandwidth_in=(900, 0), traffic=TRAFFIC),
+            "1 of 2 brokers report no speed, b:8080 for one",
+        ),
+        (
+            load_reports.network_speed_is_plausible,
+            BrokerRow("b:8080", bandwidth_out=(250, 100), traffic=TRAFFIC),
+            "b:8080 uses 250 % of its bandwidth, whose speed was detected",
+        ),
+        (
+            load_reports.brokers_are_of_one_size,
+            BrokerRow("b:8080", cpu=(10, 800), traffic=TRAFFIC),
+            "limits differ: cpu",
+        ),
+    ],
+)
+def test_a_broker_with_implausible_limits_is_named(rule: Rule, broken: BrokerRow, part: str) -> None:
+    found = rule.find(case(50, brokers=[broken]))
+    assert found is not None
+    assert part in found.sentence
+    assert rule.find(case(50, 40)) is None
+
+
+ALL_ZERO = {
+    f"loadBalancer{resource}ResourceWeight": "0" for resource in ("CPU", "BandwidthIn", "BandwidthOut", "DirectMemory")
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "part", "of"),
+    [
+        (load_reports.some_resource_counts, ALL_ZERO, "every broker counts as idle", {}),
+        (
+            load_reports.heap_weight_has_effect,
+            {"loadBalancerMemoryResourceWeight": "1"},
+            "loadBalancerMemoryResourceWeight=1 changes nothing",
+            {},
+        ),
+        (
+            load_reports.bandwidth_weights_are_spelt_correctly,
+            {"loadBalancerBandwithInResourceWeight": "0.5"},
+            "in force: loadBalancerBandwithInResourceWeight=0.5",
+            {},
+        ),
+        (
+            load_reports.statistics_keep_up_with_cycles,
+            {"statsUpdateFrequencyInSecs": "180"},
+            "statistics are updated every 180 s, a cycle takes 1 min",
+            {},
+        ),
+        (
+            load_reports.usage_keeps_up_with_cycles,
+            {"loadBalancerHostUsageCheckIntervalMinutes": "5"},
+            "brokers measure every 5 min, a cycle takes 1",
+            {},
+        ),
+        (
+            load_reports.reports_show_what_the_shedder_compares,
+            {"loadBalancerReportUpdateThresholdPercentage": "25"},
+            "ThresholdShedder acts on 10 points, brokers report changes of more than 25 points",
+            {},
+        ),
+        (
+            load_reports.reports_arrive_within_the_grace_period,
+            {"loadBalancerReportUpdateMaxIntervalMinutes": "60"},
+            "an unchanged broker reports every 60 min, the grace period is 30",
+            {},
+        ),
+        (
+            load_reports.load_data_outlives_reports,
+            {"loadBalancerBrokerLoadDataTTLInSeconds": "60"},
+            "load data is valid for 60 s, an unchanged broker reports every 15 min",
+            {"load_manager": "extensible"},
+        ),
+    ],
+)
+def test_a_setting_that_blinds_the_leader_is_named(
+    rule: Rule, settings: dict[str, str], part: str, of: dict[str, Any]
+) -> None:
+    found = rule.find(case(50, 40, settings=settings, **of))
+    assert found is not None
+    assert part in found.sentence
+    assert rule.find(case(50, 40, **of)) is None
+
+
+def test_direct_memory_that_decides_is_named() -> None:
+    rule, weight = load_reports.direct_memory_does_not_decide, "loadBalancerDirectMemoryResourceWeight"
+    full = BrokerRow("b:8080", cpu=(10, 100), direct_memory=(90, 100))
+    found = rule.find(case(50, brokers=[full], settings={weight: "1"}))
+    assert found is not None
+    assert found.sentence == "it decides the usage of 1 of 2 brokers, b:8080 for one"
+    assert rule.find(case(50, brokers=[full], settings=found.change)) is None
+    assert rule.find(case(50, settings={weight: "1"})) is None
+
+
+def test_releases_without_the_correct_spelling_are_left_alone() -> None:
+    settings = {"loadBalancerBandwithInResourceWeight": "0.5"}
+    rule = load_reports.bandwidth_weights_are_spelt_correctly
+    assert rule.find(case(50, settings=settings, pulsar_version="3.0.7")) is None

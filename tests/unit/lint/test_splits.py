@@ -1,0 +1,62 @@
+from dataclasses import replace
+
+import numpy as np
+
+from pulsar_advisor.lint import splits
+from pulsar_advisor.lint.rule import Case
+from states import BundleRow
+from unit.lint.cases import case
+
+LARGE = BundleRow("t/n", "0x00000000_0x80000000", "b1:8080", traffic=(40_000, 1, 1e6, 1e6), topics=3)
+SMALL = BundleRow("t/n", "0x80000000_0xffffffff", "b1:8080", traffic=(10, 10, 1e3, 1e3), topics=3)
+
+
+def test_a_bundle_above_a_limit_without_automatic_splits_is_named() -> None:
+    rule, off = splits.large_bundles_are_split, {"loadBalancerAutoBundleSplitEnabled": "false"}
+    found = rule.find(case(50, bundles=[LARGE, SMALL], settings=off))
+    assert found is not None
+    assert found.sentence == "t/n/0x00000000_0x80000000 should be split"
+    assert rule.find(case(50, bundles=[LARGE, SMALL])) is None
+    assert rule.find(case(50, bundles=[SMALL], settings=off)) is None
+
+
+def test_a_full_namespace_with_a_bundle_above_a_limit_is_named() -> None:
+    rule, full = splits.namespaces_have_room_for_splits, {"loadBalancerNamespaceMaximumBundles": "2"}
+    found = rule.find(case(50, bundles=[LARGE, SMALL], settings=full))
+    assert found is not None
+    assert "is above a limit, its namespace has 2 bundles" in found.sentence
+    assert rule.find(case(50, bundles=[LARGE, SMALL], settings=found.change)) is None
+    assert rule.find(case(50, bundles=[SMALL], settings=full)) is None
+
+
+def with_topic_traffic(of: Case, *traffic: float) -> Case:
+    topics = of.state.topics
+    figures = np.tile(np.array(traffic), (len(topics), 1))
+    loaded = np.ones(len(topics), dtype=np.bool_)
+    return replace(of, state=replace(of.state, topics=replace(topics, traffic=figures, loaded=loaded)))
+
+
+def test_a_topic_above_the_limits_is_named() -> None:
+    rule, of = splits.topics_fit_into_bundles, case(50, bundles=[LARGE], topics=["persistent://t/n/hot"])
+    found = rule.find(with_topic_traffic(of, 40_000, 1, 1e6, 1e6))
+    assert found is not None
+    assert found.sentence == "persistent://t/n/hot alone has 40,001 msg/s and 1.9 MiB/s"
+    assert rule.find(with_topic_traffic(of, 1, 1, 1, 1)) is None
+
+
+def test_a_bundle_that_flow_would_split_in_more_than_two_is_named() -> None:
+    flow = {"defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide"}
+    rule, huge = splits.flow_splits_in_two, replace(LARGE, traffic=(70_000, 1, 1e6, 1e6))
+    found = rule.find(case(50, bundles=[huge], settings=flow, load_manager="extensible"))
+    assert found is not None
+    assert found.sentence == "t/n/0x00000000_0x80000000 has more than twice the load of a bundle"
+    assert rule.find(case(50, bundles=[LARGE], settings=flow, load_manager="extensible")) is None
+    assert rule.find(case(50, bundles=[huge], load_manager="extensible")) is None
+
+
+def test_children_that_stay_are_named() -> None:
+    rule, stay = splits.children_of_splits_move, {"loadBalancerAutoUnloadSplitBundlesEnabled": "false"}
+    found = rule.find(case(50, settings=stay))
+    assert found is not None
+    assert rule.find(case(50)) is None
+    assert rule.find(case(50, settings=stay | {"loadBalancerAutoBundleSplitEnabled": "false"})) is None

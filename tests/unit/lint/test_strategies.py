@@ -1,0 +1,84 @@
+import pytest
+
+from pulsar_advisor.lint import strategies
+from states import BundleRow
+from unit.lint.cases import PACKAGE, case
+
+
+@pytest.mark.parametrize(
+    ("shedder", "placement", "change"),
+    [
+        ("ThresholdShedder", "LeastLongTermMessageRate", "LeastResourceUsageWithWeight"),
+        ("AvgShedder", "LeastLongTermMessageRate", "AvgShedder"),
+        ("UniformLoadShedder", "LeastResourceUsageWithWeight", "LeastLongTermMessageRate"),
+    ],
+)
+def test_a_shedder_and_a_placement_that_judge_differently_are_named(shedder: str, placement: str, change: str) -> None:
+    found = strategies.shedder_and_placement_agree.find(case(50, shedder=shedder, placement=placement))
+    assert found is not None
+    assert shedder in found.sentence and placement in found.sentence
+    assert found.change == {"loadBalancerLoadPlacementStrategy": PACKAGE + change}
+
+
+@pytest.mark.parametrize(
+    ("shedder", "placement"),
+    [
+        ("ThresholdShedder", "LeastResourceUsageWithWeight"),
+        ("UniformLoadShedder", "LeastLongTermMessageRate"),
+        ("AvgShedder", "AvgShedder"),
+    ],
+)
+def test_a_pair_that_judges_by_the_same_figures_is_fine(shedder: str, placement: str) -> None:
+    assert strategies.shedder_and_placement_agree.find(case(50, shedder=shedder, placement=placement)) is None
+
+
+def test_avg_shedder_needs_its_own_placement() -> None:
+    rule = strategies.avg_shedder_places_too
+    assert rule.find(case(50, shedder="AvgShedder", placement="LeastResourceUsageWithWeight")) is not None
+    assert rule.find(case(50, shedder="AvgShedder", placement="AvgShedder")) is None
+    assert rule.find(case(50, shedder="ThresholdShedder")) is None
+
+
+def test_round_robin_ignores_load() -> None:
+    rule = strategies.placement_looks_at_load
+    assert rule.find(case(50, placement="RoundRobinBrokerSelector")) is not None
+    assert rule.find(case(50, placement="LeastLongTermMessageRate")) is None
+
+
+def test_an_idle_broker_with_many_bundles_of_the_largest_namespace_gets_none() -> None:
+    def cluster(**settings: str) -> object:
+        busy = [BundleRow("t/a", "0x00000000_0x40000000", "b1:8080", traffic=(1, 1, 5e6, 5e6), topics=1)]
+        idle = [
+            BundleRow("t/a", "0x40000000_0x80000000", "b2:8080", traffic=(1, 1, 1, 1), topics=1),
+            BundleRow("t/a", "0x80000000_0xffffffff", "b2:8080", traffic=(1, 1, 1, 1), topics=1),
+        ]
+        return strategies.placement_has_a_choice.find(case(80, 10, bundles=[*busy, *idle], settings=settings))
+
+    found = cluster()
+    assert "b2:8080 is the least busy broker and gets no bundle of t/a: it has 2, b1:8080 has 1" in str(found)
+    assert cluster(loadBalancerDistributeBundlesEvenlyEnabled="false") is None
+
+
+def test_the_extensible_manager_ignores_a_placement_strategy() -> None:
+    rule = strategies.load_manager_reads_strategies
+    found = rule.find(case(50, load_manager="extensible", placement="LeastLongTermMessageRate"))
+    assert found is not None
+    assert "loadBalancerLoadPlacementStrategy=" in found.sentence
+    assert rule.find(case(50, load_manager="extensible")) is None
+
+
+def test_a_dynamic_shedder_counts_after_a_restart_only() -> None:
+    rule = strategies.shedder_is_in_force
+    dynamic = {"loadBalancerLoadSheddingStrategy": PACKAGE + "AvgShedder"}
+    found = rule.find(case(50, shedder="ThresholdShedder", dynamic=dynamic))
+    assert found is not None
+    assert "the dynamic value is AvgShedder, brokers report ThresholdShedder" in found.sentence
+    assert rule.find(case(50, shedder="AvgShedder", dynamic=dynamic)) is None
+
+
+def test_a_class_of_the_operators_is_named() -> None:
+    rule = strategies.strategies_are_modelled
+    found = rule.find(case(50, shedder="MyShedder"))
+    assert found is not None
+    assert found.sentence == "not modelled: MyShedder"
+    assert rule.find(case(50)) is None

@@ -1,0 +1,184 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.lint import thresholds
+from pulsar_advisor.lint.rule import Rule
+from states import BrokerRow, BundleRow
+from unit.lint.cases import MIB, case
+
+TEN_BUSY_ONE_IDLE = [80.0] * 10 + [0.0]
+
+
+def test_ten_busy_brokers_and_an_idle_one_need_the_lower_boundary() -> None:
+    rule = thresholds.idle_broker_is_noticed
+    found = rule.find(case(*TEN_BUSY_ONE_IDLE))
+    assert found is not None
+    assert found.sentence.startswith("b11:8080 is at 0.0%, the mean is 72.7%")
+    assert found.change == {"lowerBoundarySheddingEnabled": "true"}
+    assert rule.find(case(*TEN_BUSY_ONE_IDLE, settings=found.change)) is None
+    assert rule.find(case(50, 45, 40)) is None
+
+
+def broker(name: str, cpu: float, mib_per_s: float, msg_per_s: float = 0) -> BrokerRow:
+    return BrokerRow(name, cpu=(cpu, 100), traffic=(msg_per_s, 0, mib_per_s * MIB, 0))
+
+
+SMALL = (broker("busy:8080", 90, 3), broker("idle:8080", 10, 1))
+"""Forty points above the mean, of which ThresholdShedder would shed 35 %: 1.05 MiB/s."""
+APART = (broker("busy:8080", 90, 3, 3000), broker("idle:8080", 10, 1, 10))
+
+
+@pytest.mark.parametrize(
+    ("rule", "usages", "settings", "sentence"),
+    [
+        (
+            thresholds.threshold_can_be_exceeded,
+            (95, 93),
+            {},
+            "the mean is 94.0%: only a broker above 104.0% sheds",
+        ),
+        (
+            thresholds.history_follows_the_load,
+            (50,),
+            {"loadBalancerHistoryResourcePercentage": "0.98"},
+            "half of a change shows after 34 minutes, the grace period is 30",
+        ),
+        (
+            thresholds.history_follows_the_load,
+            (50,),
+            {"loadBalancerHistoryResourcePercentage": "1"},
+            "the first sample counts for ever",
+        ),
+        (thresholds.some_broker_has_room, (90, 95), {}, "all 2 brokers are above 85%; the least busy is at 90.0%"),
+        (
+            thresholds.grace_period_covers_cycles,
+            (50,),
+            {"loadBalancerSheddingGracePeriodMinutes": "1"},
+            "the grace period is 1 minutes, a cycle 1",
+        ),
+    ],
+)
+def test_a_threshold_out_of_reach_is_named_and_its_change_mends_it(
+    rule: Rule, usages: Sequence[float], settings: dict[str, str], sentence: str
+) -> None:
+    found = rule.find(case(*usages, settings=settings))
+    assert found is not None
+    assert found.sentence == sentence
+    if found.change:
+        assert rule.find(case(*usages, settings=settings | found.change)) is None
+    assert rule.find(case(60, 50)) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "shedder", "brokers", "settings", "part"),
+    [
+        (
+            thresholds.small_throughput_is_shed,
+            "ThresholdShedder",
+            SMALL,
+            {},
+            "would shed 1.05 MiB/s, below the minimum of 10",
+        ),
+        (
+            thresholds.imbalance_below_overload_is_seen,
+            "OverloadShedder",
+            (broker("busy:8080", 80, 3), broker("idle:8080", 10, 1)),
+            {},
+            "busy:8080 is at 80.0%, the mean is 45.0%: nothing happens below 85%",
+        ),
+        (
+            thresholds.uniform_minimum_is_reached,
+            "UniformLoadShedder",
+            APART,
+            {},
+            "20% of that is 598, below minUnloadMessage=1,000",
+        ),
+        (
+            thresholds.avg_minimum_is_reached,
+            "AvgShedder",
+            APART,
+            {},
+            "are 80 points apart, but 598 msg/s",
+        ),
+        (thresholds.avg_shedder_moves_half, "AvgShedder", APART, {}, "maxUnloadPercentage is 0.2"),
+    ],
+)
+def test_a_minimum_that_hides_an_imbalance_is_named_and_its_change_mends_it(
+    rule: Rule, shedder: str, brokers: Sequence[BrokerRow], settings: dict[str, str], part: str
+) -> None:
+    found = rule.find(case(brokers=brokers, shedder=shedder, settings=settings))
+    assert found is not None
+    assert part in found.sentence
+    assert found.change
+    changed = dict(found.change)
+    changed.setdefault("loadBalancerLoadSheddingStrategy", f"org.example.{shedder}")
+    assert rule.find(case(brokers=brokers, settings=settings | changed)) is None
+    assert rule.find(case(brokers=brokers, shedder="TransferShedder")) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"loadBalancerAvgShedderHighThreshold": "15"}, "the high threshold, 15, is not above the low one, 15"),
+        (
+            {"loadBalancerAvgShedderHitCountHighThreshold": "8"},
+            "a difference of 40 points must last 8 cycles, one of 15 points 8",
+        ),
+    ],
+)
+def test_avg_thresholds_in_the_wrong_order_are_named(settings: dict[str, str], sentence: str) -> None:
+    found = thresholds.avg_thresholds_are_ordered.find(case(50, shedder="AvgShedder", settings=settings))
+    assert found is not None
+    assert found.sentence == sentence
+    assert thresholds.avg_thresholds_are_ordered.find(case(50, shedder="AvgShedder")) is None
+
+
+def test_a_target_that_usage_cannot_deviate_by_is_named() -> None:
+    rule = thresholds.target_deviation_can_be_exceeded
+    found = rule.find(case(4, 2, load_manager="extensible"))
+    assert found is not None
+    assert "at a mean of 3.0% usage can't deviate by more than 0.17, the target is 0.25" in found.sentence
+    assert rule.find(case(4, 2, load_manager="extensible", settings=found.change)) is None
+    assert rule.find(case(60, 40, load_manager="extensible")) is None
+
+
+def many_bundles(number: int) -> list[BundleRow]:
+    width = 2**32 // number
+    return [
+        BundleRow(
+            "t/n",
+            f"0x{row * width:08x}_0x{min((row + 1) * width, 2**32 - 1):08x}",
+            "b1:8080",
+            traffic=(1, 0, MIB, 0),
+            topics=1,
+        )
+        for row in range(number)
+    ]
+
+
+def test_too_few_top_bundles_are_named_with_the_number_that_suffices() -> None:
+    rule = thresholds.top_bundles_are_enough
+    found = rule.find(case(80, 10, bundles=many_bundles(64), load_manager="extensible"))
+    assert found is not None
+    assert "can give 14% of its throughput; evening it out with b2:8080 takes 44%" in found.sentence
+    changed = case(80, 10, bundles=many_bundles(64), load_manager="extensible", settings=found.change)
+    assert rule.find(changed) is None
+    assert rule.find(case(80, 10, bundles=many_bundles(8), load_manager="extensible")) is None
+
+
+@pytest.mark.parametrize(
+    ("of", "key"),
+    [
+        ({"shedder": "UniformLoadShedder"}, "maxUnloadBundleNumPerShedding"),
+        ({"shedder": "AvgShedder"}, "maxUnloadPercentage"),
+        ({"load_manager": "extensible"}, "loadBalancerMaxNumberOfBrokerSheddingPerCycle"),
+    ],
+)
+def test_a_limit_of_zero_is_named(of: dict[str, Any], key: str) -> None:
+    rule = thresholds.shedder_may_move_something
+    found = rule.find(case(50, settings={key: "0"}, **of))
+    assert found is not None
+    assert f"{key} is 0" in found.sentence
+    assert rule.find(case(50, **of)) is None
