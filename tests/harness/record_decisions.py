@@ -94,8 +94,8 @@ SCENARIOS: Final = {
             {
                 # From the start: cycles with shedding off make the manager remember bundles as if it had unloaded them.
                 "loadBalancerSheddingEnabled": "true",
-                "loadBalancerBrokerOverloadedThresholdPercentage": "60",
-                "loadBalancerBrokerComfortLoadLevelPercentage": "50",
+                "loadBalancerBrokerOverloadedThresholdPercentage": "50",
+                "loadBalancerBrokerComfortLoadLevelPercentage": "48",
             },
         ),
         _transfer("4.0.8"),
