@@ -11,7 +11,7 @@ from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pulsar_advisor.cli import clusters, ledger, plans, records, snapshots, stages
+from pulsar_advisor.cli import clusters, ledger, plans, records, simulations, snapshots, stages
 from pulsar_advisor.cli.output import Ended, log
 from pulsar_advisor.cli.usage import PlainHelp, explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -46,6 +46,7 @@ for verb in (
     stages.recommend,
     stages.report,
     stages.run,
+    simulations.simulate,
     plans.approve,
     plans.withdraw,
     plans.apply,

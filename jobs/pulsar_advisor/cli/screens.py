@@ -1,7 +1,8 @@
-"""Coloured terminal output: the diagnosis of `doctor` and the tables of `brokers`."""
+"""Coloured terminal output: the diagnosis of `doctor`, the tables of `brokers`, the futures of `simulate`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group, RenderableType
@@ -16,11 +17,14 @@ from pulsar_advisor.reporting.figures import moment
 if TYPE_CHECKING:
     from pulsar_advisor.diagnosis.findings import Diagnosis
     from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
+    from pulsar_advisor.reporting.futures import Future
 
 _WIDTH_OF_FILE: Final = 200
 """Columns to use if the width is unknown: enough for the longest broker ids."""
 _COMFORT_LEVEL: Final = "loadBalancerBrokerComfortLoadLevelPercentage"
 _OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
+
+_COLOUR_OF_END: Final = {"settled": "", "unfinished": "yellow", "repeats": "red", "": "dim"}
 
 _COLOUR_OF_STATUS: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -34,6 +38,20 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
         line = Text.assemble(status, f"{row.check:<{width}}  ", plain(row.sentence), (todo, "dim"))
         console.print(line, soft_wrap=True)
     console.print(Text(diagnosis.sentence, style=f"bold {'green' if diagnosis.fit else 'red'}"))
+
+
+def print_futures(futures: Sequence[Future], sentence: str | None, console: Console) -> None:
+    """Print the table of `simulate`, and the sentence on Pulsar's own strategies."""
+    from pulsar_advisor.reporting.futures import HEADINGS, TEXT_COLUMNS, cells
+
+    table = Table(header_style="dim")
+    for number, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="left" if number < TEXT_COLUMNS else "right")
+    for future in futures:
+        table.add_row(*(Text(plain(cell)) for cell in cells(future)), style=_COLOUR_OF_END[future.ended])
+    console.print(table)
+    if sentence is not None:
+        console.print(Text(plain(sentence), style="bold"), soft_wrap=True)
 
 
 def rendered(load: ClusterLoad) -> RenderableType:

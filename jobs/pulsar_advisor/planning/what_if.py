@@ -56,12 +56,15 @@ def keys_that_count() -> frozenset[str]:
     return (read | _OF_A_PLAN | {NIC_SPEED}) - _OF_THE_LEADER
 
 
-def check_what_if(key: str, text: str) -> None:
-    """Raise `UsageError` for a key that is unknown or changes nothing, or an unusable value."""
+def check_what_if(key: str, text: str, also: frozenset[str] = frozenset()) -> None:
+    """Raise `UsageError` for a key that is unknown or changes nothing, or an unusable value.
+
+    `also`: keys that count here besides those that can change an answer.
+    """
     if what_if_value(key, text) is None:
         raise UsageError(f"{key} needs a value: what brokers would find without one is not known")
-    if key not in keys_that_count():
-        raise UsageError(f"{key} changes no answer here; the keys that do are: {', '.join(sorted(keys_that_count()))}")
+    if key not in (counting := keys_that_count() | also):
+        raise UsageError(f"{key} changes no answer here; the keys that do are: {', '.join(sorted(counting))}")
 
 
 def with_what_if(

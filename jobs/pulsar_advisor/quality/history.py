@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from pulsar_advisor.storage.files import read_json, write_file
+from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.earlier import comparable_before, snapshots_before, validation_result
+from pulsar_advisor.tables.parquet import write_table
 from pulsar_advisor.tables.schemas import CHECKS
 
 RESULTS_COMPARED: Final = 10
 """Number of earlier results that a trend covers."""
-
-_ARROW: Final = {"string": pa.string(), "boolean": pa.bool_(), "bigint": pa.int64()}
 
 
 @dataclass(frozen=True)
@@ -51,13 +47,7 @@ def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
 def write_checks(root: Root, result: Mapping[str, Any]) -> None:
     """Write a validation result as a table, `tables/checks/…`: one row per check."""
     columns = {column.name: [getattr(row, column.name) for row in _rows(result)] for column in CHECKS.columns}
-    fields = [
-        pa.field(column.name, _ARROW[column.type], column.nullable, {"comment": column.comment})
-        for column in CHECKS.columns
-    ]
-    content = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns, pa.schema(fields)), content, compression="zstd")
-    write_file(root.folder("tables/checks", result["snapshot"]) / "checks.parquet", content.getvalue().to_pybytes())
+    write_table(root.folder("tables/checks", result["snapshot"]) / "checks.parquet", CHECKS, columns)
 
 
 def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:

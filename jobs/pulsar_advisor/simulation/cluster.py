@@ -1,7 +1,7 @@
 """The cluster itself, as no one sees it: which broker serves each bundle, and the load that results at once.
 
-A bundle takes with it, by the `proportional` model, what it needed on the broker where the snapshot found it. What a
-broker reports beyond its bundles (idle CPU of the model's remainder, heartbeats, bundles without figures) stays.
+A bundle takes with it what it needed on the broker where the snapshot found it, by the `base_load` model. The base, and
+what a broker reports beyond its bundles (heartbeats, bundles without figures), stays.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Floats, Indices
+from pulsar_advisor.model.cluster_state import CPU, NO_ROW, ClusterState, Floats, Indices
 from pulsar_advisor.model.proportional import usage_of
 
 COUNTS: Final = ("bundles", "topics", "producers", "consumers")
@@ -38,14 +38,16 @@ class SimulatedCluster:
     own_counts: Floats
 
     @classmethod
-    def of(cls, state: ClusterState) -> Self:
-        """The cluster at the moment of a snapshot."""
+    def of(cls, state: ClusterState, base_cpu: Floats | None = None) -> Self:
+        """The cluster at the moment of a snapshot; `base_cpu` is the CPU usage of each broker that no bundle takes."""
         bundles, brokers = state.bundles, state.brokers
         moving = bundles.reported & (bundles.owner != NO_ROW)
         traffic = np.where(moving[:, None] & np.isfinite(bundles.traffic), bundles.traffic, 0.0)
         usage = np.zeros((len(bundles), brokers.usage.shape[1]))
         owner = bundles.owner[moving]
-        usage[moving] = usage_of(traffic[moving], brokers.traffic[owner], brokers.usage[owner])
+        movable = brokers.usage.copy()
+        movable[:, CPU] -= 0.0 if base_cpu is None else base_cpu
+        usage[moving] = usage_of(traffic[moving], brokers.traffic[owner], movable[owner])
         each = (np.ones(len(bundles)), bundles.topics, bundles.producers, bundles.consumers)
         counts = np.column_stack(each).astype(np.float64) * moving[:, None]
         of_each = (brokers.bundles, brokers.topics, brokers.producers, brokers.consumers)

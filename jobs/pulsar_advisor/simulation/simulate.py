@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from pulsar_advisor.model.bounds import Bounds
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -20,9 +20,8 @@ from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Leader
 from pulsar_advisor.simulation.reports import Reports, advanced, after_change, first_reports, state_seen
+from pulsar_advisor.simulation.request import DEFAULT_CYCLES
 
-CYCLES: Final = Bounds("--cycles", 1, 100_000)
-DEFAULT_CYCLES: Final = 120
 QUIET_CYCLES: Final = MAX_CYCLES
 """A cluster has settled once this many cycles have passed without an unload and no grace period is running."""
 
@@ -101,13 +100,13 @@ def simulate(
     """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
 
     The first cycle is at the moment of the snapshot. Switches are taken as on: whether Pulsar itself would act is
-    another question. `history` are earlier states, oldest first, for the shedder's memory. Raises `AdvisorError` if a
-    strategy can't judge the cluster.
+    another question. `history` are earlier states, oldest first, for the shedder's memory and the brokers' base load.
+    Raises `AdvisorError` if a strategy can't judge the cluster.
     """
     intervals = Intervals.of(settings)
     leader = Leader(shedder, placement, settings, placement_facts(state, settings), seed)
     memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))
-    steady = SimulatedCluster.of(state)
+    steady = SimulatedCluster.of(state, base_load(state, history).likely)
     draw = np.random.default_rng(seed)
     reports = first_reports(state, steady, settings, intervals, seed)
     unloaded_at_ms = state.bundles.last_unloaded_at_ms

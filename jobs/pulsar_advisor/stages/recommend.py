@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import timedelta
-from itertools import chain, islice
+from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.bounds import HISTORY
-from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
-from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
-from pulsar_advisor.model.plan import Plan, PlanInputs
-from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
-from pulsar_advisor.planning.configured import Configured, configured_strategies
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
-from pulsar_advisor.planning.what_if import NIC_SPEED, assumptions, with_what_if
+from pulsar_advisor.planning.what_if import NIC_SPEED
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex, write_json
+from pulsar_advisor.storage.files import read_json, write_json
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.judged import (
+    configured_of,
+    earlier_states,
+    inputs_of,
+    resolved_request,
+    settings_of,
+    state_of,
+)
 from pulsar_advisor.tables.outcomes import write_outcomes
 
 if TYPE_CHECKING:
@@ -62,8 +67,8 @@ ALWAYS_IN_A_PLAN: Final = frozenset(
 
 def check(root: Root, snapshot: str, request: Request) -> None:
     """Raise errors for unusable settings and data now, rather than after Spark has started."""
-    _resolved(root, snapshot, request)
-    _inputs(root, snapshot)
+    resolved_request(root, snapshot, request)
+    inputs_of(root, snapshot)
 
 
 def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
@@ -84,7 +89,7 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dic
 def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
     from pulsar_advisor.tables.fan_out import fan_out
 
-    request = _resolved(root, snapshot, request)
+    request = resolved_request(root, snapshot, request)
     tasks = {
         shedder: {
             "root": root.url,
@@ -97,8 +102,8 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
     }
     answers = fan_out(spark, tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
-    state = _state(root, snapshot, request.view, request.what_if)
-    settings = _settings(root, snapshot, request.what_if)
+    state = state_of(root, snapshot, request.view, request.what_if)
+    settings = settings_of(root, snapshot, request.what_if)
     refused = _refusals(fit_part(state), settings, scores, with_splits=request.splits)
     return {**_document(root, state, settings, scores, refused), "proposer": request.proposer}
 
@@ -107,12 +112,15 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     """One shedder with its placement strategies, on an executor: writes plans and outcomes, returns scores as JSON."""
     root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
     request = Request.from_document(task["request"])
-    settings = _settings(root, snapshot, request.what_if)
-    inputs, checks = _inputs(root, snapshot), _check_results(root, snapshot)
+    settings = settings_of(root, snapshot, request.what_if)
+    inputs, checks = inputs_of(root, snapshot), _check_results(root, snapshot)
     scores = []
     try:
-        state = fit_part(_state(root, snapshot, request.view, request.what_if))
-        earlier = [fit_part(moment) for moment in _earlier(root, state, request, settings.values)]
+        state = fit_part(state_of(root, snapshot, request.view, request.what_if))
+        earlier = [
+            fit_part(moment)
+            for moment in earlier_states(root, state, request.history, request.what_if, settings.values)
+        ]
         proposals = list(propose_combinations(request, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])
@@ -137,53 +145,6 @@ def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, propo
     for row in document["combinations"]:
         if row["plan"] is not None and row["steps"]:
             propose(ledger, read_plan(str(folder / row["plan"])), proposer)
-
-
-def _resolved(root: Root, snapshot: str, request: Request) -> Request:
-    """The request with the cluster's own strategies resolved to names."""
-    load_manager = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["load_manager"]
-    return request.resolved(_configured(load_manager, _settings(root, snapshot, request.what_if)))
-
-
-def _configured(load_manager: LoadManagerKind, settings: ResolvedSettings) -> Configured:
-    values = settings.values
-    return configured_strategies(
-        load_manager, values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
-    )
-
-
-def _settings(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:
-    from pulsar_advisor.tables.state import settings_inputs
-
-    version, runtime, dynamic = settings_inputs(root, snapshot)
-    settings = resolve_settings(version, runtime, dynamic, what_if)
-    own = resolve_settings(version, runtime, dynamic).values
-    return replace(settings, notes=(*settings.notes, *assumptions(own, what_if)))
-
-
-def _state(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str]) -> ClusterState:
-    """A view of a snapshot, as brokers would have reported it."""
-    from pulsar_advisor.tables.state import cluster_state
-
-    state = cluster_state(root, snapshot, view)
-    if not what_if:
-        return state
-    return with_what_if(state, _settings(root, snapshot, {}).values, _settings(root, snapshot, what_if).values, what_if)
-
-
-def _inputs(root: Root, snapshot: str) -> PlanInputs:
-    """The inputs that a plan is based on. Raises `DataNotFit` unless the same manifest was validated and passed."""
-    manifest = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
-    path = root.folder("validation", snapshot) / RESULT
-    try:
-        result = read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])
-    except UsageError as error:
-        raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
-    if result["manifest_sha256"] != manifest:
-        raise DataNotFit(f"the validation of snapshot {snapshot} belongs to another manifest: run `validate` again")
-    if not result["success"]:
-        raise DataNotFit(f"snapshot {snapshot} did not pass validation: see `validate`, then capture again")
-    return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))
 
 
 def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
@@ -218,19 +179,6 @@ def _refusals(
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _earlier(root: Root, state: ClusterState, request: Request, settings: LoadBalancerSettings) -> list[ClusterState]:
-    """The same view of earlier comparable snapshots, oldest first: the requested number, else the grace period's."""
-    from pulsar_advisor.tables.earlier import comparable_before, within
-
-    before = comparable_before(root, state.snapshot)
-    grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
-    wanted = (
-        within(grace_period, state.snapshot, before) if request.history is None else islice(before, request.history)
-    )
-    recent = list(islice(wanted, HISTORY.greatest))
-    return [_state(root, one, state.view, request.what_if) for one in reversed(recent)]
-
-
 def _setting_keys(shedder: str, placement: str) -> frozenset[str]:
     used = (
         find(SHEDDERS, shedder, "shedder"),
@@ -248,7 +196,7 @@ def _document(
     scores: Sequence[Score],
     refused: Sequence[Refusal],
 ) -> dict[str, Any]:
-    configured = _configured(state.load_manager, settings)
+    configured = configured_of(state.load_manager, settings)
     folder = root.folder(PLANS, state.snapshot)
     plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
     advised = advise(scores, configured)
@@ -261,7 +209,7 @@ def _document(
         "schema": RECOMMENDATION_SCHEMA,
         "cluster": root.cluster,
         "snapshot": state.snapshot,
-        "manifest_sha256": _inputs(root, state.snapshot).manifest_sha256,
+        "manifest_sha256": inputs_of(root, state.snapshot).manifest_sha256,
         "view": state.view,
         "combinations": [row.document() for row in scores],
         "advice": {

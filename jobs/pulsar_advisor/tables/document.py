@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.tables.schemas import CHECKS, TABLES, Table
+from pulsar_advisor.tables.schemas import CHECKS, SIMULATIONS, TABLES, Table
 
 _HEAD = """# Tables
 
@@ -26,9 +26,16 @@ _VALIDATION = """`validate` writes one more in the same place, its result as a t
 """
 
 
+_SIMULATION = """`simulate` writes three more under `simulations/<table>/cluster=<c>/snapshot=<id>/`, complete once
+`simulations/result/…/result.json` exists; the next simulation of the snapshot replaces them:
+"""
+
+
 def tables_page() -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD, *(_section(table) for table in TABLES), _VALIDATION, _section(CHECKS)])
+    checks = [_VALIDATION, _section(CHECKS)]
+    simulations = [_SIMULATION, *map(_section, SIMULATIONS)]
+    return "\n".join([_HEAD, *map(_section, TABLES), *checks, *simulations])
 
 
 def _section(table: Table) -> str:

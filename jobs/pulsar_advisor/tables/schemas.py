@@ -380,3 +380,92 @@ CHECKS: Final = Table(
     ),
 )
 """What `validate` writes: its result as a table."""
+
+
+_SIMULATION_KEY: Final = (
+    _required("shedder", "string", "Pulsar's class name"),
+    _required("placement", "string", "Pulsar's class name"),
+    _required("what_if", "string", "settings that differ from the cluster's, `KEY=VALUE`, separated by a blank"),
+    _required("seed", "bigint", "seed of the random choices, and of the moments at which brokers measure"),
+)
+
+
+def _spread(figure: str, unit: str, of: str) -> tuple[Column, ...]:
+    """How a figure is spread over the available brokers."""
+    return (
+        Column(f"{figure}_maximum{unit}", "double", f"greatest {of} of a broker"),
+        Column(f"{figure}_mean{unit}", "double", f"mean {of}"),
+        Column(f"{figure}_standard_deviation{unit}", "double", f"standard deviation of the {of}"),
+        Column(f"{figure}_range{unit}", "double", f"greatest less least {of}"),
+        Column(f"{figure}_gini", "double", f"Gini coefficient of the {of}: 0 all equal, near 1 one broker has all"),
+    )
+
+
+def _spreads(prefix: str = "") -> tuple[Column, ...]:
+    return (
+        *_spread(f"{prefix}usage", "_ratio", "weighted maximum usage"),
+        *_spread(f"{prefix}throughput", "_bytes_per_s", "throughput in and out"),
+    )
+
+
+SIMULATED_CYCLES: Final = Table(
+    "cycles",
+    "one cycle of one simulation: what it moved, and the cluster right afterwards",
+    ("shedder", "placement", "what_if", "seed", "cycle"),
+    (
+        *_SIMULATION_KEY,
+        _required("cycle", "bigint", "from 1; 0 is the snapshot"),
+        _required("at_ms", "bigint", "epoch ms, in the cluster's time"),
+        _required("unloads", "bigint", "bundles unloaded in it"),
+        _required("moved_throughput_bytes_per_s", "double", "of these bundles"),
+        *_spreads(),
+    ),
+)
+
+SIMULATED_MOVES: Final = Table(
+    "moves",
+    "one unload of one simulation",
+    ("shedder", "placement", "what_if", "seed", "cycle", "position"),
+    (
+        *_SIMULATION_KEY,
+        _required("cycle", "bigint", "from 1"),
+        _required("position", "bigint", "its place among the cycle's unloads, from 0"),
+        _required("bundle", "string", "`tenant/namespace/0x..._0x...`"),
+        _required("source", "string", "broker id"),
+        _required("destination", "string", "broker id; the source if the bundle came back to it"),
+        *_traffic("", "of the bundle,"),
+    ),
+)
+
+SIMULATED_SCORES: Final = Table(
+    "scores",
+    "one simulation",
+    ("shedder", "placement", "what_if", "seed"),
+    (
+        *_SIMULATION_KEY,
+        Column("ended", "string", "`settled`, `repeats` (goes round), `unfinished`; null with an error"),
+        Column("error", "string", "why the combination could not be simulated"),
+        Column("cycles", "bigint", "cycles simulated"),
+        Column("repeats_cycle", "bigint", "the cycle after which everything was as at the end"),
+        Column("settles_in_cycles", "bigint", "last cycle with an unload, 0 without any; null if it did not settle"),
+        Column("settles_in_minutes", "double", "from the snapshot until then, in the cluster's time"),
+        Column("unloads", "bigint", "in all cycles"),
+        Column("bundles", "bigint", "bundles unloaded at least once"),
+        Column("bundles_moved_again", "bigint", "bundles unloaded more than once"),
+        Column("topics", "bigint", "topics closed, once for each unload"),
+        Column("producers", "bigint", "producers that had to connect again, once for each unload"),
+        Column("consumers", "bigint", "consumers that had to connect again, once for each unload"),
+        Column("moved_throughput_bytes_per_s", "double", "of the unloaded bundles, once for each unload"),
+        Column(
+            "brokers_overshot",
+            "bigint",
+            "brokers that ended a cycle on the other side of the mean usage, further from it than at first",
+        ),
+        Column("highest_ratio", "double", "highest usage of a broker in any cycle"),
+        *_spreads("first_"),
+        *_spreads("last_"),
+    ),
+)
+
+SIMULATIONS: Final = (SIMULATED_SCORES, SIMULATED_CYCLES, SIMULATED_MOVES)
+"""What `simulate` writes."""

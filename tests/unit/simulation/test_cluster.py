@@ -62,3 +62,8 @@ def test_moves_conserve_traffic_usage_and_counts(rows: Rows, data: st.DataObject
     for figures in ("broker_traffic", "broker_usage", "broker_counts"):
         total_before, total_after = (getattr(one, figures)().sum(axis=0) for one in (before, after))
         assert total_after == pytest.approx(total_before, rel=1e-9, abs=1e-6)
+
+
+def test_the_base_of_a_broker_stays_where_it_is() -> None:
+    after = SimulatedCluster.of(TWO_BROKERS, np.array([20.0, 5.0])).moved([0], [1])
+    assert after.broker_usage()[:, 0].tolist() == [50.0, 50.0]

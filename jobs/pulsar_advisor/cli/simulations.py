@@ -1,0 +1,107 @@
+"""The verb `simulate`: what becomes of the cluster, cycle by cycle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from pulsar_advisor.cli.options import Json, Master, Place
+from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.stages import spark_for
+from pulsar_advisor.storage.root import LATEST
+
+if TYPE_CHECKING:
+    from pulsar_advisor.simulation.request import SimulationRequest
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SimulationOptions:
+    """What to simulate."""
+
+    shedder: str = "all"
+    """A shedder by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
+    placement: str = "all"
+    """A placement strategy by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
+    set: tuple[str, ...] = ()
+    """What-if value for a Pulsar setting: KEY=VALUE; repeatable."""
+    grid: tuple[str, ...] = ()
+    """Several values for a Pulsar setting: KEY=A,B,C; repeatable. Every combination of values is simulated."""
+    view: Literal["judged", "fresh", "published"] = "judged"
+    """The view that the simulation starts from, as for `recommend`."""
+    history: int | None = None
+    """How many earlier snapshots the shedder learns from; by default those within the grace period of unloads."""
+    cycles: int = 120
+    """The last cycle to simulate, unless nothing happens any more or a state repeats before."""
+    load: float = 1.0
+    """Load of every bundle, relative to the snapshot's."""
+    noise: float = 0.0
+    """How much the load of a bundle varies from cycle to cycle: 0.1 is about 10 %."""
+    seed: int = 0
+    """Seed of random destinations, of the moments at which brokers measure, and of the noise."""
+    seeds: int = 1
+    """How many seeds to simulate, counted from --seed."""
+
+    def request(self) -> SimulationRequest:
+        """The request these options make, checked."""
+        from pulsar_advisor.planning.request import Request, what_if
+        from pulsar_advisor.simulation.request import SimulationRequest, grid
+
+        combinations = Request(
+            shedder=self.shedder,
+            placement=self.placement,
+            splits=False,
+            view=self.view,
+            history=self.history,
+            seed=self.seed,
+        )
+        return SimulationRequest(
+            combinations=combinations,
+            what_if=what_if(self.set),
+            grid=grid(self.grid),
+            seeds=self.seeds,
+            cycles=self.cycles,
+            scale=self.load,
+            noise=self.noise,
+        )
+
+
+def simulate(
+    *,
+    place: Place = Place(),
+    snapshot: str = LATEST,
+    options: Annotated[SimulationOptions, Parameter(name="*")] = SimulationOptions(),
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Let the cluster evolve cycle by cycle under Pulsar's strategies: does it settle, and at what cost?"""
+    root = place.open()
+    request = options.request()
+    snapshot = root.resolve(snapshot)
+    from pulsar_advisor.stages.simulate import check
+    from pulsar_advisor.stages.simulate import run as compute
+
+    check(root, snapshot, request)
+    document = compute(spark_for(master, "simulate", root, snapshot), root, snapshot, request)
+    print_json(document) if json else _show(document)
+
+
+def _show(document: dict[str, Any]) -> None:
+    """The table of all futures, in colours on a terminal, and what Pulsar's own strategies would do."""
+    from rich.console import Console
+
+    from pulsar_advisor.reporting.futures import futures, lines, own_sentence
+
+    found = futures(document["scores"], document["own"])
+    sentence = own_sentence(document["scores"], document["own"])
+    console = Console()
+    if console.is_terminal:
+        from pulsar_advisor.cli.screens import print_futures
+
+        print_futures(found, sentence, console)
+        return
+    say("\n".join(lines(found)))
+    if sentence is not None:
+        say(f"\n{sentence}")

@@ -1,0 +1,151 @@
+"""What a simulation amounts to: how evenly the load is spread in each cycle, what that cost, and whether it settles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import Booleans, Floats, throughput_bytes_per_s
+from pulsar_advisor.simulation.simulate import Cycle, Ended, Simulation
+
+_MINUTE_MS: Final = 60_000
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a figure is spread over the brokers, in its unit; the Gini coefficient is 0 where all have the same and
+    approaches 1 where one has everything."""
+
+    maximum: float
+    mean: float
+    standard_deviation: float
+    range: float
+    gini: float
+
+    @classmethod
+    def of(cls, figures: Floats) -> Self:
+        """The spread of finite, non-negative figures; all zero without any."""
+        if not len(figures):
+            return cls(0.0, 0.0, 0.0, 0.0, 0.0)
+        ascending = np.sort(figures)
+        number, total = len(figures), float(figures.sum())
+        ranks = np.arange(1, number + 1)
+        gini = 2 * float((ranks * ascending).sum()) / (number * total) - (number + 1) / number if total > 0 else 0.0
+        return cls(
+            maximum=float(ascending[-1]),
+            mean=total / number,
+            standard_deviation=float(figures.std()),
+            range=float(ascending[-1] - ascending[0]),
+            gini=gini,
+        )
+
+
+@dataclass(frozen=True)
+class CycleScore:
+    """One cycle: the spread right after its unloads, over the available brokers."""
+
+    cycle: int
+    """From 1; 0 is the snapshot itself."""
+    at_ms: int
+    unloads: int
+    moved_throughput_bytes_per_s: float
+    usage: Spread
+    """Weighted maximum usage, ratio."""
+    throughput: Spread
+    """Bytes/s in and out."""
+
+
+@dataclass(frozen=True)
+class SimulationScore:
+    """A whole simulation."""
+
+    ended: Ended
+    cycles: int
+    """How many were simulated."""
+    repeats_cycle: int | None
+    settles_in_cycles: int | None
+    """The last cycle with an unload, 0 if there was none; None if the simulation did not settle."""
+    settles_in_minutes: float | None
+    """From the snapshot until then."""
+    unloads: int
+    bundles: int
+    """Bundles that were unloaded at least once."""
+    bundles_moved_again: int
+    """Bundles that were unloaded more than once."""
+    topics: int
+    """Topics closed, once for each unload; likewise producers and consumers that had to connect again."""
+    producers: int
+    consumers: int
+    moved_throughput_bytes_per_s: float
+    """Of the unloaded bundles, once for each unload."""
+    brokers_overshot: int
+    """Brokers carried from one side of the mean usage to the other, and further from it than they were at first."""
+    first: CycleScore
+    last: CycleScore
+    highest_ratio: float
+    """The highest usage of a broker in any cycle."""
+
+
+def cycle_scores(simulation: Simulation) -> tuple[CycleScore, ...]:
+    """Every cycle, the snapshot first."""
+    available = simulation.state.brokers.available
+    return tuple(_cycle_score(cycle, available) for cycle in simulation.cycles)
+
+
+def _cycle_score(cycle: Cycle, available: Booleans) -> CycleScore:
+    return CycleScore(
+        cycle=cycle.number,
+        at_ms=cycle.at_ms,
+        unloads=len(cycle.bundle),
+        moved_throughput_bytes_per_s=float(throughput_bytes_per_s(cycle.traffic).sum()),
+        usage=Spread.of(_finite(cycle.usage[available])),
+        throughput=Spread.of(_finite(throughput_bytes_per_s(cycle.broker_traffic[available]))),
+    )
+
+
+def _finite(figures: Floats) -> Floats:
+    """The figures that can be added; rounding may leave an idle broker slightly below zero."""
+    usable: Floats = np.maximum(figures[np.isfinite(figures)], 0.0)
+    return usable
+
+
+def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> SimulationScore:
+    """The score of a simulation with these cycles."""
+    acting = [cycle for cycle in simulation.cycles if len(cycle.bundle)]
+    unloads = Counter(bundle for cycle in acting for bundle in cycle.bundle.tolist())
+    rows = np.array(list(unloads.elements()), dtype=np.intp)
+    bundles = simulation.state.bundles
+    settled = simulation.ended == "settled"
+    last_acting = acting[-1].number if acting else 0
+    return SimulationScore(
+        ended=simulation.ended,
+        cycles=len(simulation.cycles) - 1,
+        repeats_cycle=simulation.repeats_cycle,
+        settles_in_cycles=last_acting if settled else None,
+        settles_in_minutes=max(last_acting - 1, 0) * simulation.interval_ms / _MINUTE_MS if settled else None,
+        unloads=len(rows),
+        bundles=len(unloads),
+        bundles_moved_again=sum(number > 1 for number in unloads.values()),
+        topics=int(bundles.topics[rows].sum()),
+        producers=int(bundles.producers[rows].sum()),
+        consumers=int(bundles.consumers[rows].sum()),
+        moved_throughput_bytes_per_s=sum(cycle.moved_throughput_bytes_per_s for cycle in cycles),
+        brokers_overshot=_overshot(simulation),
+        first=cycles[0],
+        last=cycles[-1],
+        highest_ratio=max(cycle.usage.maximum for cycle in cycles),
+    )
+
+
+def _overshot(simulation: Simulation) -> int:
+    """Constant load keeps the mean nearly where it is, so each cycle is compared with its own."""
+    available = simulation.state.brokers.available
+    if not available.any():
+        return 0
+    with np.errstate(invalid="ignore"):
+        distances = np.array([cycle.usage[available] - cycle.usage[available].mean() for cycle in simulation.cycles])
+        crossed = (distances * distances[0] < 0) & (np.abs(distances) > np.abs(distances[0]))
+    return int(crossed.any(axis=0).sum())

@@ -1,0 +1,225 @@
+"""`simulate`: lets the cluster evolve under each combination of strategies and settings, a Spark task each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsar_advisor.model.cluster_state import FIGURES, ClusterState, WantedView
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy import find
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.fitness import fit_part, unload_refusals
+from pulsar_advisor.planning.what_if import with_what_if
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.simulation.request import SimulationRequest
+from pulsar_advisor.simulation.scores import CycleScore, Spread, cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import Load, Simulation, simulate
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.judged import (
+    configured_of,
+    earlier_states,
+    inputs_of,
+    resolved_request,
+    settings_of,
+    state_of,
+)
+from pulsar_advisor.tables.parquet import write_table
+from pulsar_advisor.tables.schemas import SIMULATIONS, TRAFFIC
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SIMULATION_SCHEMA: Final = "pulsar-advisor/simulation/1"
+FOLDER: Final = "simulations"
+
+
+def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
+    """Raise errors for unusable settings and data now, rather than after Spark has started."""
+    resolved_request(root, snapshot, request.combinations)
+    inputs_of(root, snapshot)
+    for point in request.points():
+        settings_of(root, snapshot, point)
+
+
+def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Any]:
+    """Simulate, write the three tables and, last, `result.json`; returns its content.
+
+    Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process simulates
+    the snapshot.
+    """
+    from pulsar_advisor.tables.fan_out import fan_out
+
+    check(root, snapshot, request)
+    folder = root.folder(f"{FOLDER}/result", snapshot)
+    with held(folder, snapshot, f"snapshot {snapshot} is being simulated") as lease:
+        answers = fan_out(spark, tasks(root, snapshot, request), simulate_combination)
+        rows = [json.loads(answer) for answer in answers.values()]
+        for table in SIMULATIONS:
+            of_all = [one for answer in rows for one in answer[table.name]]
+            columns = {column.name: [one.get(column.name) for one in of_all] for column in table.columns}
+            path = root.folder(f"{FOLDER}/{table.name}", snapshot) / f"{table.name}.parquet"
+            write_table(path, table, columns)
+        lease.require()
+        document = _document(root, snapshot, request, [one for answer in rows for one in answer["scores"]])
+        write_json(folder / RESULT, document)
+    return document
+
+
+def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, dict[str, Any]]:
+    """One simulation each: id -> what an executor needs to know. Placement varies fastest, so that few wait for one."""
+    combinations = resolved_request(root, snapshot, request.combinations)
+    common = {
+        "root": root.url,
+        "cluster": root.cluster,
+        "snapshot": snapshot,
+        "validation_sha256": inputs_of(root, snapshot).validation_sha256,
+        "view": combinations.view,
+        "history": combinations.history,
+        "cycles": request.cycles,
+        "scale": request.scale,
+        "noise": request.noise,
+    }
+    each = [
+        {**common, "shedder": shedder, "placement": placement, "what_if": point, "seed": combinations.seed + number}
+        for shedder in combinations.shedders
+        for point in request.points()
+        for number in range(request.seeds)
+        for placement in combinations.placements
+    ]
+    return {str(number): task for number, task in enumerate(each)}
+
+
+def simulate_combination(task: Mapping[str, Any]) -> str:
+    """One simulation, on an executor: the rows of its three tables, as JSON."""
+    root = Root(task["root"], task["cluster"])
+    what_if, shedder, placement = task["what_if"], task["shedder"], task["placement"]
+    key = {
+        "shedder": shedder,
+        "placement": placement,
+        "what_if": " ".join(f"{name}={value}" for name, value in what_if.items()),
+        "seed": task["seed"],
+    }
+    try:
+        settings = settings_of(root, task["snapshot"], what_if).values
+        state = _judged_state(root, task, settings)
+        earlier = earlier_states(root, state, task["history"], what_if, settings)
+        simulation = simulate(
+            shedder,
+            placement,
+            state,
+            settings,
+            cycles=task["cycles"],
+            load=Load(task["scale"], task["noise"]),
+            seed=task["seed"],
+            history=[fit_part(one) for one in earlier],
+        )
+    except AdvisorError as error:
+        return json.dumps({"scores": [{**key, "error": str(error)}], "cycles": [], "moves": []})
+    cycles = cycle_scores(simulation)
+    return json.dumps(
+        {
+            "scores": [{**key, **_score_row(simulation, cycles)}],
+            "cycles": [{**key, **_cycle_row(one)} for one in cycles],
+            "moves": [{**key, **row} for row in _move_rows(simulation)],
+        }
+    )
+
+
+def _judged_state(root: Root, task: Mapping[str, Any], settings: LoadBalancerSettings) -> ClusterState:
+    """The fit part of the snapshot under a what-if. Raises `AdvisorError` if a strategy lacks an input."""
+    read = _read_once(root.url, root.cluster, task["snapshot"], task["view"], task["validation_sha256"])
+    own = settings_of(root, task["snapshot"], {}).values
+    state = with_what_if(read, own, settings, task["what_if"]) if task["what_if"] else read
+    lacks = (
+        *unload_refusals(find(SHEDDERS, task["shedder"], "shedder"), "shedder", state),
+        *unload_refusals(find(PLACEMENTS, task["placement"], "placement strategy"), "placement", state),
+    )
+    if lacks:
+        raise AdvisorError(lacks[0].sentence)
+    return state
+
+
+@lru_cache(maxsize=1)
+def _read_once(url: str, cluster: str, snapshot: str, view: WantedView, _validation_sha256: str) -> ClusterState:
+    """The fit part of a snapshot as it was validated, read once in each of Spark's Python workers."""
+    return fit_part(state_of(Root(url, cluster), snapshot, view, {}))
+
+
+def _score_row(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> dict[str, Any]:
+    score = asdict(simulation_score(simulation, cycles))
+    del score["first"], score["last"]
+    return {**score, **_spread_columns("first_", cycles[0]), **_spread_columns("last_", cycles[-1])}
+
+
+def _cycle_row(cycle: CycleScore) -> dict[str, Any]:
+    row = asdict(cycle)
+    del row["usage"], row["throughput"]
+    return {**row, **_spread_columns("", cycle)}
+
+
+def _spread_columns(prefix: str, cycle: CycleScore) -> dict[str, float]:
+    columns: dict[str, float] = {}
+    spreads: tuple[tuple[str, str, Spread], ...] = (
+        ("usage", "_ratio", cycle.usage),
+        ("throughput", "_bytes_per_s", cycle.throughput),
+    )
+    for figure, unit, spread in spreads:
+        for name, value in asdict(spread).items():
+            columns[f"{prefix}{figure}_{name}{'' if name == 'gini' else unit}"] = value
+    return columns
+
+
+def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
+    state = simulation.state
+    for cycle in simulation.cycles:
+        moves: Iterable[Sequence[Any]] = zip(
+            cycle.bundle.tolist(),
+            cycle.source.tolist(),
+            cycle.destination.tolist(),
+            cycle.traffic.tolist(),
+            strict=True,
+        )
+        for position, (bundle, source, destination, traffic) in enumerate(moves):
+            yield {
+                "cycle": cycle.number,
+                "position": position,
+                "bundle": state.bundle_name(bundle),
+                "source": state.brokers.ids[source],
+                "destination": state.brokers.ids[destination],
+                **{TRAFFIC[figure]: value for figure, value in zip(FIGURES, traffic, strict=True)},
+            }
+
+
+def _document(
+    root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    state = state_of(root, snapshot, request.combinations.view, {})
+    settings = settings_of(root, snapshot, {})
+    own = configured_of(state.load_manager, settings)
+    return {
+        "schema": SIMULATION_SCHEMA,
+        "cluster": root.cluster,
+        "snapshot": snapshot,
+        "manifest_sha256": inputs_of(root, snapshot).manifest_sha256,
+        "view": state.view,
+        "model": "base_load",
+        "request": {
+            "what_if": dict(request.what_if),
+            "grid": {key: list(values) for key, values in request.grid.items()},
+            "seed": request.combinations.seed,
+            "seeds": request.seeds,
+            "cycles": request.cycles,
+            "load": request.scale,
+            "noise": request.noise,
+        },
+        "interval_minutes": settings.values.load_balancer_shedding_interval_minutes,
+        "own": {"shedder": own.shedder, "placement": own.placement},
+        "scores": list(scores),
+    }

@@ -1,0 +1,88 @@
+"""What recommendations and simulations are computed from: the settings and states of a snapshot that was judged fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from itertools import islice
+
+from pulsar_advisor.model.bounds import HISTORY
+from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.plan import PlanInputs
+from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
+from pulsar_advisor.planning.configured import Configured, configured_strategies
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.what_if import assumptions, with_what_if
+from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.tables.earlier import comparable_before, within
+
+
+def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
+    """The request with the cluster's own strategies resolved to names."""
+    load_manager = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["load_manager"]
+    return request.resolved(configured_of(load_manager, settings_of(root, snapshot, request.what_if)))
+
+
+def configured_of(load_manager: LoadManagerKind, settings: ResolvedSettings) -> Configured:
+    """The cluster's own strategies."""
+    values = settings.values
+    return configured_strategies(
+        load_manager, values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
+    )
+
+
+def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:
+    """The settings of a snapshot with some of them replaced."""
+    # Reads tables with pyarrow, which a refusal of the request does without.
+    from pulsar_advisor.tables.state import settings_inputs
+
+    version, runtime, dynamic = settings_inputs(root, snapshot)
+    settings = resolve_settings(version, runtime, dynamic, what_if)
+    own = resolve_settings(version, runtime, dynamic).values
+    return replace(settings, notes=(*settings.notes, *assumptions(own, what_if)))
+
+
+def state_of(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str]) -> ClusterState:
+    """A view of a snapshot, as brokers would have reported it."""
+    from pulsar_advisor.tables.state import cluster_state
+
+    state = cluster_state(root, snapshot, view)
+    if not what_if:
+        return state
+    return with_what_if(
+        state, settings_of(root, snapshot, {}).values, settings_of(root, snapshot, what_if).values, what_if
+    )
+
+
+def inputs_of(root: Root, snapshot: str) -> PlanInputs:
+    """The inputs that a plan is based on. Raises `DataNotFit` unless the same manifest was validated and passed."""
+    manifest = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
+    path = root.folder("validation", snapshot) / RESULT
+    try:
+        result = read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])
+    except UsageError as error:
+        raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
+    if result["manifest_sha256"] != manifest:
+        raise DataNotFit(f"the validation of snapshot {snapshot} belongs to another manifest: run `validate` again")
+    if not result["success"]:
+        raise DataNotFit(f"snapshot {snapshot} did not pass validation: see `validate`, then capture again")
+    return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))
+
+
+def earlier_states(
+    root: Root,
+    state: ClusterState,
+    history: int | None,
+    what_if: Mapping[str, str],
+    settings: LoadBalancerSettings,
+) -> list[ClusterState]:
+    """The same view of earlier comparable snapshots, oldest first: the requested number, else the grace period's."""
+    before = comparable_before(root, state.snapshot)
+    grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
+    wanted = within(grace_period, state.snapshot, before) if history is None else islice(before, history)
+    recent = list(islice(wanted, HISTORY.greatest))
+    return [state_of(root, one, state.view, what_if) for one in reversed(recent)]

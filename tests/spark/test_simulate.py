@@ -1,0 +1,44 @@
+"""A recorded cluster that evolves on Spark, through to the three tables."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.simulation.request import SimulationRequest, grid
+from pulsar_advisor.stages.simulate import run
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.schemas import SIMULATIONS
+from spark.mutations import RECORDED, clean_capture
+
+pytestmark = [pytest.mark.spark, pytest.mark.full]
+
+MINIMUM = "loadBalancerBundleUnloadMinThroughputThreshold"
+
+
+def test_the_tables_of_a_grid(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    root = Root(str(tmp_path_factory.mktemp("simulated")), "test")
+    snapshot = clean_capture(RECORDED).raw.write(root)
+    normalize(spark, root, snapshot)
+    assert validate(spark, root, snapshot)["success"]
+    request = SimulationRequest(
+        Request("ThresholdShedder", "configured"), grid=grid([f"{MINIMUM}=0.001,1000"]), cycles=30
+    )
+    document = run(spark, root, snapshot, request)
+    assert (root.folder("simulations/result", snapshot) / RESULT).exists()
+    acts, rests = sorted(document["scores"], key=lambda score: -score["unloads"])
+    assert (acts["what_if"], rests["what_if"]) == (f"{MINIMUM}=0.001", f"{MINIMUM}=1000")
+    assert acts["unloads"] > rests["unloads"] == 0
+    tables = {
+        table.name: pq.read_table((root.folder(f"simulations/{table.name}", snapshot) / f"{table.name}.parquet").path)
+        for table in SIMULATIONS
+    }
+    assert tables["scores"].num_rows == 2
+    assert tables["moves"].num_rows == acts["unloads"]
+    assert tables["cycles"].num_rows == sum(score["cycles"] + 1 for score in document["scores"])
+    owners = {row["bundle"]: row["destination"] for row in tables["moves"].to_pylist()}
+    assert set(owners.values()) <= set(clean_capture(RECORDED).raw.head["identity"]["broker_ids"])

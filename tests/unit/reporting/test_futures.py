@@ -1,0 +1,106 @@
+"""Simulations in words and lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.reporting.futures import cells, futures, lines, own_sentence
+
+OWN = {"shedder": "ThresholdShedder", "placement": "LeastLongTermMessageRate"}
+
+
+def score(shedder: str = OWN["shedder"], placement: str = OWN["placement"], **given: Any) -> dict[str, Any]:
+    return {
+        "shedder": shedder,
+        "placement": placement,
+        "what_if": "",
+        "seed": 0,
+        "ended": "settled",
+        "error": None,
+        "cycles": 45,
+        "repeats_cycle": None,
+        "settles_in_cycles": 2,
+        "settles_in_minutes": 1.0,
+        "unloads": 2,
+        "bundles_moved_again": 0,
+        "brokers_overshot": 0,
+        "producers": 3,
+        "consumers": 4,
+        "moved_throughput_bytes_per_s": 5.0,
+        "first_usage_maximum_ratio": 0.67,
+        "last_usage_maximum_ratio": 0.6,
+        "last_usage_standard_deviation_ratio": 0.1,
+        **given,
+    }
+
+
+def plain(text: str | None) -> str:
+    return (text or "").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_own_strategies_come_first_then_those_that_settle_then_the_lower_usage() -> None:
+    rows = [
+        score("UniformLoadShedder", last_usage_maximum_ratio=0.55),
+        score("AvgShedder", ended="repeats", repeats_cycle=3, last_usage_maximum_ratio=0.3),
+        score("OverloadShedder", last_usage_maximum_ratio=0.5),
+        score(),
+    ]
+    order = [future.shedder for future in futures(rows, OWN)]
+    assert order == ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder"]
+
+
+def test_placement_strategies_that_make_no_difference_share_a_line() -> None:
+    rows = [score(placement=entry.name) for entry in PLACEMENTS]
+    [future] = futures(rows, OWN)
+    assert cells(future)[:3] == ("ThresholdShedder", "any", "settles in cycle 2 (1 min)")
+    assert len(futures([*rows[:-1], score(placement=PLACEMENTS[-1].name, unloads=9)], OWN)) == 2
+
+
+def test_runs_with_other_seeds_are_one_line_with_ranges() -> None:
+    rows = [score(seed=0), score(seed=1, settles_in_cycles=4, unloads=6, last_usage_maximum_ratio=0.7)]
+    [future] = futures(rows, OWN)
+    assert [plain(cell) for cell in cells(future)[2:6]] == [
+        "settles in cycle 2 to 4",
+        "60.0 % to 70.0 %",
+        "10.0 %",
+        "2 to 6",
+    ]
+
+
+def test_runs_that_end_differently_are_counted() -> None:
+    rows = [score(seed=0), score(seed=1, ended="repeats"), score(seed=2)]
+    assert futures(rows, OWN)[0].ends == "settles in 2 of 3 runs, goes round in 1 of 3 runs"
+
+
+def test_how_one_run_ends_in_words() -> None:
+    def ends(**given: Any) -> str:
+        return futures([score(**given)], OWN)[0].ends
+
+    assert ends(unloads=0, settles_in_cycles=0) == "nothing happens"
+    assert ends(ended="repeats", cycles=9, repeats_cycle=3) == "goes round: cycle 9 leaves all as cycle 3 did"
+    assert ends(ended="unfinished", cycles=120) == "has not settled by cycle 120"
+    assert ends(error="no load is known") == "could not be simulated: no load is known"
+
+
+def test_what_pulsars_own_strategies_would_do_is_one_sentence() -> None:
+    assert plain(own_sentence([score(brokers_overshot=2, bundles_moved_again=1)], OWN)) == (
+        "Pulsar's own ThresholdShedder with LeastLongTermMessageRate would settle in cycle 2 (1 min): after 2 unloads "
+        "the busiest broker is at 60.0 %, now at 67.0 %; bundles moved more than once: 1; brokers carried past the "
+        "mean, further from it than now: 2."
+    )
+    assert own_sentence([score(unloads=0)], OWN) == (
+        "Pulsar's own ThresholdShedder with LeastLongTermMessageRate would leave the cluster as it is."
+    )
+    assert "would not settle within 45 cycles" in plain(own_sentence([score(ended="unfinished")], OWN))
+    assert "would go round" in plain(own_sentence([score(ended="repeats", repeats_cycle=1)], OWN))
+
+
+def test_without_the_own_strategies_there_is_no_such_sentence() -> None:
+    assert own_sentence([score("OverloadShedder"), score(what_if="a=b")], OWN) is None
+
+
+def test_the_columns_of_the_plain_table_are_aligned() -> None:
+    heading, first, second = lines(futures([score(), score("AvgShedder", error="none")], OWN))
+    assert heading.index("placement") == first.index("LeastLongTermMessageRate")
+    assert second.endswith("could not be simulated: none")

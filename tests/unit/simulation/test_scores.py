@@ -1,0 +1,70 @@
+"""What a simulation amounts to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_advisor.simulation.scores import SimulationScore, Spread, cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import simulate
+from unit.simulation.clusters import cluster, settings
+
+LEAST_RATE = "LeastLongTermMessageRate"
+
+
+def score(shedder: str, usage: dict[str, list[float]], **what_if: str) -> SimulationScore:
+    """The score of a cluster with these bundles (see `clusters.cluster`), all in one namespace."""
+    simulation = simulate(shedder, LEAST_RATE, cluster(usage, in_one_namespace=True), settings(**what_if), cycles=60)
+    return simulation_score(simulation, cycle_scores(simulation))
+
+
+@pytest.mark.parametrize(
+    ("figures", "gini"), [([], 0.0), ([0.0, 0.0], 0.0), ([5.0, 5.0], 0.0), ([0.0, 0.0, 0.0, 8.0], 0.75)]
+)
+def test_the_gini_coefficient_is_between_equality_and_one_for_all(figures: list[float], gini: float) -> None:
+    assert Spread.of(np.array(figures)).gini == pytest.approx(gini)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8))
+def test_the_gini_coefficient_is_the_mean_difference_of_all_pairs(figures: list[float]) -> None:
+    total, number = sum(figures), len(figures)
+    pairs = sum(abs(one - other) for one in figures for other in figures)
+    expected = pairs / (2 * number * total) if total > 0 else 0.0
+    assert Spread.of(np.array(figures)).gini == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_spread_in_figures() -> None:
+    spread = Spread.of(np.array([0.2, 0.8]))
+    assert (spread.maximum, spread.range) == (0.8, pytest.approx(0.6))
+    assert (spread.mean, spread.standard_deviation) == (0.5, pytest.approx(0.3))
+
+
+def test_a_calm_cluster_settles_at_once_and_costs_nothing() -> None:
+    found = score("OverloadShedder", {"a": [20.0, 20.0], "b": [10.0]})
+    assert (found.ended, found.settles_in_cycles, found.settles_in_minutes) == ("settled", 0, 0.0)
+    assert (found.unloads, found.topics, found.brokers_overshot) == (0, 0, 0)
+    assert found.first.usage == found.last.usage
+
+
+def test_the_overshoot_seen_on_live_brokers_in_figures() -> None:
+    usage = {"a": [11.4] * 5, "b": [16.4, 15.9, 7.0, 7.0, 7.0, 7.0, 6.3], "c": [10.0] * 4}
+    found = score("ThresholdShedder", usage)
+    assert found.highest_ratio == pytest.approx(0.723, abs=0.001)
+    assert found.brokers_overshot == 2
+    assert found.topics == 2 * found.unloads
+    assert found.last.usage.mean == pytest.approx(found.first.usage.mean)
+
+
+def test_a_bundle_that_goes_back_and_forth_counts_once_as_moved_again() -> None:
+    usage = {"a": [90.0, 1.0], "b": [1.0, 1.0]}
+    found = score(
+        "OverloadShedder",
+        usage,
+        loadBalancerSheddingGracePeriodMinutes="0",
+        loadBalancerDistributeBundlesEvenlyEnabled="false",
+    )
+    assert (found.ended, found.settles_in_cycles, found.settles_in_minutes) == ("repeats", None, None)
+    assert (found.bundles, found.bundles_moved_again) == (1, 1)
+    assert found.moved_throughput_bytes_per_s == pytest.approx(found.unloads * 900 * 100_000)

@@ -1,0 +1,46 @@
+"""What is simulated, and what ends a simulation before Spark is asked for anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.model.errors import Refused, UsageError
+from pulsar_advisor.model.plan import PlanInputs
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.simulation.request import SimulationRequest, grid
+from pulsar_advisor.stages import simulate
+from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.root import Root
+
+SNAPSHOT = "20261121T083000Z"
+NO_SPARK = cast(SparkSession, None)
+GRACE = "loadBalancerSheddingGracePeriodMinutes"
+
+
+def test_one_snapshot_is_simulated_by_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "check", lambda *_: None)
+    root = Root(str(tmp_path), "test")
+    with (
+        held(root.folder("simulations/result", SNAPSHOT), SNAPSHOT, "by the other"),
+        pytest.raises(Refused, match="is being simulated by another process"),
+    ):
+        simulate.run(NO_SPARK, root, SNAPSHOT, SimulationRequest(Request()))
+
+
+def test_a_snapshot_without_tables_is_not_simulated(root: Root, recorded: str) -> None:
+    with pytest.raises(UsageError, match="run `normalize` first"):
+        simulate.check(root, recorded, SimulationRequest(Request("ThresholdShedder", "RoundRobinBrokerSelector")))
+
+
+def test_each_combination_point_and_seed_is_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "resolved_request", lambda _root, _snapshot, request: request)
+    monkeypatch.setattr(simulate, "inputs_of", lambda *_: PlanInputs(manifest_sha256="m", validation_sha256="v"))
+    request = SimulationRequest(Request("AvgShedder", "all", seed=7), grid=grid([f"{GRACE}=1,2"]), seeds=2)
+    tasks = list(simulate.tasks(Root(str(tmp_path), "test"), SNAPSHOT, request).values())
+    assert len(tasks) == 6 * 2 * 2
+    assert {(task["what_if"][GRACE], task["seed"]) for task in tasks} == {("1", 7), ("1", 8), ("2", 7), ("2", 8)}
+    assert len({task["placement"] for task in tasks[:6]}) == 6
