@@ -22,6 +22,8 @@ SETTINGS = resolve_settings("4.0.8").values
 INTERVALS = Intervals.of(SETTINGS)
 MINUTE = 60_000
 A, B = "a:8080", "b:8080"
+LIMIT = 103.0
+"""So that no whole number of messages is exactly the ten points at which a broker publishes: Pulsar's are binary32."""
 
 
 def two_brokers(load_manager: LoadManagerKind = "modular", *, rates: tuple[float, ...] = (60.0, 20.0)) -> ClusterState:
@@ -170,7 +172,7 @@ class Broker:
 
     def has_changed(self, now_ms: int) -> bool:
         before, now = self.published, self.figures()
-        points = abs(before["usage"] - now["usage"])
+        points = 100 * abs(before["usage"] - now["usage"]) / LIMIT
         percent = (
             100 * abs(before[name] - now[name]) / before[name] if before[name] else float("inf")
             for name in ("rate", "bundles")
@@ -179,7 +181,7 @@ class Broker:
         return max(points, *percent, 0.0) > 10 or now_ms - self.published_ms > INTERVALS.report_at_latest
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_many_brokers_and_moves_against_one_after_the_other(data: st.DataObject) -> None:
     number = data.draw(st.integers(2, 4))
@@ -257,7 +259,7 @@ def _cluster(number: int, rates: list[int], owners: list[int]) -> ClusterState:
     totals = [float(sum(r for r, o in zip(rates, owners, strict=True) if o == row)) for row in range(number)]
     return cluster_state(
         [
-            BrokerRow(name, cpu=(total, 100.0), traffic=(total, 0.0, total, 0.0))
+            BrokerRow(name, cpu=(total, LIMIT), traffic=(total, 0.0, total, 0.0))
             for name, total in zip(ids, totals, strict=True)
         ],
         [
