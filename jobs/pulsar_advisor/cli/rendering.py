@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.apply import ApplyResult
     from pulsar_advisor.execution.plan_states import PlanState
     from pulsar_advisor.execution.verify import VerifyResult
-    from pulsar_advisor.lint.judge import Finding
+    from pulsar_advisor.lint.judge import LintFinding
     from pulsar_advisor.model.plan import Plan
 
 STEPS_SHOWN: Final = 20
@@ -66,19 +66,17 @@ def entry_lines(entry: Mapping[str, str]) -> Iterator[str]:
             yield f"  {field:<10}  {text}"
 
 
-def lint_lines(findings: Sequence[Finding]) -> Iterator[str]:
+def lint_lines(findings: Sequence[LintFinding]) -> Iterator[str]:
     """The violated rules, each with its figures, reason and remedy."""
     if not findings:
         yield "every rule is kept"
     for finding in findings:
-        rule, violation = finding.rule, finding.violation
-        yield f"{rule.severity:<8} {rule.name}: {violation.sentence}"
-        yield f"         expected  {rule.title}. {rule.why}"
-        yield f"         remedy    {rule.remedy}"
-        if violation.change:
-            yield "         try       recommend " + " ".join(
-                f"--set {key}={value}" for key, value in violation.change.items()
-            )
+        yield f"{finding.severity:<8} {finding.rule}: {finding.sentence}"
+        yield f"         expected  {finding.title}. {finding.why}"
+        yield f"         remedy    {finding.remedy}"
+        if finding.change:
+            options = " ".join(f"--set {key}={value}" for key, value in finding.change.items())
+            yield f"         try       recommend {options}"
 
 
 def apply_lines(result: ApplyResult) -> Iterator[str]:

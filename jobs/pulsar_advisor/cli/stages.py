@@ -210,7 +210,7 @@ def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) 
     root = place.open()
     snapshot = root.resolve(snapshot)
     findings = judge(root, snapshot)
-    print_json([finding.document() for finding in findings]) if json else say("\n".join(lint_lines(findings)))
+    print_json([asdict(finding) for finding in findings]) if json else say("\n".join(lint_lines(findings)))
 
 
 def report(

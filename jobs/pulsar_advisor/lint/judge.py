@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pulsar_advisor.lint.registry import RULES
-from pulsar_advisor.lint.rule import Case, Rule, Violation
+from pulsar_advisor.lint.rule import Case, Rule, Severity, Violation
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A rule and how the cluster violates it."""
+class LintFinding:
+    """How a cluster violates a rule: fields of `Rule` and `Violation`."""
 
-    rule: Rule
-    violation: Violation
+    rule: str
+    severity: Severity
+    sentence: str
+    title: str
+    why: str
+    remedy: str
+    change: Mapping[str, str]
+    source: str
 
-    def document(self) -> dict[str, Any]:
-        """The finding as JSON values."""
-        return {
-            "rule": self.rule.name,
-            "severity": self.rule.severity,
-            "title": self.rule.title,
-            "sentence": self.violation.sentence,
-            "why": self.rule.why,
-            "remedy": self.rule.remedy,
-            "change": dict(self.violation.change),
-            "source": self.rule.source,
-        }
+    @classmethod
+    def of(cls, rule: Rule, violation: Violation) -> LintFinding:
+        """The finding of one rule."""
+        return cls(
+            rule=rule.name,
+            severity=rule.severity,
+            sentence=violation.sentence,
+            title=rule.title,
+            why=rule.why,
+            remedy=rule.remedy,
+            change=violation.change,
+            source=rule.source,
+        )
 
 
-def judge(case: Case) -> tuple[Finding, ...]:
+def judge(case: Case) -> tuple[LintFinding, ...]:
     """The violations, warnings first, otherwise in the order of the registry."""
     found = [
-        Finding(rule, violation)
+        LintFinding.of(rule, violation)
         for rule in RULES
         if case.state.load_manager in rule.load_managers and (violation := rule.find(case)) is not None
     ]
-    return tuple(sorted(found, key=lambda finding: finding.rule.severity != "warning"))
+    return tuple(sorted(found, key=lambda finding: finding.severity != "warning"))

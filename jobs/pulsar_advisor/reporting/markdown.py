@@ -259,6 +259,10 @@ def _trust(page: ReportPage) -> Iterator[str]:
 def _settings(page: ReportPage) -> Iterator[str]:
     overrides = [row for row in page.settings if row.overrides]
     yield from _section("Settings")
+    for finding in page.lint:
+        yield f"* **{finding.severity.capitalize()}:** {text(f'{finding.sentence}. Remedy: {finding.remedy}.')}"
+    if page.lint:
+        yield ""
     if not overrides:
         yield "No what-if and no dynamic value is in effect."
         return

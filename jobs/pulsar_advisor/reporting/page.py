@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, throughput_bytes_per_s
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
@@ -102,6 +103,8 @@ class ReportPage:
     trust: Trust
     drift: tuple[str, ...] | None
     """What changed since the last good snapshot, one sentence each; None if there is none to compare with."""
+    lint: tuple[LintFinding, ...]
+    """Settings that can't work on this cluster, hide an imbalance or change nothing."""
     settings: tuple[SettingRow, ...]
     provenance: tuple[Fact, ...]
 
@@ -118,6 +121,7 @@ def build_page(
     tool_version: str,
     ledger_head: str | None = None,
     drift: Sequence[str] | None = None,
+    lint: Sequence[LintFinding] = (),
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
@@ -158,6 +162,7 @@ def build_page(
         combinations=_combination_rows(combinations, recommendation["advice"]["digest"], configured),
         trust=trust,
         drift=None if drift is None else tuple(drift),
+        lint=tuple(lint),
         settings=_setting_rows(settings),
         provenance=_provenance(state, recommendation, reference, advised, tool_version, ledger_head),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.lint.judge import Finding, judge
+from pulsar_advisor.lint.judge import LintFinding, judge
 from pulsar_advisor.lint.rule import Case
+from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.kinds import WantedView
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.fitness import fit_part
@@ -11,18 +12,17 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.state import cluster_state, runtime_settings, settings_inputs
 
 
-def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[Finding, ...]:
+def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[LintFinding, ...]:
     """The rules that the cluster of a normalized snapshot violates, warnings first.
 
     Rules see what validation found fit; before a validation, everything. Raises `UsageError` if the snapshot wasn't
     normalized or has no such view.
     """
-    version, leader, dynamic = settings_inputs(root, snapshot)
-    return judge(
-        Case(
-            state=fit_part(cluster_state(root, snapshot, view)),
-            resolved=resolve_settings(version, leader, dynamic),
-            runtime=runtime_settings(root, snapshot),
-            dynamic=dynamic,
-        )
-    )
+    return findings_on(cluster_state(root, snapshot, view), root)
+
+
+def findings_on(state: ClusterState, root: Root) -> tuple[LintFinding, ...]:
+    """The rules violated by the cluster of a state that was read already."""
+    version, leader, dynamic = settings_inputs(root, state.snapshot)
+    resolved = resolve_settings(version, leader, dynamic)
+    return judge(Case(fit_part(state), resolved, runtime_settings(root, state.snapshot), dynamic))

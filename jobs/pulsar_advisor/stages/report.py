@@ -19,6 +19,7 @@ from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import read_json, write_chunks
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
 from pulsar_advisor.storage.root import RESULT, Root
@@ -54,8 +55,9 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
     )
     for plan in plans:
         settings.update(plan.settings)
+    state = cluster_state(root, snapshot, recommendation["view"])
     return build_page(
-        cluster_state(root, snapshot, recommendation["view"]),
+        state,
         recommendation,
         plans,
         validation,
@@ -65,6 +67,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         tool_version=version(DISTRIBUTION),
         ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
+        lint=findings_on(state, root),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.decision import Split
@@ -306,6 +307,7 @@ class Inputs:
     validation: dict[str, Any]
     outcomes: list[OutcomeRow]
     settings: Mapping[str, PlannedSetting]
+    lint: tuple[LintFinding, ...] = ()
 
     def page(self, *, root_url: str = "data", ledger_head: str | None = None) -> ReportPage:
         return build_page(
@@ -318,6 +320,7 @@ class Inputs:
             root_url=root_url,
             tool_version="0.1.0",
             ledger_head=ledger_head,
+            lint=self.lint,
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.plan import digest_of
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html
@@ -208,3 +209,20 @@ def assert_harmless(reading: Reading) -> None:
         if tag != "svg":
             assert not any(name.startswith("xmlns") for name in attributes)
     assert not re.search(r"url\(|@import|expression|//", "".join(reading.styles))
+
+
+def test_a_violated_rule_is_shown_with_its_remedy_and_the_what_if_that_tries_it(inputs: Inputs) -> None:
+    finding = LintFinding(
+        rule="idle_broker_is_noticed",
+        severity="warning",
+        sentence="b3 is at 0.0%, the mean is 72.7%",
+        title="An idle broker makes ThresholdShedder act",
+        why="It compares busy brokers with the mean only.",
+        remedy="set lowerBoundarySheddingEnabled=true",
+        change={"lowerBoundarySheddingEnabled": "true"},
+        source="PIP-220",
+    )
+    text = read(render_html(replace(inputs, lint=(finding,)).page())).text
+    assert "b3 is at 0.0%, the mean is 72.7%." in text
+    assert "Remedy: set lowerBoundarySheddingEnabled=true." in text
+    assert "recommend --set lowerBoundarySheddingEnabled=true" in text
