@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from pulsar_advisor.model.bundle_range import topic_hash
 from snapshots import RATES, RawSnapshot, skewed_modular_cluster
 
 RECORDED: Final = "recorded"
@@ -684,7 +685,10 @@ def _average(name: str, check: str, term: str, value: Any) -> None:
 
     def apply(capture: Capture) -> str:
         bundle = capture.bundle()
-        capture.lines("bundle_data", bundle=bundle)[0]["document"][term][name.rpartition("_of_")[2]] = value
+        (node,) = capture.lines("bundle_data", bundle=bundle)
+        node["document"][term][name.rpartition("_of_")[2]] = value
+        # Written last: the samples of reports since would outweigh it.
+        node["modifiedAt"] = capture.raw.head["started_at_ms"]
         return bundle
 
     apply.__name__ = name
@@ -764,6 +768,33 @@ def report_of_an_hour_ago(capture: Capture) -> str:
     broker = capture.broker()
     capture.report(broker)["lastUpdate"] -= AN_HOUR_MS
     return broker
+
+
+@corruption(SYNTHETIC, "brokers.web_address")
+def web_address_of_another_host(capture: Capture) -> str:
+    broker = capture.broker()
+    for line in capture.lines("load_reports", broker=broker):
+        line["document"]["webServiceUrl"] = "http://broker-999.pulsar.test:8080"
+    return broker
+
+
+@corruption(SYNTHETIC, "namespaces.not_migrated")
+def namespace_migrated_to_another_cluster(capture: Capture) -> str:
+    namespace = capture.namespace()
+    capture.lines("namespaces", namespace=namespace)[0]["document"]["migrated"] = True
+    return namespace
+
+
+@corruption(SYNTHETIC, "topics.hash_can_be_found")
+def topic_whose_hash_is_the_last_one(capture: Capture) -> str:
+    namespace = "shop/orders"
+    topic = "persistent://shop/orders/aabaaaababaabbaaaaaaaaabbbaabaabaa"
+    assert topic_hash(topic) == 0xFFFFFFFF
+    for source in ("rest", "zookeeper"):
+        capture.raw.lines["topic_names"].append(
+            {"source": source, "namespace": namespace, "domain": "persistent", "topic": topic}
+        )
+    return namespace
 
 
 @corruption(SYNTHETIC, "brokers.clock")

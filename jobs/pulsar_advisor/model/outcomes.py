@@ -101,8 +101,16 @@ class Outcomes:
 
     def near_tie(self, relative: float = 1e-9) -> Booleans:
         """Rows whose inequality was a near tie: a recomputation elsewhere may decide differently."""
+        close: Booleans = self.margin() <= relative
+        return close
+
+    def margin(self) -> Floats:
+        """Per row, how far apart the two sides of its inequality are, relative to the greater: 0 is a tie.
+
+        Infinite where nothing was compared, or something that is no number.
+        """
         scale = np.maximum(np.abs(self.left), np.abs(self.right))
         compared = np.array([bool(outcome.relation) for outcome in self.vocabulary], dtype=np.bool_)[self.code]
-        with np.errstate(invalid="ignore"):
-            close: Booleans = np.abs(self.left - self.right) <= relative * scale
-        return compared & close
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.where(scale == 0, 0.0, np.abs(self.left - self.right) / scale)
+        return np.where(compared & ~np.isnan(apart), apart, np.inf)

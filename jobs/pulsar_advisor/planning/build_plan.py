@@ -114,6 +114,25 @@ def _samples(state: ClusterState) -> dict[str, int]:
     return most if any(most.values()) else {}
 
 
+def _changes(state: ClusterState, settings: ResolvedSettings, history: Sequence[ClusterState]) -> Floats:
+    """Per broker, by how much (relative) its throughput may differ from what it last published.
+
+    The change since the last snapshot, but at most what it needn't publish; that much without such a snapshot.
+    """
+    most = settings.values.load_balancer_report_update_threshold_percentage / 100
+    changes = np.full(len(state.brokers), most)
+    if not history:
+        return changes
+    before = dict(zip(history[-1].brokers.ids, throughput_bytes_per_s(history[-1].brokers.traffic), strict=True))
+    for row, (broker, now) in enumerate(
+        zip(state.brokers.ids, throughput_bytes_per_s(state.brokers.traffic), strict=True)
+    ):
+        past = before.get(broker)
+        if past is not None and max(past, now) > 0:
+            changes[row] = min(most, abs(now - past) / max(past, now))
+    return changes
+
+
 def _planned_base(state: ClusterState, base: BaseLoad) -> dict[str, PlannedBase]:
     limit = state.brokers.limit[:, CPU]
 
@@ -135,12 +154,19 @@ class _Steps:
     """Steps under construction, and the state expected when the next one is sent."""
 
     def __init__(
-        self, state: ClusterState, settings: ResolvedSettings, base: BaseLoad, unloads: Grading, splits: Grading
+        self,
+        state: ClusterState,
+        settings: ResolvedSettings,
+        base: BaseLoad,
+        changes: Floats,
+        unloads: Grading,
+        splits: Grading,
     ) -> None:
         self.state = state
         self.of_unloads = unloads
         self.of_splits = splits
         self.settings = settings
+        self.changes = changes
         self.steps: list[Step] = []
         with np.errstate(over="ignore", invalid="ignore"):
             self.rates = rate_per_s(state.bundles.traffic)
@@ -174,6 +200,25 @@ class _Steps:
         known = sorted({broker for broker in brokers if broker != NO_ROW})
         return StepPrediction(brokers={self.state.brokers.ids[broker]: finite(ratios[broker]) for broker in known})
 
+    def _unpublished(self, move: Move) -> tuple[Doubt, ...]:
+        """A doubt if the decision hangs on less than what may have changed since the leader was last informed.
+
+        Extensible brokers publish changes of more than `loadBalancerReportUpdateThresholdPercentage`; smaller ones the
+        leader doesn't see. Without what they published, the figures are those of now.
+        """
+        state = self.state
+        if state.load_manager != "extensible" or state.published_load is not None:
+            return ()
+        change = self.changes[move.source]
+        if move.margin >= change:
+            return ()
+        source = state.brokers.ids[move.source]
+        sentence = (
+            f"It was decided by a margin of {move.margin:.1%}; the figures of {source} may have changed by "
+            f"{change:.1%} since it published them to the leader (capture with --service-url to read those)."
+        )
+        return (Doubt(confidence="medium", sentence=sentence),)
+
     def _above_capacity(self, broker: int) -> tuple[Doubt, ...]:
         """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
         highest = self.outlook.bounds(self.settings.values)[1][broker]
@@ -190,6 +235,7 @@ class _Steps:
         state = self.state
         expect = self._expectation(move.bundle)
         grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
+        grade = grade.with_doubts(self._unpublished(move))
         obstacle = why_move_not(state, move)
         if obstacle is None and move.destination != NO_ROW:
             self.outlook = self.outlook.after_move(
@@ -288,7 +334,7 @@ def build_plan(
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
     base = base_load(state, history)
-    steps = _Steps(state, settings, base, unloads, splits)
+    steps = _Steps(state, settings, base, _changes(state, settings, history), unloads, splits)
     for move in proposal.moves[: request.limits.max_unloads]:
         steps.unload(move)
     for split in proposal.splits[: request.limits.max_splits]:

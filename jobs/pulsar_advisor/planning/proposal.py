@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,6 +21,8 @@ class Move:
     reason: str
     near_tie: bool
     """Whether the deciding inequality was a near tie."""
+    margin: float = math.inf
+    """How far apart its two sides are, relative to the greater; infinite where nothing was compared."""
 
 
 Role = Literal["shedder", "load manager", "placement", "splitting"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -156,7 +157,7 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
     broker_row = {int(broker): row for row, broker in enumerate(chosen.brokers.index)}
     is_chosen = np.flatnonzero(chosen.bundles.chosen())
     bundle_row = {int(chosen.bundles.index[row]): int(row) for row in is_chosen}
-    near_tie = chosen.bundles.near_tie()
+    near_tie, margin = chosen.bundles.near_tie(), chosen.bundles.margin()
     moves = []
     for source, bundle, destination in zip(
         left.source.tolist(), left.bundle.tolist(), left.destination.tolist(), strict=True
@@ -174,6 +175,7 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
                 destination=NO_ROW if state.load_manager == "simple" else destination,
                 reason="; ".join(reasons),
                 near_tie=bool(row is not None and near_tie[row]),
+                margin=math.inf if row is None else float(margin[row]),
             )
         )
     return tuple(moves)

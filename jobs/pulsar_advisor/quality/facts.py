@@ -116,8 +116,8 @@ def _brokers(
     brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None, passes_ms: int
 ) -> DataFrame:
     """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock compared with most brokers',
-    usage in percent, limits compared with the other brokers', totals compared with the sums over bundles, whether the
-    totals changed since the earlier snapshot.
+    the host of its web address compared with its id, usage in percent, limits compared with the other brokers', totals
+    compared with the sums over bundles, whether the totals changed since the earlier snapshot.
     """
     percents = {
         f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
@@ -182,6 +182,10 @@ def _brokers(
                 ),
                 "clock_off_seconds": sf.expr("(clock_ahead_ms - common_clock_ahead_ms) / 1000D"),
                 "clocks_ahead_of_ours_seconds": sf.expr("common_clock_ahead_ms / 1000D"),
+                "reported_host_is_its_own": sf.expr(
+                    "regexp_extract(reported_web_service_url, '^[a-z]+://(.*?)(:[0-9]+)?/?$', 1) "
+                    "= regexp_extract(broker, '^(.*?)(:[0-9]+)?$', 1)"
+                ),
                 "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
                 **percents,
                 "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),

@@ -38,6 +38,8 @@ def _lines(page: ReportPage) -> Iterator[str]:
         yield f"* **To be accepted:** {text(warning)}"
     if verdict.pulsar:
         yield f"* **Own balancer:** {text(sentence(verdict.pulsar))}"
+    if verdict.accuracy:
+        yield f"* **Predictions:** {text(verdict.accuracy)}"
     if verdict.strategy:
         yield f"* **Strategy:** {text(verdict.strategy)}"
     for tally in verdict.not_executable:

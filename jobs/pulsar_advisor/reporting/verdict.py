@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from pulsar_advisor.model.plan import Confidence, Plan, Step
 from pulsar_advisor.planning.compare import all_refused
 from pulsar_advisor.planning.consent import NeededConsent, needed_consents
+from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import change, count, percent, sentence
 from pulsar_advisor.reporting.trust import Trust
 from pulsar_advisor.storage.plans import short
@@ -55,6 +56,8 @@ class Verdict:
     """Doubts about steps, gravest first, with the number of steps."""
     pulsar: str
     """What Pulsar itself would do, given its switches."""
+    accuracy: str
+    """How often that was right for this strategy; empty for a strategy that Pulsar doesn't have."""
     acts_in_cycle: int | None
     executable: int
     not_executable: tuple[Tally, ...]
@@ -88,6 +91,7 @@ def verdict_of(
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(_CONFIDENCES) if grades[grade]),
         doubts=_doubts(executable) if acting else (),
         pulsar=plan.decision.would_pulsar_act if plan else "",
+        accuracy=accuracy(plan.shedder, plan.load_manager) if plan else "",
         acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),

@@ -75,6 +75,7 @@ def brokers(
             {
                 **{name: sf.col(f"report.{name}") for name in OF_BROKER},
                 "web_service_url": sf.coalesce("registered_url", "report.web_service_url"),
+                "reported_web_service_url": sf.col("report.web_service_url"),
                 "version": sf.coalesce("registered_version", "report.version"),
                 "load_manager_class_name": sf.coalesce("report.load_manager_class_name", "configured_class_name"),
                 "is_leader": sf.col("broker") == sf.lit(leader) if leader else sf.lit(False),

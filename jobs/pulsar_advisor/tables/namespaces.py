@@ -23,6 +23,7 @@ def namespaces(raw: RawTables, owned: DataFrame, figures: DataFrame) -> DataFram
         parsed_boundaries("document.bundles.boundaries").alias("policies_boundaries"),
         sf.col("document.bundles.numBundles").alias("policies_bundles"),
         sf.coalesce("document.deleted", sf.lit(False)).alias("deleted"),
+        sf.col("document.migrated").alias("migrated"),
         sf.col("document.replication_clusters").alias("replication_clusters"),
         sf.lit(True).alias("listed"),
     )
@@ -32,11 +33,13 @@ def namespaces(raw: RawTables, owned: DataFrame, figures: DataFrame) -> DataFram
         sf.col("document.namespaceAntiAffinityGroup").alias("local_group"),
         parsed_boundaries("document.bundles.boundaries").alias("local_boundaries"),
         sf.col("document.bundles.numBundles").alias("local_bundles"),
+        sf.col("document.migrated").alias("local_migrated"),
     )
     documented = listed.join(local, "namespace", "full").select(
         "namespace",
         sf.coalesce("listed", sf.lit(False)).alias("listed"),
         sf.coalesce("deleted", sf.lit(False)).alias("deleted"),
+        sf.expr("coalesce(migrated, false) or coalesce(local_migrated, false)").alias("migrated"),
         sf.coalesce("local_group", "antiAffinityGroup").alias("anti_affinity_group"),
         sf.coalesce("local_boundaries", "policies_boundaries").alias("boundaries"),
         sf.expr(
@@ -58,6 +61,7 @@ def namespaces(raw: RawTables, owned: DataFrame, figures: DataFrame) -> DataFram
             "namespace",
             "false as listed",
             "false as deleted",
+            "false as migrated",
             "array(0L, 4294967295L) as boundaries",
             "'implied' as boundaries_origin",
             "true as boundaries_agree",

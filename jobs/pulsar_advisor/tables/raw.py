@@ -101,11 +101,12 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "tenants": Surface("tenant string", ("tenant",)),
     "namespaces": Surface(
         f"namespace string, antiAffinityGroup string, document struct<{_BOUNDARIES}, deleted: boolean, "
-        "replication_clusters: array<string>>",
+        "migrated: boolean, replication_clusters: array<string>>",
         ("namespace", "document"),
     ),
     "local_policies": Surface(
-        f"namespace string, version bigint, document struct<{_BOUNDARIES}, namespaceAntiAffinityGroup: string>",
+        f"namespace string, version bigint, document struct<{_BOUNDARIES}, namespaceAntiAffinityGroup: string, "
+        "migrated: boolean>",
         ("namespace", "document"),
     ),
     "isolation_policies": Surface(

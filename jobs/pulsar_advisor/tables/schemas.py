@@ -101,6 +101,7 @@ BROKERS: Final = Table(
         _VIEW,
         _required("broker", "string", "broker id, `host:port`; surface brokers, or whoever reported"),
         Column("web_service_url", "string", "surface brokers, else the report's `webServiceUrl`"),
+        Column("reported_web_service_url", "string", "the report's `webServiceUrl`"),
         Column("version", "string", "surface brokers, else the report's `brokerVersionString`"),
         Column(
             "load_manager_class_name", "string", "report `loadManagerClassName` (3.0 and later), else runtime setting"
@@ -283,6 +284,9 @@ NAMESPACES: Final = Table(
         _KIND,
         _required("listed", "boolean", "whether the admin API listed it"),
         _required("deleted", "boolean", "policies `deleted`: being deleted, none of its bundles are in the tables"),
+        _required(
+            "migrated", "boolean", "policies or local policies `migrated`: its clients are sent to another cluster"
+        ),
         Column("anti_affinity_group", "string", "local policies, else the admin API"),
         Column("boundaries", "array<bigint>", "ascending bounds of the ranges, as given"),
         Column(

@@ -157,3 +157,50 @@ def test_unloads_and_splits_rest_on_the_checks_about_what_their_own_strategies_r
     unload, cut = plan.steps
     assert (unload.failed_checks, unload.confidence) == (("usage",), "medium")
     assert (cut.failed_checks, cut.confidence) == ((), "high")
+
+
+def extensible(state: ClusterState) -> ClusterState:
+    return replace(state, load_manager="extensible")
+
+
+def doubts_about(margin: float, state: ClusterState, settings: ResolvedSettings, *history: ClusterState) -> list[str]:
+    plan = build_plan(
+        state,
+        settings,
+        Proposal(
+            "TransferShedder", "LeastLongTermMessageRate", (replace(move(FIRST), margin=margin),), (), (), 1, None
+        ),
+        Request(),
+        PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
+        frozenset({"loadBalancerSheddingEnabled"}),
+        history=history,
+    )
+    return [doubt.sentence for doubt in plan.steps[0].doubts if "margin" in doubt.sentence]
+
+
+def test_a_decision_by_less_than_brokers_need_not_publish_is_in_doubt_where_only_they_know(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    (sentence,) = doubts_about(0.02, extensible(state), settings)
+    assert "by a margin of 2.0%" in sentence
+    assert "changed by 10.0%" in sentence
+    assert doubts_about(0.2, extensible(state), settings) == []
+    # The other managers' leaders read reports, and so does the published view.
+    assert doubts_about(0.02, state, settings) == []
+
+
+def test_an_earlier_snapshot_shows_what_changed_since(state: ClusterState, settings: ResolvedSettings) -> None:
+    now = extensible(state)
+    same = replace(now, snapshot="20261121T080000Z")
+    assert doubts_about(0.02, now, settings, same) == []
+    busier = replace(same, brokers=replace(same.brokers, traffic=same.brokers.traffic * 1.05))
+    (sentence,) = doubts_about(0.02, now, settings, busier)
+    assert "changed by 4.8%" in sentence
+
+
+def test_a_step_that_needs_more_than_all_of_a_resource_says_so(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.usage[2, 0] = 300.0
+    (step,) = plan_of(state, settings, (move(FIRST),)).steps
+    (sentence,) = [doubt.sentence for doubt in step.doubts if "would need" in doubt.sentence]
+    assert sentence.startswith("c:8080 would need 125% of a resource")
+    assert step.confidence == "low"

@@ -50,14 +50,14 @@ def headline(verdict: Verdict) -> str:
 
 def test_one_source_is_named_with_its_own_usage_and_what_is_then_the_highest() -> None:
     assert headline(skewed_inputs().page().verdict) == (
-        f"Unload 2 bundles from {BROKERS[0]}: its usage falls from 91 % to 44 %; the highest of all brokers is then "
-        "54 %. Then split 1 bundle of shop/orders, which can't be undone."
+        f"Unload 2 bundles from {BROKERS[0]}: its usage falls from 91 % to 50 %; the highest of all brokers is then "
+        "51 %. Then split 1 bundle of shop/orders, which can't be undone."
     )
 
 
 def test_a_source_that_stays_the_busiest_needs_one_clause() -> None:
     small = plan_of(move(f"shop/payments/{QUARTERS[3]}", 0, 3))
-    assert headline(verdict_on(small)) == f"Unload 1 bundle from {BROKERS[0]}: its usage falls from 91 % to 79 %."
+    assert headline(verdict_on(small)) == f"Unload 1 bundle from {BROKERS[0]}: its usage falls from 91 % to 81 %."
 
 
 def test_several_sources_are_counted() -> None:
@@ -101,8 +101,8 @@ def test_a_maximum_that_does_not_fall_has_to_be_accepted() -> None:
 
 
 def test_a_broker_lifted_over_the_overload_threshold_has_to_be_accepted() -> None:
-    both = (f"shop/orders/{QUARTERS[0]}", f"shop/orders/{QUARTERS[2]}")
-    verdict = verdict_on(plan_of(*(move(bundle, 0, 3) for bundle in both)))
+    all_there = [f"shop/orders/{quarter}" for quarter in QUARTERS[:3]]
+    verdict = verdict_on(plan_of(*(move(bundle, 0, 3) for bundle in all_there)))
     (warning,) = verdict.warnings
     assert warning.startswith(f"{BROKERS[3]} would rise above the overload threshold of 85")
 

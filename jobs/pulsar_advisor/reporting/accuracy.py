@@ -1,0 +1,47 @@
+"""How often predictions of what Pulsar does were right: measured with recorded decisions of live brokers.
+
+`make replay-decisions` prints these figures, `docs/accuracy.md` explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.model.kinds import LoadManagerKind
+from pulsar_advisor.model.strategy import find
+from pulsar_advisor.shedding.registry import SHEDDERS
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Predictions of one strategy against what the brokers of one release did, each from a single snapshot."""
+
+    release: str
+    decisions: int
+    exact: int
+    """Decisions of which exactly the unloaded bundles were named."""
+    bundles: int
+    named: int
+    """Unloaded bundles that were named."""
+
+
+MEASURED: Final[Mapping[tuple[str, LoadManagerKind], Measured]] = {
+    ("ThresholdShedder", "modular"): Measured("4.0.8", decisions=8, exact=7, bundles=9, named=8),
+}
+
+
+def accuracy(shedder: str, load_manager: LoadManagerKind) -> str:
+    """How often a prediction for this strategy was right, for a reader; empty if Pulsar doesn't have the strategy."""
+    if not find(SHEDDERS, shedder, "shedder").first_release:
+        return ""
+    found = MEASURED.get((shedder, load_manager))
+    if found is None:
+        return (
+            f"Predictions of {shedder} on the {load_manager.capitalize()} manager were not measured with live brokers."
+        )
+    return (
+        f"Of recorded decisions of {shedder} on live {found.release} brokers, {found.exact} of {found.decisions} were "
+        f"predicted exactly, and {found.named} of {found.bundles} unloaded bundles were named."
+    )
