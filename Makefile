@@ -95,8 +95,8 @@ bench: setup ## Measure the engine: preparation, decision, memory; prints a tabl
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py
 
-bench-run: setup ## Measure what an operator waits for: run, a second recommend, and where the time goes
-	@$(BIN)/python bench/bench_run.py
+bench-run: setup ## Measure what an operator waits for (SIZES="small medium large growth"), and where the time goes
+	@$(BIN)/python bench/bench_run.py $(SIZES)
 
 bench-capture: setup ## Measure a capture against a made-up cluster: time, processors, memory
 	@$(BIN)/python bench/bench_capture.py

@@ -106,24 +106,25 @@ def watched(command: list[str]) -> tuple[Cost, int]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         peak, used = 0, {}
         while process.poll() is None:
-            tree = _tree(process.pid)
-            peak = max(peak, _resident_bytes(tree))
-            used |= {pid: max(_processor_seconds(pid), used.get(pid, 0)) for pid in tree}
+            tree = processes(process.pid)
+            peak = max(peak, resident_bytes(tree))
+            used |= {pid: max(processor_seconds(pid), used.get(pid, 0)) for pid in tree}
             time.sleep(0.05)
     if process.returncode:
         raise SystemExit(f"{command[:3]} ended with {process.returncode}")
     return Cost(time.perf_counter() - began, sum(used.values())), peak
 
 
-def _tree(pid: int) -> list[int]:
+def processes(pid: int) -> list[int]:
+    """A process and all its descendants."""
     try:
         threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
-    return [pid, *(process for thread in threads for child in thread.split() for process in _tree(int(child)))]
+    return [pid, *(process for thread in threads for child in thread.split() for process in processes(int(child)))]
 
 
-def _resident_bytes(pids: list[int]) -> int:
+def resident_bytes(pids: list[int]) -> int:
     """Total resident memory. A new child shares its parent's memory until it calls exec; that counts once."""
     sizes = set()
     for pid in pids:
@@ -132,7 +133,8 @@ def _resident_bytes(pids: list[int]) -> int:
     return sum(int(size.split()[1]) for size in sizes) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far; 0 once it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

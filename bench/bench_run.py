@@ -1,30 +1,36 @@
-"""Waiting times of an operator: `bench_run.py [BROKERS BUNDLES TOPICS]... [--demo ARCHIVE]`.
+"""Waiting times of an operator: `bench_run.py [small] [medium] [large] [growth] [BROKERSxBUNDLESxTOPICS]...`.
 
-Measures one `run` of a recorded snapshot with all shedders and placement strategies, from a cold process; a second
-`recommend` and `report` with another what-if; the same for synthetic clusters (`large_cluster.py`), captured
-beforehand; and the answers that need neither Spark nor Great Expectations. Processor seconds cover Python, Java and
-every child process, and other work on the machine hardly affects them; memory is the peak of their total.
+Measures the answers that need neither Spark nor Great Expectations; then for each snapshot one `run` with all shedders
+and placement strategies from a cold process, and a second `recommend` and `report` with another what-if. By default
+(small) these are the recorded snapshot and a synthetic cluster of 30 brokers × 1,000 bundles × 20,000 topics; medium is
+100 × 65,000 × 650,000, large 1,000 × 100,000 × 1,000,000, growth 100 to 100,000 bundles with ten topics each and the
+slope between them: the exponent of the bundles with which processor seconds grow. Synthetic clusters
+(`large_cluster.py`) are captured beforehand.
 
-The breakdown of a run comes from its output and from Spark's event log: seconds in which any job ran, the seconds and
-processor seconds of the jobs' tasks, and the rest of a stage, in which plans are made: Python, its calls to Java, and
-Spark's planner.
+Processor seconds cover Python, Java and every child process, and other work on the machine hardly affects them; memory
+is the peak of their total. The breakdown of a run comes from its output, from Spark's event log and from Java's own
+counters.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench_capture import CORES, Cost, watched, whole_capture
+from bench_capture import CORES, Cost, processes, processor_seconds, resident_bytes, watched, whole_capture
 from large_cluster import CLUSTER, LargeCluster, served
 
 from pulsar_advisor.admin.options import CaptureOptions
@@ -33,9 +39,17 @@ from pulsar_advisor.snapshots.archive import export_snapshot
 from pulsar_advisor.storage.root import Root
 
 DEMO = Path(__file__).parents[1] / "tests" / "data" / "recorded" / "modular-4.0.8.tar"
-SIZES = ((30, 1_000, 20_000),)
+SIZES = {"small": (30, 1_000, 20_000), "medium": (100, 65_000, 650_000), "large": (1_000, 100_000, 1_000_000)}
+GROWTH = ((10, 100, 1_000), (10, 1_000, 10_000), (100, 10_000, 100_000), (1_000, 100_000, 1_000_000))
 COMMAND = Path(sys.executable).with_name("pulsar-advisor")
 WHAT_IF = "loadBalancerBrokerThresholdShedderPercentage=5"
+STAGE = re.compile(r"^(.+): [\d.]+ s$")
+COUNTERS = {
+    "class loading": ("sun.cls.time",),
+    "compiling to machine code": ("java.ci.totalTime",),
+    "collecting garbage": ("sun.gc.collector.0.time", "sun.gc.collector.1.time"),
+}
+"""Java's counters, in nanoseconds."""
 
 
 class Jobs(NamedTuple):
@@ -50,91 +64,178 @@ class Jobs(NamedTuple):
     written_bytes: int
 
 
+@dataclass
+class Run:
+    """What one `run` took."""
+
+    name: str
+    bundles: int = 0
+    stages: dict[str, Cost] = field(default_factory=dict)
+    processor_s: dict[str, float] = field(default_factory=dict)
+    """By kind of process, then of Java's own by its counters."""
+    peak_bytes: int = 0
+    jobs: Jobs | None = None
+
+    @property
+    def total(self) -> Cost:
+        return Cost(
+            sum(cost.seconds for cost in self.stages.values()), sum(cost.processor_s for cost in self.stages.values())
+        )
+
+
 def main() -> None:
-    arguments = sys.argv[1:]
-    demo = DEMO
-    if "--demo" in arguments:
-        at = arguments.index("--demo")
-        demo = Path(arguments[at + 1])
-        del arguments[at : at + 2]
-    numbers = [int(argument) for argument in arguments]
-    sizes = [tuple(numbers[at : at + 3]) for at in range(0, len(numbers), 3)] or SIZES
+    words = sys.argv[1:] or ["small"]
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr.splitlines()[0]
     print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}, {java}\n")
     print("| work | s | processor s | MiB |\n|---|---|---|---|", flush=True)
-    for arguments_ in (["--help"], ["recommend", "--shedder", "NoSuchShedder"], ["snapshots"]):
+    runs: list[Run] = []
+    for word in words:
+        if word == "small":
+            answers()
+            runs.append(whole_run("the recorded snapshot", DEMO))
+        if word != "growth":
+            runs.append(synthetic_run(SIZES.get(word) or tuple(map(int, word.split("x")))))
+    grown = [synthetic_run(size) for size in GROWTH] if "growth" in words else []
+    for run in runs + grown:
+        print("\n" + "\n".join(breakdown(run)))
+    if grown:
+        print("\n" + "\n".join(growth(grown)))
+
+
+def answers() -> None:
+    """Print the lines for what needs no figures."""
+    for arguments in (["--help"], ["recommend", "--shedder", "NoSuchShedder"], ["snapshots", "list"]):
         with tempfile.TemporaryDirectory() as folder:
-            show(f"`{' '.join(arguments_)}`", *measured([*arguments_, *_place(folder, arguments_)], fails=True))
-    breakdowns = [all_stages("the recorded snapshot", demo)]
-    for brokers, bundles, topics in sizes:
-        with captured(brokers, bundles, topics) as archive:
-            breakdowns.append(all_stages(f"{brokers:,} brokers × {bundles:,} bundles × {topics:,} topics", archive))
-    print("\n" + "\n\n".join(breakdowns))
+            place = [] if arguments == ["--help"] else ["--root", folder, "--cluster", CLUSTER]
+            script = f"{COMMAND} {' '.join([*arguments, *place])} || true"
+            show(f"`{' '.join(arguments)}`", *watched(["bash", "-c", script]))
 
 
-def _place(folder: str, arguments: list[str]) -> list[str]:
-    return [] if arguments == ["--help"] else ["--root", folder, "--cluster", CLUSTER]
-
-
-@contextmanager
-def captured(brokers: int, bundles: int, topics: int) -> Iterator[Path]:
-    """A synthetic cluster's snapshot as an archive."""
-    with tempfile.TemporaryDirectory() as folder, served(LargeCluster(brokers, bundles, topics)) as broker:
+def synthetic_run(size: Iterable[int]) -> Run:
+    """Capture a synthetic cluster and run on its snapshot."""
+    cluster = LargeCluster(*size)
+    with tempfile.TemporaryDirectory() as folder, served(cluster) as broker:
         whole_capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), folder)
         root = Root(folder, CLUSTER)
         archive = Path(folder) / "snapshot.tar"
         export_snapshot(root, root.resolve("latest"), archive)
-        yield archive
+        name = f"{cluster.brokers:,} brokers × {cluster.bundles:,} bundles × {cluster.topics:,} topics"
+        run = whole_run(name, archive)
+    run.bundles = cluster.bundles
+    return run
 
 
-def all_stages(name: str, archive: Path) -> str:
-    """Print the lines for one snapshot; returns the breakdown of its run."""
+def whole_run(name: str, archive: Path) -> Run:
+    """One `run` from an archive, and another `recommend` and `report`; prints their lines."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "events"
         log.mkdir()
-        said = Path(folder) / "said"
         place = ["--root", folder, "--cluster", CLUSTER]
-        run = ["run", *place, "--from-archive", str(archive), "--shedder", "all", "--placement", "all"]
-        show(f"`run` of {name}", *measured(run, said=said, event_log=log))
-        again = ["recommend", *place, "--set", WHAT_IF]
-        recommend, peak = measured(again)
-        report, _ = measured(["report", *place])
-        both = Cost(recommend.seconds + report.seconds, recommend.processor_s + report.processor_s)
-        show("another `recommend`, and `report`", both, peak)
-        stages = dict(re.findall(r"^(.+): ([\d.]+) s$", said.read_text(), re.MULTILINE))
-        return breakdown(name, stages, _jobs(log))
+        run = Run(name)
+        watch_stages(run, ["run", *place, "--from-archive", str(archive)], log)
+        run.jobs = _jobs(log)
+        show(f"`run` of {name}", run.total, run.peak_bytes)
+        recommend, peak = watched([str(COMMAND), "recommend", *place, "--set", WHAT_IF])
+        report, _ = watched([str(COMMAND), "report", *place])
+        show("another `recommend`", recommend, peak)
+        show("its `report`", report, peak)
+        return run
 
 
-def measured(
-    arguments: list[str], *, said: Path | None = None, event_log: Path | None = None, fails: bool = False
-) -> tuple[Cost, int]:
-    """The cost of one command-line call, and its peak memory."""
-    options = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{event_log}"} if event_log else {}
-    options |= {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"} if event_log else {}
-    submit = " ".join(f"--conf {key}={value}" for key, value in options.items())
-    script = f"{COMMAND} {' '.join(arguments)} 2> {said or '/dev/null'}" + (" || true" if fails else "")
-    return watched(["env", f"PYSPARK_SUBMIT_ARGS={submit} pyspark-shell", "bash", "-c", script])
+def watch_stages(run: Run, arguments: list[str], log: Path) -> None:
+    """Run a command whose progress names each stage as it ends, with Spark's event log in a folder."""
+    options = {"enabled": "true", "dir": f"file:{log}", "compress": "false", "rolling.enabled": "false"}
+    submit = " ".join(f"--conf spark.eventLog.{key}={value}" for key, value in options.items())
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
+    used: dict[int, float] = {}
+    began, before = time.perf_counter(), 0.0
+    with subprocess.Popen(
+        [str(COMMAND), *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        watcher = threading.Thread(target=_sample, args=(process, used, run))
+        watcher.start()
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if stage := STAGE.match(line):
+                _count(process.pid, used)
+                now, processor_s = time.perf_counter(), sum(used.values())
+                run.stages[stage[1]] = Cost(now - began, processor_s - before)
+                began, before = now, processor_s
+                if stage[1] == "recommend":
+                    run.processor_s |= _of_processes(process.pid, used)
+        watcher.join()
+    if process.returncode:
+        raise SystemExit("".join(said[-20:]))
+
+
+def _sample(process: subprocess.Popen[str], used: dict[int, float], run: Run) -> None:
+    while process.poll() is None:
+        run.peak_bytes = max(run.peak_bytes, resident_bytes(_count(process.pid, used)))
+        time.sleep(0.1)
+
+
+def _count(pid: int, used: dict[int, float]) -> list[int]:
+    """Note what each process of a command has used so far; those that have ended keep their last figure."""
+    running = processes(pid)
+    for one in running:
+        used[one] = max(processor_seconds(one), used.get(one, 0.0))
+    return running
+
+
+def _of_processes(pid: int, used: dict[int, float]) -> dict[str, float]:
+    """Processor seconds by kind of process, and of Java's by its counters."""
+    java = next(one for one in processes(pid) if Path(f"/proc/{one}/comm").read_text().strip() == "java")
+    found = {"Python": used[pid], "Java": used[java]}
+    found["Python workers, and what starts Java"] = sum(used.values()) - sum(found.values())
+    printed = subprocess.run(
+        ["jcmd", str(java), "PerfCounter.print"], capture_output=True, text=True, check=True
+    ).stdout
+    counters = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
+    for what, names in COUNTERS.items():
+        found[f"{what}, in Java"] = sum(int(counters.get(name, 0)) for name in names) / 1e9
+    return found
 
 
 def show(what: str, cost: Cost, peak: int) -> None:
     print(f"| {what} | {cost.seconds:.1f} | {cost.processor_s:.1f} | {peak / 2**20:,.0f} |", flush=True)
 
 
-def breakdown(name: str, stages: Mapping[str, str], jobs: Jobs) -> str:
-    """The breakdown of one run's time, as lines."""
-    on_spark = sum(float(stages[stage]) for stage in ("normalize", "validate", "recommend"))
-    between = on_spark - jobs.busy_s
-    return "\n".join(
-        [
-            f"Where a run of {name} spends its time:",
-            "",
-            *(f"* {stage}: {seconds} s" for stage, seconds in stages.items()),
-            f"* in normalize, validate and recommend some job runs for {jobs.busy_s:.1f} s; {between:.1f} s are "
-            "Python, its calls to Java, and plans",
-            f"* {jobs.jobs} jobs, {jobs.tasks} tasks of {jobs.tasks_s:.1f} s together, {jobs.tasks_processor_s:.1f} "
-            f"processor s in Java; {jobs.written_bytes / 2**20:.1f} MiB written",
-        ]
+def breakdown(run: Run) -> Iterator[str]:
+    """Where one run's time goes, as lines."""
+    assert run.jobs is not None
+    jobs, on_spark = run.jobs, sum(run.stages[stage].seconds for stage in ("normalize", "validate", "recommend"))
+    yield f"Where a run of {run.name} spends its time:\n"
+    yield "| stage | s | processor s |\n|---|---|---|"
+    for stage, cost in run.stages.items():
+        yield f"| {stage} | {cost.seconds:.1f} | {cost.processor_s:.1f} |"
+    yield ""
+    for what, seconds in run.processor_s.items():
+        yield f"* {what}: {seconds:.1f} processor s"
+    yield f"* tasks, in Java: {jobs.tasks_processor_s:.1f} processor s; {jobs.tasks} tasks of {jobs.jobs} jobs"
+    yield f"* {jobs.written_bytes / 2**20:.1f} MiB written by tasks"
+    yield (
+        f"* in normalize, validate and recommend some job runs for {jobs.busy_s:.1f} s; {on_spark - jobs.busy_s:.1f} s "
+        "are Python, its calls to Java, and plans"
     )
+
+
+def growth(runs: list[Run]) -> Iterator[str]:
+    """Processor seconds of every stage for each number of bundles, and the slopes between them."""
+    stages = [stage for stage in runs[0].stages if stage != "start of Spark"]
+    yield "Growth: processor seconds, and in brackets the slope from the row above\n"
+    yield "| bundles | " + " | ".join(stages) + " |\n" + "|---" * (len(stages) + 1) + "|"
+    yield (
+        f"| {runs[0].bundles:,} | " + " | ".join(f"{runs[0].stages[stage].processor_s:.1f}" for stage in stages) + " |"
+    )
+    for before, run in pairwise(runs):
+        cells = []
+        for stage in stages:
+            more, less = run.stages[stage].processor_s, before.stages[stage].processor_s
+            slope = math.log(max(more, 0.1) / max(less, 0.1)) / math.log(run.bundles / before.bundles)
+            cells.append(f"{more:.1f} ({slope:.2f})")
+        yield f"| {run.bundles:,} | " + " | ".join(cells) + " |"
 
 
 def _jobs(log: Path) -> Jobs:

@@ -7,6 +7,7 @@ Captures the cluster without changing it, converts the data into tables, and jud
 | `capture` | reads the admin API and ZooKeeper into a raw snapshot; returns its id |
 | `normalize` | converts it into Parquet tables (Spark) |
 | `validate` | runs the expectation suites on them (Spark) |
+| `snapshot` | in place of these two, if `[pulsar_advisor] one_spark_task` is set: both in one Spark application |
 | `require_trusted_snapshot` | fails, without a retry, if the snapshot must not be used |
 
 A snapshot that passes triggers an event of the asset `pulsar-snapshot-validated`. A failed `require_trusted_snapshot`

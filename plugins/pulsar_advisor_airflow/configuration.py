@@ -46,6 +46,13 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": "spark_default",
         "example": "spark_batch",
     },
+    "one_spark_task": {
+        "description": "Whether one task, snapshot, runs normalize and validate in one Spark application, which starts "
+        "once, instead of a task and an application for each.",
+        "type": "boolean",
+        "default": "false",
+        "example": "true",
+    },
     "snapshot_schedule": {
         "description": "Cron expression of the DAG pulsar_snapshot.",
         "default": "*/15 * * * *",
@@ -61,6 +68,14 @@ def option(name: str) -> str:
 
     value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"])
     return value
+
+
+def one_spark_task() -> bool:
+    """The option of this name."""
+    from airflow.sdk import conf
+
+    name = "one_spark_task"
+    return bool(conf.getboolean(SECTION, name, fallback=OPTIONS[name]["default"] == "true"))
 
 
 def job(stage: str) -> str:

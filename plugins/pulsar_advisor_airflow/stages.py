@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import chain, task
 
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.configuration import job, option
+from pulsar_advisor_airflow.configuration import job, one_spark_task, option
 from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
 
 
@@ -40,5 +40,6 @@ def trusted_snapshot(outlets: Sequence[Any] = ()) -> Any:
     """The tasks from `capture` to the decision whether the snapshot may be used; returns its id if so."""
     snapshot = captured()
     decision = task(task_id="require_trusted_snapshot", outlets=list(outlets))(tasks.require_trusted_snapshot)(snapshot)
-    chain(spark_stage("normalize", snapshot), spark_stage("validate", snapshot), decision)
+    stages = ("snapshot",) if one_spark_task() else ("normalize", "validate")
+    chain(*(spark_stage(stage, snapshot) for stage in stages), decision)
     return decision

@@ -103,6 +103,9 @@ class Stages:
         document = documents.validation(check, success=self.fit_for_use)
         write_json(self.root.folder("validation", snapshot) / RESULT, document)
 
+    _snapshot = _validate
+    """The job that normalizes and validates."""
+
     def _recommend(self, snapshot: str) -> None:
         from pulsar_advisor.storage.plans import write_plan
 

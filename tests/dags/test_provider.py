@@ -47,7 +47,7 @@ def test_each_option_has_a_default_that_the_environment_overrides(monkeypatch: p
     assert option("spark_conn_id") == "spark_batch"
 
 
-@pytest.mark.parametrize("stage", ["normalize", "validate", "recommend"])
+@pytest.mark.parametrize("stage", ["normalize", "validate", "snapshot", "recommend"])
 def test_each_spark_stage_has_its_file(stage: str) -> None:
     assert Path(job(stage)).is_file()
 

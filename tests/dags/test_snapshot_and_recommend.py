@@ -28,6 +28,16 @@ def test_a_snapshot_goes_from_capture_to_the_asset(stages: Stages, run_dag: RunD
         assert event.extra == {"root": stages.root.url, "cluster": "demo", "snapshot": snapshot}
 
 
+def test_one_task_makes_the_tables_and_judges_them_where_the_configuration_says_so(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ONE_SPARK_TASK", "true")
+    state, tasks = run_dag("pulsar_snapshot")
+    assert state == "success"
+    assert tasks.keys() == {"capture", "snapshot", "require_trusted_snapshot"}
+    assert stages.calls == ["capture", "snapshot"]
+
+
 def test_a_snapshot_that_must_not_be_used_is_not_announced(stages: Stages, run_dag: RunDag) -> None:
     stages.fit_for_use = False
     state, tasks = run_dag("pulsar_snapshot")

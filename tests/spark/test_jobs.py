@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.schemas import CHECKS, TABLES
 from snapshots import skewed_modular_cluster
 
 pytestmark = pytest.mark.spark
@@ -19,9 +21,35 @@ RESULTS = {"normalize": "tables/result", "validate": "validation"}
 def test_each_job_ends_well_once_its_result_file_is_written_and_prints_nothing(jobs: list[str], tmp_path: Path) -> None:
     root = Root(str(tmp_path), "test")
     snapshot = skewed_modular_cluster().write(root)
+    run_jobs(jobs, root, snapshot)
     for job in jobs:
-        command = [sys.executable, str(JOBS / f"{job}.py"), "--root", str(tmp_path), "--cluster", "test"]
-        command += ["--snapshot", snapshot, "--master", "local[2]"]
+        assert (root.folder(RESULTS[job], snapshot) / RESULT).exists()
+
+
+@pytest.mark.full
+def test_one_application_for_tables_and_checks_writes_what_two_write(tmp_path: Path) -> None:
+    written = []
+    for jobs in (["normalize", "validate"], ["snapshot"]):
+        root = Root(str(tmp_path / jobs[0]), "test")
+        snapshot = skewed_modular_cluster().write(root)
+        run_jobs(jobs, root, snapshot)
+        written.append(content(root, snapshot))
+    assert written[0] == written[1]
+
+
+def run_jobs(jobs: Sequence[str], root: Root, snapshot: str, *options: str) -> None:
+    for job in jobs:
+        command = [sys.executable, str(JOBS / f"{job}.py"), "--root", root.url, "--cluster", "test"]
+        command += ["--snapshot", snapshot, *(options or ("--master", "local[2]"))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
-        assert (root.folder(RESULTS[job], snapshot) / RESULT).exists()
+
+
+def content(root: Root, snapshot: str) -> dict[str, list[bytes]]:
+    """The bytes of all tables and of both results. Spark names the files of a table at random."""
+    stages = [f"tables/{table.name}" for table in (*TABLES, CHECKS)] + list(RESULTS.values())
+    folders = {stage: Path(str(root.folder(stage, snapshot))) for stage in stages}
+    return {
+        stage: sorted(file.read_bytes() for file in folder.iterdir() if not file.name.startswith((".", "_")))
+        for stage, folder in folders.items()
+    }

@@ -12,7 +12,8 @@ from unit.capture.fake_cluster import FakeCluster, fake_cluster
 
 # A test says what is right, not how fast: on a busy machine any example may take long.
 hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+if hypothesis.settings.get_current_profile_name() == "default":
+    hypothesis.settings.load_profile("untimed")
 
 RECORDED = Path(__file__).parents[1] / "data/recorded/modular-4.0.8.tar"
 
