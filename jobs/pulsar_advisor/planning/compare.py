@@ -95,6 +95,28 @@ def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None
     return min(better or splitting, key=rank, default=None)
 
 
+def dominating(row: Score, others: Iterable[Score]) -> Score | None:
+    """The first of the others that is no worse than `row` in any figure and better in one; None if there is none.
+
+    The figures are the highest usage and the spread afterwards, the number of unloads, and the throughput they move.
+    """
+    own = _figures(row)
+    if own is None:
+        return None
+    for other in others:
+        theirs = _figures(other)
+        if theirs is not None and theirs != own and all(one <= two for one, two in zip(theirs, own, strict=True)):
+            return other
+    return None
+
+
+def _figures(row: Score) -> tuple[float, ...] | None:
+    """None for a combination that unloads nothing, or whose effect is not known."""
+    if not row.unloads or row.maximum_after is None or row.standard_deviation_after is None:
+        return None
+    return (row.maximum_after, row.standard_deviation_after, row.unloads, row.moved_throughput_bytes_per_s)
+
+
 def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
     """Whether no combination could be judged: each does nothing, for a reason among the refusals' sentences."""
     reasons = list(why_nothing)

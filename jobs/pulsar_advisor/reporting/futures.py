@@ -133,7 +133,7 @@ def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
     end = {
         "settled": f"would settle in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})",
         "repeats": f"would go round: cycle {score['cycles']} leaves all as cycle {score['repeats_cycle']} did",
-        "unfinished": f"would not settle within {score['cycles']} cycles",
+        "unfinished": f"would not have settled by cycle {score['cycles']}",
     }[score["ended"]]
     effects = [
         f"after {count(score['unloads'], 'unload')} the busiest broker is at {percent(after)}, now at {percent(before)}"

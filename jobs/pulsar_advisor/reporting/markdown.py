@@ -53,6 +53,7 @@ def _lines(page: ReportPage) -> Iterator[str]:
     yield from _hot(page)
     yield from _steps(page)
     yield from _left_alone(page)
+    yield from _whats_next(page)
     yield from _combinations(page)
     yield from _trust(page)
     yield from _settings(page)
@@ -222,6 +223,27 @@ def _left_alone(page: ReportPage) -> Iterator[str]:
         yield from ("", f"{len(page.answers.strategies)} of {page.answers.strategies_total} strategies shown.")
 
 
+def _whats_next(page: ReportPage) -> Iterator[str]:
+    if page.next is None:
+        return
+    yield from _section("What happens next")
+    yield from (f"* {text(line)}" for line in page.next.sentences)
+    if len(page.next.cycles) > 1:
+        yield ""
+        yield from _table(
+            (">cycle", ">unloads", ">highest usage", ">standard deviation"),
+            (
+                (
+                    str(cycle.cycle or "now"),
+                    f"{cycle.unloads:,}",
+                    percent(cycle.maximum_ratio),
+                    percent(cycle.standard_deviation_ratio),
+                )
+                for cycle in page.next.cycles
+            ),
+        )
+
+
 def _combinations(page: ReportPage) -> Iterator[str]:
     yield from _section("Strategies compared")
     yield from _table(
@@ -235,7 +257,7 @@ def _combinations(page: ReportPage) -> Iterator[str]:
                 f"{percent(row.maximum_before)} → {percent(row.maximum_after)}",
                 f"{percent(row.standard_deviation_before)} → {percent(row.standard_deviation_after)}",
                 throughput(row.moved_throughput_bytes_per_s),
-                text(row.note),
+                text(row.note or (f"Dominated by {row.dominated_by}" if row.dominated_by else "")),
             )
             for row in page.combinations
         ),

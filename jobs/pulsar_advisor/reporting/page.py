@@ -26,6 +26,7 @@ from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.reporting.steps import StepList, step_lists
 from pulsar_advisor.reporting.trust import Trust, trust_of
 from pulsar_advisor.reporting.verdict import Verdict, verdict_of
+from pulsar_advisor.reporting.whats_next import WhatsNext, whats_next
 
 REPORT_SCHEMA: Final = "pulsar-advisor/report/1"
 
@@ -54,6 +55,8 @@ class CombinationRow:
     acts_in_cycle: int | None
     note: str
     """Why there are no steps, or no plan."""
+    dominated_by: str | None
+    """A combination that is no worse in any figure and better in one, as `shedder with placement`."""
     advised: bool
     configured: bool
     """Whether the cluster is configured for this combination."""
@@ -100,6 +103,8 @@ class ReportPage:
     figures: tuple[Fact, ...]
     """Intermediate values of the shedder behind the verdict."""
     combinations: tuple[CombinationRow, ...]
+    next: WhatsNext | None
+    """What a simulation says about the coming cycles; None in recommendations of earlier releases."""
     trust: Trust
     drift: tuple[str, ...] | None
     """What changed since the last good snapshot, one sentence each; None if there is none to compare with."""
@@ -160,6 +165,7 @@ def build_page(
         ),
         figures=_figures(reference),
         combinations=_combination_rows(combinations, recommendation["advice"]["digest"], configured),
+        next=whats_next(recommendation.get("foresight")),
         trust=trust,
         drift=None if drift is None else tuple(drift),
         lint=tuple(lint),
@@ -238,6 +244,7 @@ def _combination_rows(
             moved_throughput_bytes_per_s=row["moved_throughput_bytes_per_s"],
             acts_in_cycle=row["acts_in_cycle"],
             note=f"Could not be judged: {row['error']}" if row["error"] else row["why_nothing"] or "",
+            dominated_by=row.get("dominated_by"),
             advised=advised is not None and row["digest"] == advised,
             configured=(row["shedder"], row["placement"]) == configured,
         )

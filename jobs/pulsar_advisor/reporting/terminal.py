@@ -52,3 +52,7 @@ def render_terminal(page: ReportPage, console: Console) -> None:
         line(f"{command.purpose}:", "dim")
         for part in command.continued.splitlines():
             line(part)
+    if page.next is not None:
+        console.print()
+        for text in page.next.sentences:
+            fact("What next", text)

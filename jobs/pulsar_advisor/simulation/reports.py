@@ -328,23 +328,23 @@ class _Publishing:
             return reports
         published, each = reports.published, publishing[:, None]
         known = np.append(publishing, False)  # NO_ROW is the last one
-        told = known[measured.reporter]
+        included = known[measured.reporter]
         withdrawn = known[published.reporter] & (measured.reporter != published.reporter)
         figures = Figures(
             usage=np.where(each, measured.usage, published.usage),
             traffic=np.where(each, measured.traffic, published.traffic),
             counts=np.where(each, measured.counts, published.counts),
-            reporter=np.where(told, measured.reporter, np.where(withdrawn, NO_ROW, published.reporter)).astype(
+            reporter=np.where(included, measured.reporter, np.where(withdrawn, NO_ROW, published.reporter)).astype(
                 np.int32
             ),
-            bundle_traffic=np.where(told[:, None], measured.bundle_traffic, published.bundle_traffic),
+            bundle_traffic=np.where(included[:, None], measured.bundle_traffic, published.bundle_traffic),
         )
         load = reports.load
         if load is not None and reports.smoothed is not None:
             load = PublishedLoad(
                 np.where(publishing, reports.smoothed.weighted_max_ema, load.weighted_max_ema),
                 np.where(publishing, reports.smoothed.msg_throughput_ema, load.msg_throughput_ema),
-                np.where(told, NO_ROW, load.top_position),
+                np.where(included, NO_ROW, load.top_position),
             )
         at = np.where(publishing, now_ms, reports.published_at_ms)
         return replace(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Final, Self
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -57,6 +57,25 @@ class CycleScore:
     throughput: Spread
     """Bytes/s in and out."""
 
+    def columns(self) -> dict[str, Any]:
+        """The columns of the table `cycles`, without its key."""
+        return {
+            "cycle": self.cycle,
+            "at_ms": self.at_ms,
+            "unloads": self.unloads,
+            "moved_throughput_bytes_per_s": self.moved_throughput_bytes_per_s,
+            **self.spread_columns(""),
+        }
+
+    def spread_columns(self, prefix: str) -> dict[str, float]:
+        """Both spreads, a column for each figure, with its unit."""
+        spreads = (("usage", "_ratio", self.usage), ("throughput", "_bytes_per_s", self.throughput))
+        return {
+            f"{prefix}{figure}_{name}{'' if name == 'gini' else unit}": value
+            for figure, unit, spread in spreads
+            for name, value in asdict(spread).items()
+        }
+
 
 @dataclass(frozen=True)
 class SimulationScore:
@@ -87,6 +106,11 @@ class SimulationScore:
     last: CycleScore
     highest_ratio: float
     """The highest usage of a broker in any cycle."""
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the table `scores`, without its key."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("first", "last")}
+        return {**plain, **self.first.spread_columns("first_"), **self.last.spread_columns("last_")}
 
 
 def cycle_scores(simulation: Simulation) -> tuple[CycleScore, ...]:

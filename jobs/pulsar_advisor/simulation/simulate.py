@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal
 
 import numpy as np
 
 from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement.filters import placement_facts
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.fitness import unload_refusals
 from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import MAX_CYCLES
+from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Leader
@@ -96,19 +102,34 @@ def simulate(
     load: Load = Load(),
     seed: int = 0,
     history: Sequence[ClusterState] = (),
+    after: Mapping[int, int] = MappingProxyType({}),
 ) -> Simulation:
     """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
 
     The first cycle is at the moment of the snapshot. Switches are taken as on: whether Pulsar itself would act is
     another question. `history` are earlier states, oldest first, for the shedder's memory and the brokers' base load.
+    `after` are unloads that someone else carries out first, bundle -> destination (rows): the leader hears of them from
+    reports only, so no grace period protects these bundles.
+
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """
+    lacks = (
+        *unload_refusals(find(SHEDDERS, shedder, "shedder"), "shedder", state),
+        *unload_refusals(find(PLACEMENTS, placement, "placement strategy"), "placement", state),
+    )
+    if lacks:
+        raise DataNotFit(lacks[0].sentence)
     intervals = Intervals.of(settings)
     leader = Leader(shedder, placement, settings, placement_facts(state, settings), seed)
     memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))
     steady = SimulatedCluster.of(state, base_load(state, history).likely)
     draw = np.random.default_rng(seed)
     reports = first_reports(state, steady, settings, intervals, seed)
+    if after:
+        touched = np.union1d(steady.owner[list(after)], list(after.values()))
+        steady = steady.moved(list(after), list(after.values()))
+        reports = after_change(reports, touched[touched >= 0])
+        reports = advanced(reports, state, steady, settings, intervals, reports.now_ms + intervals.shedding)
     unloaded_at_ms = state.bundles.last_unloaded_at_ms
     passed = [_cycle(0, state, steady, reports, settings)]
     met: dict[bytes, int] = {}

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
+from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
+from pulsar_advisor.planning.configured import Configured
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.proposal import Role
@@ -25,6 +26,7 @@ from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.simulation.foresight import CYCLES, foresee
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.storage.files import read_json, write_json
 from pulsar_advisor.storage.lease import held
@@ -105,7 +107,9 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
     state = state_of(root, snapshot, request.view, request.what_if)
     settings = settings_of(root, snapshot, request.what_if)
     refused = _refusals(fit_part(state), settings, scores, with_splits=request.splits)
-    return {**_document(root, state, settings, scores, refused), "proposer": request.proposer}
+    earlier = earlier_states(root, state, request.history, request.what_if, settings.values)
+    document = _document(root, state, settings, scores, refused, [fit_part(moment) for moment in earlier])
+    return {**document, "proposer": request.proposer}
 
 
 def recommend_shedder(task: Mapping[str, Any]) -> str:
@@ -195,6 +199,7 @@ def _document(
     settings: ResolvedSettings,
     scores: Sequence[Score],
     refused: Sequence[Refusal],
+    earlier: Sequence[ClusterState],
 ) -> dict[str, Any]:
     configured = configured_of(state.load_manager, settings)
     folder = root.folder(PLANS, state.snapshot)
@@ -211,7 +216,7 @@ def _document(
         "snapshot": state.snapshot,
         "manifest_sha256": inputs_of(root, state.snapshot).manifest_sha256,
         "view": state.view,
-        "combinations": [row.document() for row in scores],
+        "combinations": [{**row.document(), "dominated_by": _dominated_by(row, scores)} for row in scores],
         "advice": {
             "plan": advised.plan if advised else None,
             "digest": advised.digest if advised else None,
@@ -221,4 +226,41 @@ def _document(
         "coverage": {**asdict(judged), "sentence": judged.sentence},
         "refusals": [{**asdict(refusal), "sentence": refusal.sentence} for refusal in refused],
         "notes": list(settings.notes),
+        "foresight": _foresight(fit_part(state), settings.values, configured, advised_plan, earlier),
+    }
+
+
+def _dominated_by(row: Score, scores: Sequence[Score]) -> str | None:
+    better = dominating(row, scores)
+    return None if better is None else f"{better.shedder} with {better.placement}"
+
+
+def _foresight(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    own: Configured,
+    plan: Plan | None,
+    earlier: Sequence[ClusterState],
+) -> dict[str, Any]:
+    """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
+    key = {"shedder": own.shedder, "placement": own.placement, "what_if": ""}
+    try:
+        found = foresee(state, settings, own, plan, seed=0 if plan is None else plan.seed, history=earlier)
+    except AdvisorError as error:
+        return {"cycles": CYCLES, "own": None, "acting": [], "plan": None, "error": str(error)}
+    undone = found.interference
+    return {
+        "cycles": found.cycles,
+        "own": {**key, **found.own.columns()},
+        "acting": [asdict(cycle) for cycle in found.acting],
+        "plan": None
+        if undone is None
+        else {
+            "plan_bundles": undone.plan_bundles,
+            "moved_again": undone.moved_again,
+            "moved_back": undone.moved_back,
+            "first_cycle": undone.first_cycle,
+            **undone.score.columns(),
+        },
+        "error": None,
     }

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.model.cluster_state import FIGURES, ClusterState, WantedView
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.strategy import find
-from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.fitness import fit_part, unload_refusals
+from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.what_if import with_what_if
-from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.request import SimulationRequest
-from pulsar_advisor.simulation.scores import CycleScore, Spread, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Load, Simulation, simulate
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.lease import held
@@ -125,55 +121,25 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
     cycles = cycle_scores(simulation)
     return json.dumps(
         {
-            "scores": [{**key, **_score_row(simulation, cycles)}],
-            "cycles": [{**key, **_cycle_row(one)} for one in cycles],
+            "scores": [{**key, **simulation_score(simulation, cycles).columns()}],
+            "cycles": [{**key, **one.columns()} for one in cycles],
             "moves": [{**key, **row} for row in _move_rows(simulation)],
         }
     )
 
 
 def _judged_state(root: Root, task: Mapping[str, Any], settings: LoadBalancerSettings) -> ClusterState:
-    """The fit part of the snapshot under a what-if. Raises `AdvisorError` if a strategy lacks an input."""
+    """The fit part of the snapshot under a what-if."""
     read = _read_once(root.url, root.cluster, task["snapshot"], task["view"], task["validation_sha256"])
-    own = settings_of(root, task["snapshot"], {}).values
-    state = with_what_if(read, own, settings, task["what_if"]) if task["what_if"] else read
-    lacks = (
-        *unload_refusals(find(SHEDDERS, task["shedder"], "shedder"), "shedder", state),
-        *unload_refusals(find(PLACEMENTS, task["placement"], "placement strategy"), "placement", state),
-    )
-    if lacks:
-        raise AdvisorError(lacks[0].sentence)
-    return state
+    if not task["what_if"]:
+        return read
+    return with_what_if(read, settings_of(root, task["snapshot"], {}).values, settings, task["what_if"])
 
 
 @lru_cache(maxsize=1)
 def _read_once(url: str, cluster: str, snapshot: str, view: WantedView, _validation_sha256: str) -> ClusterState:
     """The fit part of a snapshot as it was validated, read once in each of Spark's Python workers."""
     return fit_part(state_of(Root(url, cluster), snapshot, view, {}))
-
-
-def _score_row(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> dict[str, Any]:
-    score = asdict(simulation_score(simulation, cycles))
-    del score["first"], score["last"]
-    return {**score, **_spread_columns("first_", cycles[0]), **_spread_columns("last_", cycles[-1])}
-
-
-def _cycle_row(cycle: CycleScore) -> dict[str, Any]:
-    row = asdict(cycle)
-    del row["usage"], row["throughput"]
-    return {**row, **_spread_columns("", cycle)}
-
-
-def _spread_columns(prefix: str, cycle: CycleScore) -> dict[str, float]:
-    columns: dict[str, float] = {}
-    spreads: tuple[tuple[str, str, Spread], ...] = (
-        ("usage", "_ratio", cycle.usage),
-        ("throughput", "_bytes_per_s", cycle.throughput),
-    )
-    for figure, unit, spread in spreads:
-        for name, value in asdict(spread).items():
-            columns[f"{prefix}{figure}_{name}{'' if name == 'gini' else unit}"] = value
-    return columns
 
 
 def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:

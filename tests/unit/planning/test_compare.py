@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.planning.compare import Score, advice_sentence, advise
+from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score
 from pulsar_advisor.planning.fitness import Refusal
 
 OWN = ("ThresholdShedder", "LeastLongTermMessageRate")
@@ -83,3 +83,16 @@ def test_of_thirty_brokers_three_are_named() -> None:
         "Unload 30 bundles from b00:8080, b01:8080, b02:8080 and 27 more: the busiest broker should fall from 90.0% "
         "to 60.0%."
     )
+
+
+def test_a_combination_is_dominated_by_one_that_is_no_worse_in_any_figure_and_better_in_one() -> None:
+    def row(name: str, **given: object) -> Score:
+        figures = {"unloads": 3, "maximum_after": 0.6, "standard_deviation_after": 0.1}
+        return replace(no_score(name, "RoundRobinBrokerSelector", ""), **{**figures, **given})
+
+    base = row("ThresholdShedder")
+    cheaper, calmer = row("AvgShedder", unloads=2), row("OverloadShedder", maximum_after=0.5, unloads=4)
+    assert dominating(base, [base, calmer, cheaper]) == cheaper
+    assert dominating(cheaper, [base, calmer]) is None
+    assert dominating(base, [base, row("UniformLoadShedder")]) is None
+    assert dominating(row("TransferShedder", unloads=0), [cheaper]) is None

@@ -92,7 +92,7 @@ def test_what_pulsars_own_strategies_would_do_is_one_sentence() -> None:
     assert own_sentence([score(unloads=0)], OWN) == (
         "Pulsar's own ThresholdShedder with LeastLongTermMessageRate would leave the cluster as it is."
     )
-    assert "would not settle within 45 cycles" in plain(own_sentence([score(ended="unfinished")], OWN))
+    assert "would not have settled by cycle 45" in plain(own_sentence([score(ended="unfinished")], OWN))
     assert "would go round" in plain(own_sentence([score(ended="repeats", repeats_cycle=1)], OWN))
 
 

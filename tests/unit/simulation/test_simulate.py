@@ -182,7 +182,7 @@ def test_isolation_policies_hold_in_every_cycle() -> None:
 
 shedder = st.sampled_from([entry.name for entry in SHEDDERS])
 placement = st.sampled_from([entry.name for entry in PLACEMENTS])
-any_combination = examples(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+any_combination = examples(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
 
 
 def simulated(shedder: str, placement: str, state: ClusterState, cycles: int = 8) -> Simulation:

@@ -1,0 +1,59 @@
+"""The section "What happens next": the cluster's own strategies from now on, and after the advised plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_advisor.reporting.figures import count, percent
+from pulsar_advisor.reporting.futures import own_sentence
+
+
+@dataclass(frozen=True)
+class NextCycle:
+    """A cycle in which Pulsar's own strategies unload something; 0 is now."""
+
+    cycle: int
+    unloads: int
+    maximum_ratio: float
+    standard_deviation_ratio: float
+
+
+@dataclass(frozen=True)
+class WhatsNext:
+    """What a simulation says about the coming hour."""
+
+    sentences: tuple[str, ...]
+    cycles: tuple[NextCycle, ...]
+
+
+def whats_next(foresight: Mapping[str, Any] | None) -> WhatsNext | None:
+    """The section; None if an earlier release wrote the recommendation."""
+    if foresight is None:
+        return None
+    if foresight["error"]:
+        return WhatsNext((f"What happens next could not be simulated: {foresight['error']}",), ())
+    own = foresight["own"]
+    sentences = [own_sentence([own], own) or ""]
+    if (plan := foresight["plan"]) is not None:
+        sentences.append(interference_sentence(plan, foresight["cycles"]))
+    return WhatsNext(tuple(sentences), tuple(NextCycle(**cycle) for cycle in foresight["acting"]))
+
+
+def interference_sentence(plan: Mapping[str, Any], cycles: int) -> str:
+    """What Pulsar's own balancer does with the bundles of a plan once it has been carried out."""
+    number = count(plan["plan_bundles"], "bundle")
+    highest = percent(plan["last_usage_maximum_ratio"])
+    if not plan["unloads"]:
+        return f"Once the plan is carried out, Pulsar's own balancer would do nothing for {cycles} cycles."
+    if not plan["moved_again"]:
+        return (
+            f"Once the plan is carried out, Pulsar's own balancer would leave its {number} where they are, unload "
+            f"{count(plan['bundles'], 'other bundle')} and end with the busiest broker at {highest}."
+        )
+    back = f", {plan['moved_back']:,} of them back" if plan["moved_back"] else ""
+    return (
+        f"Pulsar's own balancer would undo part of the plan: from cycle {plan['first_cycle']} on it moves "
+        f"{plan['moved_again']:,} of the plan's {number} again{back}, and ends with the busiest broker at {highest}."
+    )

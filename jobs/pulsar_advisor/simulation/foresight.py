@@ -1,0 +1,109 @@
+"""What happens next under the cluster's own strategies: by themselves, and once a plan has been carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import Simulation, simulate
+
+CYCLES: Final = 60
+"""An hour at Pulsar's default interval: two grace periods."""
+
+
+@dataclass(frozen=True)
+class CycleSeen:
+    """One cycle in which something happens; ratios are the usage of the busiest broker and the standard deviation."""
+
+    cycle: int
+    unloads: int
+    maximum_ratio: float
+    standard_deviation_ratio: float
+
+
+@dataclass(frozen=True)
+class Interference:
+    """What the cluster's own balancer does with the bundles of a plan that has been carried out."""
+
+    plan_bundles: int
+    moved_again: int
+    """Bundles of the plan that are unloaded again."""
+    moved_back: int
+    """Of these, the ones that end on the broker where the plan found them."""
+    first_cycle: int | None
+    """The first cycle that moves one of them."""
+    score: SimulationScore
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What happens next."""
+
+    shedder: str
+    placement: str
+    cycles: int
+    own: SimulationScore
+    acting: tuple[CycleSeen, ...]
+    """The snapshot, and the cycles with an unload."""
+    interference: Interference | None
+    """None without a plan that moves bundles to brokers of its choice."""
+
+
+def foresee(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    own: Configured,
+    plan: Plan | None,
+    *,
+    seed: int,
+    history: Sequence[ClusterState] = (),
+) -> Foresight:
+    """Simulate the cluster's own strategies (`own`), and again after `plan`. Raises `AdvisorError` as `simulate`."""
+    alone = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history)
+    scores = cycle_scores(alone)
+    acting = tuple(
+        CycleSeen(one.cycle, one.unloads, one.usage.maximum, one.usage.standard_deviation)
+        for one in scores
+        if one.unloads or not one.cycle
+    )
+    moves = planned_moves(state, plan) if plan is not None else {}
+    interference = None
+    if moves:
+        after = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, after=moves)
+        interference = _interference(state, after, moves)
+    return Foresight(own.shedder, own.placement, CYCLES, simulation_score(alone, scores), acting, interference)
+
+
+def planned_moves(state: ClusterState, plan: Plan) -> dict[int, int]:
+    """Bundle -> destination (rows) of a plan's executable unloads with a destination."""
+    brokers = {broker: row for row, broker in enumerate(state.brokers.ids)}
+    bundles = {state.bundle_name(row): row for row in range(len(state.bundles))}
+    return {
+        bundles[f"{step.namespace}/{step.bundle}"]: brokers[step.destination]
+        for step in plan.steps
+        if step.executable and step.action == "unload" and step.destination is not None
+    }
+
+
+def _interference(state: ClusterState, after: Simulation, moves: dict[int, int]) -> Interference:
+    owner, moved_again, first_cycle = dict(moves), set[int](), None
+    for cycle in after.cycles:
+        for bundle, destination in zip(cycle.bundle.tolist(), cycle.destination.tolist(), strict=True):
+            if bundle in moves:
+                owner[bundle] = destination
+                moved_again.add(bundle)
+                first_cycle = first_cycle or cycle.number
+    back = sum(owner[bundle] == int(state.bundles.owner[bundle]) for bundle in moved_again)
+    return Interference(
+        plan_bundles=len(moves),
+        moved_again=len(moved_again),
+        moved_back=back,
+        first_cycle=first_cycle,
+        score=simulation_score(after, cycle_scores(after)),
+    )

@@ -1,0 +1,93 @@
+"""The section on what happens next."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+
+from pulsar_advisor.reporting.html import render_html
+from pulsar_advisor.reporting.markdown import render_markdown
+from pulsar_advisor.reporting.terminal import render_terminal
+from pulsar_advisor.reporting.whats_next import NextCycle, interference_sentence, whats_next
+from unit.reporting.skewed import skewed_inputs
+from unit.reporting.test_futures import plain, score
+
+PLAN = {
+    "plan_bundles": 5,
+    "moved_again": 0,
+    "moved_back": 0,
+    "first_cycle": None,
+    "unloads": 0,
+    "bundles": 0,
+    "last_usage_maximum_ratio": 0.5,
+}
+
+
+def foresight(**given: Any) -> dict[str, Any]:
+    return {
+        "error": None,
+        "cycles": 60,
+        "own": score(),
+        "acting": [{"cycle": 0, "unloads": 0, "maximum_ratio": 0.67, "standard_deviation_ratio": 0.1}],
+        "plan": None,
+        **given,
+    }
+
+
+def test_pulsars_own_strategies_come_first() -> None:
+    found = whats_next(foresight(plan=PLAN))
+    assert found is not None
+    assert "would settle in cycle 2" in found.sentences[0]
+    assert found.sentences[1].endswith("would do nothing for 60 cycles.")
+    assert found.cycles == (NextCycle(0, 0, 0.67, 0.1),)
+
+
+def test_a_plan_that_stays_and_one_that_does_not() -> None:
+    assert plain(interference_sentence({**PLAN, "unloads": 3, "bundles": 2}, 60)) == (
+        "Once the plan is carried out, Pulsar's own balancer would leave its 5 bundles where they are, unload 2 other "
+        "bundles and end with the busiest broker at 50.0 %."
+    )
+    undone = {**PLAN, "unloads": 3, "moved_again": 3, "moved_back": 2, "first_cycle": 4}
+    assert plain(interference_sentence(undone, 60)) == (
+        "Pulsar's own balancer would undo part of the plan: from cycle 4 on it moves 3 of the plan's 5 bundles again, "
+        "2 of them back, and ends with the busiest broker at 50.0 %."
+    )
+
+
+def test_why_nothing_could_be_simulated_is_said() -> None:
+    found = whats_next(foresight(error="no load is known", own=None))
+    assert found is not None
+    assert found.sentences == ("What happens next could not be simulated: no load is known",)
+
+
+def test_recommendations_of_earlier_releases_have_no_such_section() -> None:
+    assert whats_next(None) is None
+
+
+def test_every_form_of_the_report_says_what_happens_next() -> None:
+    inputs = skewed_inputs()
+    cycles = [
+        {"cycle": 0, "unloads": 0, "maximum_ratio": 0.91, "standard_deviation_ratio": 0.2},
+        {"cycle": 2, "unloads": 3, "maximum_ratio": 0.64, "standard_deviation_ratio": 0.1},
+    ]
+    recommendation = {**inputs.recommendation, "foresight": foresight(acting=cycles, plan=PLAN)}
+    page = replace(inputs, recommendation=recommendation).page()
+    console = Console(file=io.StringIO(), width=200)
+    render_terminal(page, console)
+    for form in (render_html(page), render_markdown(page)):
+        assert "What happens next" in form
+        assert "would settle in cycle 2" in form
+        assert plain("64.0 %") in plain(form)
+    assert console.file.getvalue().rstrip().endswith("Pulsar's own balancer would do nothing for 60 cycles.")
+
+
+def test_a_dominated_combination_is_marked() -> None:
+    inputs = skewed_inputs()
+    first, *others = inputs.recommendation["combinations"]
+    combinations = [{**first, "dominated_by": "AvgShedder with AvgShedder"}, *others]
+    page = replace(inputs, recommendation={**inputs.recommendation, "combinations": combinations}).page()
+    assert ">dominated</span>" in render_html(page)
+    assert "Dominated by AvgShedder with AvgShedder" in render_markdown(page)

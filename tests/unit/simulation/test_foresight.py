@@ -1,0 +1,61 @@
+"""Whether the cluster's own balancer lets a plan be."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.plan import Plan, PlanInputs
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.planning.build_plan import build_plan
+from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.simulation.foresight import foresee, planned_moves
+from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
+
+HOT = cluster({"a": [20.0, 20.0, 20.0, 20.0, 12.0], "b": [4.0, 4.0], "c": [4.0, 4.0]})
+MINIMAL = ("MinimalMoveShedder", "LeastLongTermMessageRate")
+
+
+def plan_of(state: ClusterState, shedder: str, placement: str, **what_if: str) -> Plan:
+    settings = resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if})
+    request = Request(shedder, placement, splits=False)
+    [(_, proposal)] = propose(request, state, settings.values)
+    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
+    assert not isinstance(proposal, Exception)
+    return build_plan(state, settings, proposal, request, inputs, frozenset(EVERY_LOAD_COUNTS))
+
+
+def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
+    plan = plan_of(HOT, *MINIMAL)
+    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
+    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
+    found = foresee(HOT, settings, own, plan, seed=0)
+    assert found.own.unloads > 0
+    assert found.interference is not None
+    assert (found.interference.plan_bundles, found.interference.moved_again) == (len(planned_moves(HOT, plan)), 0)
+    assert found.interference.score.first.usage.maximum < found.own.first.usage.maximum
+
+
+def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
+    """A plan that puts the load on one broker is what OverloadShedder takes apart again."""
+    plan = plan_of(
+        HOT, "OverloadShedder", "LeastLongTermMessageRate", loadBalancerBrokerOverloadedThresholdPercentage="30"
+    )
+    settings = resolve_settings(
+        "4.0.8", what_if={**EVERY_LOAD_COUNTS, "loadBalancerBrokerOverloadedThresholdPercentage": "40"}
+    ).values
+    found = foresee(HOT, settings, Configured("OverloadShedder", "LeastLongTermMessageRate"), plan, seed=0)
+    assert found.interference is not None
+    assert found.interference.moved_again > 0
+    assert found.interference.first_cycle is not None
+
+
+def test_without_a_plan_there_is_nothing_to_undo() -> None:
+    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
+    found = foresee(HOT, settings, Configured("OverloadShedder", "LeastLongTermMessageRate"), None, seed=0)
+    assert found.interference is None
+    assert found.acting[0].cycle == 0
+    assert found.acting[0].maximum_ratio == pytest.approx(0.92)
+    assert sum(cycle.unloads for cycle in found.acting) == found.own.unloads
