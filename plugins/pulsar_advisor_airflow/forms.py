@@ -43,6 +43,13 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
             section="What to recommend",
         ),
         "splits": Param(True, type="boolean", title="Recommend splits too", section="What to recommend"),
+        "unload_children": Param(
+            False,
+            type="boolean",
+            title="Unload the children of a split",
+            description="If the placement strategy puts them on another broker",
+            section="What to recommend",
+        ),
         "view": Param(
             "judged",
             type="string",
@@ -58,6 +65,7 @@ STRATEGY_ARGUMENTS = (
     "--shedder={{ params.shedder }}",
     "--placement={{ params.placement }}",
     "{{ '--splits' if params.splits else '--no-splits' }}",
+    "{{ '--unload-children' if params.unload_children else '--no-unload-children' }}",
     "--view={{ params.view }}",
 )
 """The same for the command line of `recommend`."""

@@ -48,7 +48,7 @@ def test_an_approved_plan_is_recommended_carried_out_and_verified(stages: Stages
 def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
     conf = {"shedder": "OverloadShedder", "splits": False, "view": "published", "max_unloads": 3, **FAST}
     run_dag("pulsar_rebalance", conf, Answer("Reject"))
-    arguments = "--shedder=OverloadShedder --placement=configured --no-splits --view=published"
+    arguments = "--shedder=OverloadShedder --placement=configured --no-splits --no-unload-children --view=published"
     assert stages.calls == [
         "capture",
         "normalize",

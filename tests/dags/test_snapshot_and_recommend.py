@@ -49,7 +49,10 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
     stages.calls.clear()
     state, _ = run_dag("pulsar_recommend", {"snapshot": stages.root.snapshots()[0]})
     assert state == "success"
-    assert stages.calls == ["recommend --shedder=all --placement=all --splits --view=judged", "report"]
+    assert stages.calls == [
+        "recommend --shedder=all --placement=all --splits --no-unload-children --view=judged",
+        "report",
+    ]
 
 
 def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:

@@ -174,6 +174,8 @@ class RequestOptions:
     """A placement strategy by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
     splits: bool = True
     """Whether to recommend bundle splits."""
+    unload_children: bool = False
+    """Whether to unload the children of a split too, if the placement strategy puts them on another broker."""
     set: tuple[str, ...] = ()
     """What-if value for a Pulsar setting: KEY=VALUE; repeatable. Keys that change no answer are refused."""
     view: Literal["judged", "fresh", "published"] = "judged"
@@ -200,6 +202,7 @@ class RequestOptions:
             shedder=self.shedder,
             placement=self.placement,
             splits=self.splits,
+            unload_children=self.unload_children,
             what_if=what_if(self.set),
             view=self.view,
             history=self.history,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -37,7 +38,8 @@ from pulsar_advisor.model.plan import (
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.confidence import CheckResult, Grading
+from pulsar_advisor.planning.children import after_split, child_moves
+from pulsar_advisor.planning.confidence import CheckResult, Grade, Grading
 from pulsar_advisor.planning.configured import configured_strategies
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
@@ -168,9 +170,6 @@ class _Steps:
         self.settings = settings
         self.changes = changes
         self.steps: list[Step] = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.rates = rate_per_s(state.bundles.traffic)
-            self.throughputs = throughput_bytes_per_s(state.bundles.traffic)
         self.origin = Outlook.of(state, base)
         self.outlook = self.origin
         self.boundaries: dict[int, list[int]] = {}
@@ -178,16 +177,19 @@ class _Steps:
         self.last_split: dict[int, str] = {}
         self.unloaded_by: dict[int, str] = {}
 
-    def _expectation(self, bundle: int) -> Expectation:
-        state = self.state
-        owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
+    @np.errstate(over="ignore", invalid="ignore")
+    def _expectation(self, state: ClusterState, bundle: int, owner: int, boundaries: Sequence[int]) -> Expectation:
+        traffic = state.bundles.traffic[bundle]
         return Expectation(
             owner=state.brokers.ids[owner] if owner != NO_ROW else "",
-            boundaries=tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle)),
+            boundaries=tuple(f"0x{bound:08x}" for bound in boundaries),
             topics=int(state.bundles.topics[bundle]),
-            msg_rate_per_s=finite(self.rates[bundle]),
-            throughput_bytes_per_s=finite(self.throughputs[bundle]),
+            msg_rate_per_s=finite(float(rate_per_s(traffic))),
+            throughput_bytes_per_s=finite(float(throughput_bytes_per_s(traffic))),
         )
+
+    def _owner(self, bundle: int) -> int:
+        return self.owner.get(bundle, int(self.state.bundles.owner[bundle]))
 
     def _boundaries(self, bundle: int) -> list[int]:
         namespace = int(self.state.bundles.namespace[bundle])
@@ -232,20 +234,52 @@ class _Steps:
         return f"step-{len(self.steps) + 1:03d}"
 
     def unload(self, move: Move) -> None:
-        state = self.state
-        expect = self._expectation(move.bundle)
         grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
         grade = grade.with_doubts(self._unpublished(move))
+        expect = self._expectation(self.state, move.bundle, self._owner(move.bundle), self._boundaries(move.bundle))
+        step = self._add_unload(self.state, move, expect, grade, ())
+        if step.executable:
+            self.unloaded_by[move.bundle] = step.id
+            if move.destination != NO_ROW:
+                self.owner[move.bundle] = move.destination
+
+    def unload_children(self, split: Split, request: Request, placement: str) -> None:
+        """Unload the children of the split just added, unless the plan has already moved the bundle."""
+        cut = self.steps[-1]
+        if not cut.executable or split.bundle in self.unloaded_by:
+            return
+        state = after_split(self._after_steps(), split)
+        for move in child_moves(state, self.settings.values, placement, split, request.seed):
+            unloads = sum(step.action == "unload" for step in self.steps)
+            if request.limits.max_unloads is not None and unloads >= request.limits.max_unloads:
+                return
+            expect = self._expectation(state, move.bundle, move.source, self._boundaries(split.bundle))
+            grade = self.of_unloads.grade(split.bundle, (move.source, move.destination), near_tie=move.near_tie)
+            self._add_unload(state, move, expect, grade, (cut.id,))
+
+    def _after_steps(self) -> ClusterState:
+        """The state as the moves so far would leave it."""
+        brokers, owner = self.state.brokers, self.state.bundles.owner.copy()
+        for bundle, broker in self.owner.items():
+            owner[bundle] = broker
+        return replace(
+            self.state,
+            brokers=replace(brokers, usage=self.outlook.likely.usage, traffic=self.outlook.likely.traffic),
+            bundles=replace(self.state.bundles, owner=owner),
+        )
+
+    def _add_unload(
+        self, state: ClusterState, move: Move, expect: Expectation, grade: Grade, after: tuple[str, ...]
+    ) -> Step:
         obstacle = why_move_not(state, move)
         if obstacle is None and move.destination != NO_ROW:
             self.outlook = self.outlook.after_move(
                 self.origin, state.bundles, move.bundle, move.source, move.destination
             )
-            self.owner[move.bundle] = move.destination
             grade = grade.with_doubts(self._above_capacity(move.destination))
         step = Step(
             id=self._next_id(),
-            after=(),
+            after=after,
             action="unload",
             namespace=state.namespaces.names[state.bundles.namespace[move.bundle]],
             bundle=state.bundle_range(move.bundle),
@@ -263,17 +297,16 @@ class _Steps:
             failed_checks=grade.failed_checks,
             doubts=grade.doubts,
         )
-        if step.executable:
-            self.unloaded_by[move.bundle] = step.id
         self.steps.append(step)
+        return step
 
     def split(self, split: Split) -> None:
         state, bundle = self.state, split.bundle
         namespace = int(state.bundles.namespace[bundle])
         lower, upper = int(state.bundles.lower[bundle]), int(state.bundles.upper[bundle])
         cuts = [lower, *split.boundaries, upper]
-        expect = self._expectation(bundle)
-        owner = self.owner.get(bundle, int(state.bundles.owner[bundle]))
+        owner = self._owner(bundle)
+        expect = self._expectation(state, bundle, owner, self._boundaries(bundle))
         grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
         obstacle = why_split_not(state, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
@@ -304,6 +337,7 @@ class _Steps:
         if step.executable:
             self.boundaries[namespace] = sorted({*self._boundaries(bundle), *split.boundaries})
             self.last_split[namespace] = step.id
+            self.outlook = self.outlook.after_split(owner, len(split.boundaries))
         self.steps.append(step)
 
 
@@ -317,7 +351,8 @@ def build_plan(
     checks: Sequence[CheckResult] = (),
     history: Sequence[ClusterState] = (),
 ) -> Plan:
-    """The plan of one proposal. Unloads come first: they are reversible, and a split removes its bundle.
+    """The plan of one proposal. Unloads come first: they are reversible, and a split removes its bundle. The unloads of
+    a split's children follow it, if they are requested.
 
     `setting_keys` are the keys that the strategies read; the plan records them and the switches with their origin.
     `checks` are the validation results that the steps rest on, `history` the earlier snapshots, which the shedder
@@ -339,6 +374,8 @@ def build_plan(
         steps.unload(move)
     for split in proposal.splits[: request.limits.max_splits]:
         steps.split(split)
+        if request.unload_children:
+            steps.unload_children(split, request, placement.name)
     return Plan(
         schema_name="pulsar-advisor/plan/2",
         cluster=state.cluster,

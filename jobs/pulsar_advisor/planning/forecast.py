@@ -91,6 +91,12 @@ class Outlook:
             )
         )
 
+    def after_split(self, owner: int, added: int) -> Outlook:
+        """After one bundle of `owner` was split, which adds this many: load stays where it is."""
+        more = np.zeros_like(self.likely.bundles)
+        more[owner] = added
+        return Outlook(*(replace(loads, bundles=loads.bundles + more) for loads in self._all()))
+
     def bounds(self, settings: LoadBalancerSettings) -> tuple[Floats, Floats]:
         """The lowest and the highest usage ratio of each broker."""
         ratios = np.stack([usage_ratios(loads, settings) for loads in self._all()])

@@ -41,6 +41,8 @@ class Request:
     shedder: str = ALL
     placement: str = ALL
     splits: bool = True
+    unload_children: bool = False
+    """Whether the children of a split are unloaded where the placement strategy puts them on another broker."""
     what_if: Mapping[str, str] = field(default_factory=dict)
     view: WantedView = "judged"
     history: int | None = None

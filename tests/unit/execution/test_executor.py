@@ -12,10 +12,10 @@ from pulsar_advisor.execution.apply import ApplyResult, apply_plan, pause
 from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.executor import Interruption
 from pulsar_advisor.execution.ledger import HeldRun, Ledger
-from pulsar_advisor.execution.preconditions import destinations_after
+from pulsar_advisor.execution.preconditions import boundaries_after, destinations_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.plan import Plan, Step, digest_of
 from unit.execution.actors import ALICE, approved, options_of, run
 from unit.execution.doubles import (
     B1,
@@ -388,3 +388,32 @@ def test_an_interrupted_wave_is_watched_to_its_end(ledger: Ledger, wide: FakeClu
     assert states(ledger, plan) == ["confirmed", "confirmed", "confirmed", "pending"]
     assert result.sentence == "3 of 4 steps confirmed: ended by SIGTERM; go on with --resume"
     assert run(plan, ledger, wide, resume=True, in_flight=in_flight).outcome == "done"
+
+
+def split_and_unloads(first: int) -> list[Step]:
+    """A split and the unloads of its children, numbered from `first`."""
+    cut = split_step(first)
+    boundaries = boundaries_after(MOVE.expect.boundaries, cut)
+    expect = MOVE.expect.model_copy(update={"boundaries": boundaries})
+    later = enumerate(cut.children, first + 1)
+    return [cut, *(unload_step(number, child, B1, B2, after=(cut.id,), expect=expect) for number, child in later)]
+
+
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_the_children_of_a_split_are_unloaded_once_it_is_confirmed(
+    ledger: Ledger, cluster: FakeCluster, in_flight: int
+) -> None:
+    plan = approved(ledger, make_plan(split_and_unloads(1)))
+    assert run(plan, ledger, cluster, in_flight=in_flight).outcome == "done"
+    assert [cluster.owners[f"{NAMESPACE}/{child}"] for child in plan.steps[0].children] == [B2, B2]
+    assert calls(cluster)[0] == f"{NAMESPACE}/{UPPER}"
+
+
+def test_the_children_of_a_split_that_did_not_happen_are_left_alone(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, *split_and_unloads(2)]))
+    cluster.on_event = lambda what: (
+        cluster.replies.append(Reply(412, "invalid")) if what == "before the call" and cluster.writes else None
+    )
+    cluster.fails = True
+    assert run(plan, ledger, cluster).exit_code == 5
+    assert states(ledger, plan) == ["confirmed", "failed", "skipped", "skipped"]

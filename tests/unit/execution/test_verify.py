@@ -8,6 +8,7 @@ from sqlalchemy import select
 from pulsar_advisor.execution.audit import audit
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.ledger_tables import VerifiedBroker, VerifiedBundle
+from pulsar_advisor.execution.preconditions import boundaries_after
 from pulsar_advisor.execution.verify import VerifyResult, settle_s, verify_plan
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import Refused
@@ -63,6 +64,17 @@ def test_a_child_that_does_not_exist_deviates(ledger: Ledger, done: FakeCluster)
     del done.owners[f"{NAMESPACE}/{CHILDREN[0]}"]
     result = verify(ledger, captured(done))
     assert result.deviations == (f"{NAMESPACE}/{CHILDREN[0]} is on no broker, predicted: {B1}",)
+
+
+def test_a_child_that_was_unloaded_is_expected_at_its_destination(ledger: Ledger, cluster: FakeCluster) -> None:
+    cut = split_step(1)
+    expect = unload_step().expect
+    expect = expect.model_copy(update={"boundaries": boundaries_after(expect.boundaries, cut)})
+    plan = make_plan([cut, unload_step(2, CHILDREN[0], B1, B2, after=(cut.id,), expect=expect)])
+    run(approved(ledger, plan), ledger, cluster)
+    found = {check.bundle.rpartition("/")[2]: check.actual for check in verify(ledger, captured(cluster), plan).bundles}
+    assert found == {CHILDREN[0]: B2, CHILDREN[1]: B1}
+    assert verify(ledger, captured(cluster), plan).deviations == ()
 
 
 @pytest.mark.parametrize(("percent", "deviates"), [(59.0, False), (41.0, False), (61.0, True), (39.0, True)])
