@@ -11,9 +11,7 @@ Source: Pulsar `ServiceUnitStateTableViewImpl`, `BrokerLoadData`, `TopBundlesLoa
 
 from __future__ import annotations
 
-import os
 import time
-from base64 import b64decode
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pulsar_advisor.admin.binary_client import OPERATION_LIMIT_S, binary_client
 from pulsar_advisor.admin.read_client import Document, UnreadableAnswer, decode
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.documents import AllowList, BundleStats, Count, Number, ResourceUsage, Text
@@ -42,7 +41,6 @@ SURFACES: Final = (STATES, BROKER_LOAD, TOP_BUNDLES)
 LISTEN_S: Final = 65.0
 """Brokers publish their top bundles after each statistics update, every 60 s by default; once all have, it ends."""
 STATES_LIMIT_S: Final = 60.0
-OPERATION_LIMIT_S: Final = 10
 _POLL_MS: Final = 200
 _KEPT: Final = 10
 """Messages of one broker on one topic that a snapshot keeps, the last ones."""
@@ -119,7 +117,7 @@ def refusal(transport: AdminTransport, service_url: str) -> str | None:
     import pulsar
 
     try:
-        with closing(_client(transport, service_url)) as client:
+        with closing(binary_client(transport, service_url)) as client:
             client.create_reader(TOPICS[BROKER_LOAD], pulsar.MessageId.latest).close()
     except pulsar.PulsarException as error:
         return _explained(error, service_url)
@@ -129,7 +127,7 @@ def refusal(transport: AdminTransport, service_url: str) -> str | None:
 def _read(session: Session, service_url: str, surfaces: tuple[str, ...]) -> None:
     import pulsar
 
-    with _noted(session, service_url, surfaces), closing(_client(session.admin, service_url)) as client:
+    with _noted(session, service_url, surfaces), closing(binary_client(session.admin, service_url)) as client:
         readers = {
             surface: client.create_reader(TOPICS[surface], pulsar.MessageId.latest)
             for surface in (BROKER_LOAD, TOP_BUNDLES)
@@ -165,31 +163,6 @@ _ADVICE: Final = {
     "AuthenticationError": "the credentials are rejected there",
     "AuthorizationError": "the role may not consume in pulsar/system: use the credentials of a super-user",
 }
-
-
-def _client(transport: AdminTransport, service_url: str) -> pulsar.Client:
-    """A client with the admin connection's credentials and trusted certificates; it logs nothing."""
-    import pulsar
-
-    connection = transport.connection
-    authentication: pulsar.Authentication | None = None
-    kind, _, secret = (transport.authorization() or "").partition(" ")
-    if kind == "Bearer":
-        authentication = pulsar.AuthenticationToken(lambda: (transport.authorization() or "").partition(" ")[2])
-    elif kind == "Basic":
-        user, _, password = b64decode(secret).decode().partition(":")
-        authentication = pulsar.AuthenticationBasic(user, password)
-    elif connection.tls_cert_file is not None:
-        authentication = pulsar.AuthenticationTLS(str(connection.tls_cert_file), str(connection.tls_key_file))
-    return pulsar.Client(
-        service_url,
-        authentication=authentication,
-        operation_timeout_seconds=OPERATION_LIMIT_S,
-        connection_timeout_ms=int(connection.connect_timeout_s * 1000),
-        tls_trust_certs_file_path=str(connection.tls_ca_file) if connection.tls_ca_file else None,
-        tls_validate_hostname=connection.tls_verify_hostname,
-        logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
-    )
 
 
 def _states(session: Session, client: pulsar.Client) -> Iterator[tuple[str, ServiceUnitState | None]]:

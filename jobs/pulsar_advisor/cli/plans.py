@@ -159,6 +159,8 @@ def apply(
     connection: Connection = Connection(),
     throttle: Throttle = Throttle(),
     policy: PolicyFile = PolicyFile(),
+    probe_topic: str | None = None,
+    probe_gap: str = "5s",
     dry_run: Annotated[bool, Flag] = False,
     resume: Annotated[bool, Flag] = False,
     pause: Annotated[bool, Flag] = False,
@@ -172,6 +174,11 @@ def apply(
 
     Parameters
     ----------
+    probe_topic
+        Publish a message to this topic (its complete name, kept for this purpose) before each call or wave of calls;
+        needs --service-url. A failure ends the run.
+    probe_gap
+        How long the acknowledgement of such a message may take.
     dry_run
         Check everything and show what would be sent; send nothing.
     resume
@@ -199,6 +206,7 @@ def apply(
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.executor import ApplyOptions
         from pulsar_advisor.execution.person import person_on_command_line, system_user
+        from pulsar_advisor.execution.probe import PublishProbe
         from pulsar_advisor.execution.telemetry import LOGGER
         from pulsar_advisor.stages.apply import run as carry_out
         from pulsar_advisor.storage.plans import short
@@ -219,11 +227,18 @@ def apply(
             dry_run=dry_run,
             resume=resume,
         )
-        admin = reach()
+        admin, probe = reach(), None
+        if probe_topic is not None:
+            service_url = connection.options(place).service_url
+            if service_url is None:
+                raise UsageError(
+                    "--probe-topic needs the brokers' binary address: give --service-url pulsar://broker:6650"
+                )
+            probe = PublishProbe(service_url, probe_topic, seconds(probe_gap))
         if log_json:
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
-            result = carry_out(document, book, admin, options, _silent if log_json else log, interruption)
+            result = carry_out(document, book, admin, options, _silent if log_json else log, interruption, probe)
         head = str(book.head())
     if json:
         print_json({**result.as_document(), "ledger_head": head})

@@ -33,6 +33,7 @@ from pulsar_advisor.execution.preconditions import (
     expected_boundaries,
     overload,
 )
+from pulsar_advisor.execution.probe import Probe, unprobed
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan, Step
@@ -77,6 +78,8 @@ class ApplyOptions:
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False
     resume: bool = False
+    probe: Probe = unprobed
+    """Publishes before each wave; a reason ends the run."""
     wait_for_holder: bool = False
     """Wait while another process holds the run instead of refusing: for a caller that is not retried."""
 
@@ -445,6 +448,8 @@ class Executor:
         if gone := brokers - self.cluster.active_brokers():
             raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
         self._check_owners()
+        if reason := self.options.probe():
+            raise Stop(f"the publish probe: {reason}")
 
     def _check_owners(self) -> None:
         """Check that moved bundles are still in place: if others move bundles too, the plan's forecasts are void."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
@@ -9,6 +11,7 @@ from pulsar_advisor.execution import guard
 from pulsar_advisor.execution.apply import ApplyResult, Progress, apply_plan
 from pulsar_advisor.execution.cluster_writes import AdminCluster
 from pulsar_advisor.execution.executor import ApplyOptions, Interruption, undisturbed
+from pulsar_advisor.execution.probe import PublishProbe, publishing
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
@@ -22,9 +25,12 @@ def run(
     options: ApplyOptions,
     progress: Progress,
     interruption: Interruption = undisturbed,
+    probe: PublishProbe | None = None,
 ) -> ApplyResult:
     """Carry out an approved plan; see `apply_plan`."""
-    with AdminTransport(connection, writes=True) as transport:
+    with AdminTransport(connection, writes=True) as transport, ExitStack() as stack:
+        if probe is not None and not options.dry_run:
+            options = replace(options, probe=stack.enter_context(publishing(probe, transport)))
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
 
 

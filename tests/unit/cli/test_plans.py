@@ -91,3 +91,23 @@ def test_a_plan_that_was_never_carried_out_has_nothing_to_undo(
     write_plan(root, approved(ledger, PLAN))
     assert undo(PLAN, root) == 4
     assert "was confirmed: there is nothing to undo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--probe-topic", "persistent://a/b/c"), "--probe-topic needs the brokers' binary address"),
+        (("--probe-topic", "c", "--service-url", "pulsar://b:6650"), "'c' is not a complete topic name"),
+        (
+            ("--probe-topic", "persistent://a/b/c", "--service-url", "pulsar://b:6650", "--probe-gap", "1h"),
+            "--probe-gap 1h",
+        ),
+    ],
+)
+def test_a_probe_that_can_not_be_used_is_usage(
+    root: Root, ledger: Ledger, words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, approved(ledger, PLAN))
+    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
+    assert exit_code(["apply", digest_of(PLAN), *place, *words]) == 2
+    assert says in capsys.readouterr().err
