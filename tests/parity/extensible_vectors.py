@@ -11,7 +11,7 @@ from parity.modular_vectors import Answer, moments
 from pulsar_advisor.model.broker_load_data import BrokerLoadData, fresh_records, updated
 from pulsar_advisor.model.cluster_state import throughput_bytes_per_s
 from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle
-from pulsar_advisor.model.java_maps import hash_map_order, string_hashes
+from pulsar_advisor.model.java_maps import concurrent_map_order, hash_map_order, string_hashes
 from pulsar_advisor.model.namespaces import bundle_namespace, is_system_service_namespace, require_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import NamespaceBundleStats, comparisons, natural_comparison, top_bundles
@@ -215,7 +215,8 @@ def top_k(case: Json, release: str) -> list[Answer]:
     answers = []
     for moment in moments(case):
         settings = settings_of(moment["config"], release)
-        names = list(moment["bundleStats"])
+        given = list(moment["bundleStats"])
+        names = [given[place] for place in concurrent_map_order(string_hashes(given))]
         policies = moment.get("policies", {})
         forbidden = (
             ()

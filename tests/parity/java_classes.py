@@ -24,7 +24,7 @@ EXTENSIBLE_SOURCE = "ExtensibleCases.java"
 WITHOUT_EXTENSIBLE_MANAGER = "2.11.0"
 MOCKITO = "5.14.2"
 MAVEN_LIMIT_S = 600
-COMPILER_LIMIT_S = 120
+COMPILER_LIMIT_S = 600
 START_FAST = ("-Xmx768m", "-XX:TieredStopAtLevel=1")
 
 Json = Mapping[str, Any]

@@ -120,10 +120,10 @@ def _broker_names(random: Random) -> list[str]:
     return _shuffled(random, names)
 
 
-def _bundle_names(random: Random, most: int) -> list[str]:
+def _bundle_names(random: Random, most: int, least: int = 0) -> list[str]:
     namespaces = list(NAMESPACES) + (list(SPECIAL_NAMESPACES) if random.random() < 0.25 else [])
     names = []
-    for number in range(random.randint(0, most)):
+    for number in range(random.randint(least, most)):
         if random.random() < 0.03:
             names.append(f"bundle-{number}")
         else:
@@ -408,7 +408,8 @@ def _counts(random: Random) -> Case:
 
 def _top_bundles(random: Random, figures: Figures) -> Case:
     throughput = random.choice((2e5, 1e6, 1e8))
-    names = [name for name in _bundle_names(random, random.choice((5, 20, 60))) if "/" in name]
+    number = random.choice((random.randint(0, 10), random.randint(10, 200)))
+    names = _shuffled(random, [name for name in _bundle_names(random, number, number) if "/" in name])
     return {
         "config": _setting(random, loadBalancerSheddingExcludedNamespaces=(["public/ns0"], ["public/default"])),
         "bundleStats": {name: figures.traffic(200, throughput) | _counts(random) for name in names},

@@ -20,6 +20,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.pulsar.broker.ServiceConfiguration;
@@ -196,7 +197,8 @@ final class ExtensibleCases {
                     isolated.contains(call.getArgument(0).toString()));
             TopKBundles top = new TopKBundles(Services.PULSAR);
             Fields.put(top, "allocationPolicies", policies);
-            top.update(stats(moment.get("bundleStats")), moment.get("topk").asInt());
+            // The map that PulsarStats keeps them in: it decides the order of equals.
+            top.update(stats(moment.get("bundleStats"), new ConcurrentHashMap<>()), moment.get("topk").asInt());
             ArrayNode names = Json.array();
             top.getLoadData().getTopBundlesLoadData().forEach(bundle -> names.add(bundle.bundleName()));
             answers.add(Json.object().set("top", names));
@@ -204,8 +206,8 @@ final class ExtensibleCases {
         return answers;
     }
 
-    private static Map<String, NamespaceBundleStats> stats(JsonNode records) {
-        Map<String, NamespaceBundleStats> stats = new LinkedHashMap<>();
+    private static Map<String, NamespaceBundleStats> stats(
+            JsonNode records, Map<String, NamespaceBundleStats> stats) {
         Json.entries(records).forEach((bundle, record) -> stats.put(bundle, ModularCases.stats(record)));
         return stats;
     }
@@ -387,7 +389,7 @@ final class ExtensibleCases {
             Json.entries(moment.path("bundleCounts")).forEach((namespace, count) ->
                     Services.bundleCounts.put(namespace, count.asInt()));
             // A step's statistics stand for themselves: they are what the broker has at that step.
-            bundleStats = stats(theCase.path("steps").path(answers.size()).path("bundleStats"));
+            bundleStats = stats(theCase.path("steps").path(answers.size()).path("bundleStats"), new LinkedHashMap<>());
             disowned = new HashSet<>(Json.texts(moment.path("notOwnedBundles")));
             splitting = Json.texts(moment.path("splittingBundles"));
             boundaries = moment.path("boundary");
