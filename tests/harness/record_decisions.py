@@ -83,8 +83,10 @@ SCENARIOS: Final = {
         _modular(
             "AvgShedder",
             loadBalancerLoadPlacementStrategy="org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
+            loadBalancerAvgShedderLowThreshold="8",
             loadBalancerAvgShedderHitCountLowThreshold="2",
             loadBalancerAvgShedderHitCountHighThreshold="1",
+            maxUnloadPercentage="0.5",
             **_SMALL_UNLOADS,
         ),
         Scenario(
