@@ -1,0 +1,43 @@
+"""Time of simulations: `bench_simulate.py [BROKERS BUNDLES [CYCLES [SHEDDER]]]`, a line per shedder.
+
+The seeded cluster and the settings of `bench_engine`, under which every shedder acts. A figure is the processor time of
+one simulation with one placement strategy, in one thread, scores included; the unloads are those of all cycles.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from bench_engine import SETTINGS, cluster
+
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import simulate
+
+
+def main(brokers: int = 100, bundles: int = 10_000, cycles: int = 10, only: str = "") -> None:
+    """Print the table; with `only`, of this shedder with the first placement strategy."""
+    state = cluster(brokers, bundles)
+    placements = PLACEMENTS[:1] if only else PLACEMENTS
+    print(f"{brokers:,} brokers × {bundles:,} bundles, {cycles} cycles: CPU s (unloads)")
+    total_s = 0.0
+    for entry in SHEDDERS:
+        if only not in ("", entry.name):
+            continue
+        figures = []
+        for placement in placements:
+            start_s = time.process_time()
+            simulation = simulate(entry.name, placement.name, state, SETTINGS, cycles=cycles)
+            score = simulation_score(simulation, cycle_scores(simulation))
+            took_s = time.process_time() - start_s
+            total_s += took_s
+            figures.append(f"{took_s:.2f} ({score.unloads:,})")
+        print(f"{entry.name:<24}{''.join(f'{figure:>16}' for figure in figures)}")
+    print(f"{'all':<24}{total_s:>10.1f}")
+
+
+if __name__ == "__main__":
+    numbers = [int(text) for text in sys.argv[1:4]]
+    main(*numbers, *sys.argv[4:5])
