@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +67,14 @@ class Recording:
     def decisions(self) -> list[Cycle]:
         """The cycles in which something was unloaded."""
         return [cycle for cycle in self.cycles if cycle.unloads]
+
+    def first(self, number: int) -> Recording:
+        """The recording as if it had ended after its first `number` cycles."""
+        cycles = self.cycles[:number]
+        end = max(name for cycle in cycles for name in (cycle.before, cycle.after) if name is not None)
+        return replace(
+            self, cycles=cycles, snapshots={name: one for name, one in self.snapshots.items() if name <= end}
+        )
 
     def write(self, file: Path) -> None:
         """Write the recording; the file appears whole."""

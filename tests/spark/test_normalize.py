@@ -418,6 +418,7 @@ class SecondOfTwo(Normalized):
         for raw in (first, second):
             report = raw.broker_report("broker-2.pulsar.test:8080", "zookeeper")
             report |= {"lastBundleLosses": [LOST_BEFORE], "lastUpdate": first.head["started_at_ms"] - 60_000}
+        first.broker_report(owner_of(first, REPORTED_LATE))["bundles"].remove(REPORTED_LATE)
         self.before = Normalized(spark, folder, first)
         change(second)
         super().__init__(spark, folder, second)
@@ -431,7 +432,7 @@ def take_over(raw: RawSnapshot) -> None:
     for line in raw.lines["owned_bundles"]:
         if line["bundle"] == TAKEN_OVER:
             line["broker"] = "broker-1.pulsar.test:8080"
-    raw.broker_report(owner_of(raw, CAME_BACK))["lastBundleGains"] = [CAME_BACK]
+    raw.broker_report(owner_of(raw, CAME_BACK))["lastBundleGains"] = [CAME_BACK, REPORTED_LATE]
     loser = "broker-1.pulsar.test:8080"
     assert owner_of(raw, LOST_AND_TAKEN) == loser
     raw.broker_report(loser, "zookeeper")["lastBundleLosses"].append(LOST_AND_TAKEN)
@@ -442,6 +443,8 @@ def take_over(raw: RawSnapshot) -> None:
 
 
 TAKEN_OVER, CAME_BACK = "shop/payments/0x00000000_0x40000000", "shop/payments/0x40000000_0x80000000"
+REPORTED_LATE = "shop/payments/0xc0000000_0xffffffff"
+"""Owned by the same broker at the first snapshot, but only listed by it at the second."""
 LOST_BEFORE, LOST_AND_TAKEN = "shop/payments/0x80000000_0xc0000000", "shop/orders/0xa0000000_0xc0000000"
 
 
@@ -509,6 +512,11 @@ def test_an_unload_had_happened_by_the_first_time_at_which_it_shows(second: Seco
 def test_a_loss_that_the_snapshot_before_knows_is_not_dated_anew(second: SecondOfTwo) -> None:
     row = second.bundle(LOST_BEFORE)
     assert row["last_unloaded_at_ms"] == second.before.bundle(LOST_BEFORE)["last_unloaded_at_ms"] is not None
+
+
+@pytest.mark.full
+def test_a_gain_that_is_reported_late_is_no_unload(second: SecondOfTwo) -> None:
+    assert second.bundle(REPORTED_LATE)["last_unloaded_at_ms"] is None
 
 
 @pytest.mark.full

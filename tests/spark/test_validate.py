@@ -179,7 +179,7 @@ def test_a_table_that_lacks_a_column_fails_its_own_checks_and_no_others(
     spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
 ) -> None:
     root, snapshot, before = damaged
-    copied = Root(shutil.copytree(root.url, tmp_path / "copied"), "test")
+    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
     for file in Path(str(copied.folder("tables/namespaces", snapshot))).glob("*.parquet"):
         rows = pq.read_table(file).drop_columns("deleted")
         pq.write_table(rows.replace_schema_metadata(None), file)  # Spark would believe the columns it noted there
@@ -196,7 +196,7 @@ def test_a_table_that_is_gone_or_cut_short_is_named(
     spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
 ) -> None:
     root, snapshot, _ = damaged
-    copied = Root(shutil.copytree(root.url, tmp_path / "copied"), "test")
+    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
     shutil.rmtree(str(copied.folder("tables/brokers", snapshot)))
     with pytest.raises(StorageError, match=r"table brokers .* is missing or damaged: remove .* and normalize again"):
         validated_again(spark, copied, snapshot)
@@ -206,7 +206,7 @@ def test_rows_that_can_not_be_read_are_named_by_their_table(
     spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
 ) -> None:
     root, snapshot, _ = damaged
-    copied = Root(shutil.copytree(root.url, tmp_path / "copied"), "test")
+    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
     for file in Path(str(copied.folder("tables/bundles", snapshot))).glob("*.parquet"):
         content = file.read_bytes()
         footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
@@ -220,7 +220,7 @@ def test_an_earlier_snapshot_whose_tables_are_gone_is_none(
     spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
 ) -> None:
     root, snapshot, _ = damaged
-    copied, earlier = Root(shutil.copytree(root.url, tmp_path / "copied"), "test"), "20200101T000000Z"
+    copied, earlier = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test"), "20200101T000000Z"
     for stage in ("raw", "tables/result"):
         shutil.copytree(str(copied.folder(stage, snapshot)), str(copied.folder(stage, earlier)))
     rows = facts(spark, copied, snapshot)["brokers"]()

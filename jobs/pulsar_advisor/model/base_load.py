@@ -36,6 +36,7 @@ class BaseLoad:
     origin: tuple[Origin, ...]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> BaseLoad:
     """The base of every broker of a state; `history` are earlier states of the same cluster."""
     usage, rate = _finite(state.brokers.usage[:, CPU]), _finite(rate_per_s(state.brokers.traffic))

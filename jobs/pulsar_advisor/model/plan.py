@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pulsar_advisor.model.errors import Refused, StorageError
 
 PLAN_SCHEMA: Final = "pulsar-advisor/plan/2"
-_SCHEMAS: Final = ("pulsar-advisor/plan/1", PLAN_SCHEMA)
+PLAN_SCHEMAS: Final = ("pulsar-advisor/plan/1", PLAN_SCHEMA)
 """Those that are read. Plans of the first one predict by the `proportional` model, without ranges."""
 
 _EXPECTED: Final = "name a plan file that `recommend` wrote"
@@ -216,8 +216,8 @@ def load_plan(content: bytes) -> Plan:
         raise StorageError(f"this is not a plan: it has no {error}; {_EXPECTED}") from error
     except (AttributeError, TypeError) as error:
         raise StorageError(f"this is not a plan: it is not a JSON object; {_EXPECTED}") from error
-    if schema not in _SCHEMAS:
-        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(_SCHEMAS)}")
+    if schema not in PLAN_SCHEMAS:
+        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
     try:
         found = _digest(document)
         canonical = rfc8785.dumps({**document, "digest": digest})

@@ -18,7 +18,7 @@ from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, o
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.plan import PLAN_SCHEMA
+from pulsar_advisor.model.plan import PLAN_SCHEMAS
 from pulsar_advisor.storage.claim import remove_folder
 from pulsar_advisor.storage.files import read_file, read_json
 from pulsar_advisor.storage.lease import LEASE, is_held
@@ -180,7 +180,7 @@ class PlanReferences:
         for folder in _folders(self._root.path / PLANS / f"cluster={self._root.cluster}"):
             for file in folder.glob("*--*.json"):
                 if str(file) not in self._read:
-                    plan = read_json(file, "recommend", [PLAN_SCHEMA])
+                    plan = read_json(file, "recommend", PLAN_SCHEMAS)
                     to_carry_out = any(step["executable"] for step in plan["steps"])
                     self._read[str(file)] = _snapshots_of(plan) if to_carry_out else ()
 

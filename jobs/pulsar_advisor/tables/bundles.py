@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -22,6 +23,7 @@ _DEFAULTS: Final = dict(zip(TRAFFIC.values(), DEFAULT_FIGURES, strict=True))
 
 GOES_ON: Final = (
     "owner",
+    "listed",
     "reported",
     *TRAFFIC.values(),
     *(f"{term}_{name}" for term in TERMS for name in (*TRAFFIC.values(), "samples")),
@@ -87,7 +89,7 @@ def bundles(
     joined = (
         rows.join(shown, ["view", "bundle"], "left")
         .join(listed, ["view", "owner", "bundle"], "left")
-        .join(_changes(reports, "gains").withColumnRenamed("broker", "owner"), ["bundle", "owner"], "left")
+        .join(_gains(reports), ["view", "bundle", "owner"], "left")
         .join(_losses(reports), "bundle", "left")
         .join(earlier, ["view", "bundle"], "left")
         .join(leader_averages(raw, figures, earlier, earlier_brokers), "bundle", "left")
@@ -160,6 +162,15 @@ def _changes(reports: DataFrame, change: str) -> DataFrame:
     )
 
 
+def _gains(reports: DataFrame) -> DataFrame:
+    """(view, bundle, owner, gains): each broker's report of a gain in that view."""
+    views = (
+        _changes(reports.where(sf.col("view") == view), "gains").withColumn("view", sf.lit(view))
+        for view in ("fresh", "published")
+    )
+    return reduce(DataFrame.unionByName, views).withColumnRenamed("broker", "owner")
+
+
 def _losses(reports: DataFrame) -> DataFrame:
     """(bundle, losses): the last report of its loss, with `broker`, which lost it, beside its times."""
     by_broker = _changes(reports, "losses")
@@ -176,7 +187,8 @@ def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
     nothing_before = since.isNull()
     lost = sf.col("losses.until_ms")
     lost_since = sf.expr("losses.broker = earlier.owner")
-    came_back = sf.expr("earlier.owner is not null and gains.since_ms > earlier.captured_at_ms")
+    # A broker reports a gain up to a statistics pass late: only what its report listed before can have come back.
+    came_back = sf.expr("earlier.owner is not null and earlier.listed and gains.since_ms > earlier.captured_at_ms")
     known_before = sf.struct(
         sf.col("earlier.last_unloaded_at_ms").alias("at_ms"), sf.col("earlier.last_unloaded_origin").alias("origin")
     )

@@ -58,16 +58,21 @@ def test_http_is_spoken_by_the_transport_and_to_an_oauth2_issuer_alone() -> None
     assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py", "admin/body.py"}
 
 
-def test_pulsars_client_is_used_for_system_topics_alone_and_only_to_read() -> None:
-    assert importers({"pulsar"}) == {"capture/system_topics.py"}
+def test_pulsars_client_reads_system_topics_and_publishes_only_for_the_probe() -> None:
     made = {
-        node.attr
+        name: {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr.startswith(("create_", "subscribe", "send"))
+        }
         for name, tree in sources()
-        if name == "capture/system_topics.py"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr.startswith(("create_", "subscribe", "send"))
+        if name in importers({"pulsar"})
     }
-    assert made == {"create_reader"}
+    assert made == {
+        "admin/binary_client.py": set(),
+        "capture/system_topics.py": {"create_reader"},
+        "execution/probe.py": {"create_producer", "send"},
+    }
 
 
 def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
