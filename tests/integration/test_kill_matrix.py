@@ -10,7 +10,7 @@ import pytest
 from integration.conftest import NewLedger
 from integration.scene import assert_as_undisturbed, scene, until
 
-SAMPLED = 4
+SAMPLED = 2
 """Instants in every run of the tests, spread evenly; all of them in `make test-full`."""
 
 
