@@ -27,7 +27,7 @@ class Put:
     asked: Part
     range: str = RANGE
     query: Mapping[str, str] = field(default_factory=dict)
-    """Of its values, `{owner}` and the like stand for a broker's id."""
+    """A value such as `{owner}` is replaced with a broker's id."""
     body: Any = None
     owned: bool = True
     topics: int = 2

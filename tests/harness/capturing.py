@@ -9,7 +9,7 @@ from pulsar_advisor.storage.root import Root
 
 
 class Unseen:
-    """Progress that is shown to nobody."""
+    """Progress that is ignored."""
 
     def begin(self, step: str, total: int) -> None: ...
 

@@ -30,7 +30,7 @@ DECISIONS: Final = 5
 """How many decisions to record, each with at least `HISTORY` cycles before it."""
 HISTORY: Final = 3
 CYCLES_OF_A_LOAD: Final = 4
-"""After so many cycles the load changes."""
+"""The load changes at this interval."""
 MOST_CYCLES: Final = 24
 CAPTURE_EVERY_S: Final = 4.0
 LARGEST_BYTES: Final = 300_000

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.capturing import Unseen
 from harness.cluster import ClusterOptions, LiveCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
 from pulsar_advisor.capture.capture import capture
@@ -55,12 +56,6 @@ KEYS = {
 """Surfaces and the keys of their lines, as docs/formats.md has them."""
 OF_A_NODE = {"modifiedAt", "version"}
 """Additional keys of a load report from ZooKeeper."""
-
-
-class Silence:
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self) -> None: ...
 
 
 class Snapshot:
@@ -132,7 +127,7 @@ def busy_cluster(cluster: LiveCluster) -> Iterator[LiveCluster]:
 @pytest.fixture(scope="module")
 def snapshot(busy_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     root = Root(str(tmp_path_factory.mktemp("root")), "live")
-    return Snapshot(root, capture(options(busy_cluster), root, Silence()))
+    return Snapshot(root, capture(options(busy_cluster), root, Unseen()))
 
 
 def test_every_surface_is_there_in_its_documented_form(snapshot: Snapshot) -> None:
@@ -197,7 +192,7 @@ def test_no_planted_secret_is_in_the_snapshot(snapshot: Snapshot) -> None:
 
 def test_a_capture_leaves_no_trace_on_the_brokers(busy_cluster: LiveCluster, root: Root) -> None:
     owners, writes = busy_cluster.admin.owners("live"), busy_cluster.write_requests()
-    capture(options(busy_cluster), root, Silence())
+    capture(options(busy_cluster), root, Unseen())
     assert busy_cluster.admin.owners("live") == owners
     assert not [bundle for bundle in owners if bundle.startswith(IDLE_NAMESPACE)]
     assert busy_cluster.write_requests() == writes
@@ -208,7 +203,7 @@ def test_a_broker_killed_before_the_capture_costs_its_part_only(start_cluster: S
     cluster = start_cluster(ClusterOptions(cpu_sensor=False))
     dead = cluster.brokers[-1]
     cluster.kill_broker(dead)
-    manifest = Snapshot(root, capture(options(cluster), root, Silence())).manifest
+    manifest = Snapshot(root, capture(options(cluster), root, Unseen())).manifest
     assert manifest["incomplete_brokers"] == [dead.broker_id]
     lost = {entry["surface"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] == dead.broker_id}
     assert lost.keys() == {"owned_bundles", "settings", "brokers", "load_reports", "topic_stats"}
@@ -226,14 +221,14 @@ def test_a_secured_cluster_lets_a_super_user_in_and_its_token_stays_secret(
     for name, token in tokens.items():
         (tmp_path / name).write_text(token)
     with pytest.raises(ClusterUnreachable, match="credentials required: give the token file"):
-        capture(options(cluster), root, Silence())
+        capture(options(cluster), root, Unseen())
     for name, message in {"rubbish": "are not accepted", "reader": "the role lacks permission"}.items():
         with pytest.raises(ClusterUnreachable, match=message):
-            capture(options(cluster, token_file=tmp_path / name), root, Silence())
+            capture(options(cluster, token_file=tmp_path / name), root, Unseen())
     assert not Path(root.url).exists()
 
     with secretive_traffic(cluster):
-        taken = Snapshot(root, capture(options(cluster, token_file=tmp_path / "super user"), root, Silence()))
+        taken = Snapshot(root, capture(options(cluster, token_file=tmp_path / "super user"), root, Unseen()))
     settings = cluster.admin.read("/brokers/configuration/runtime")
     assert cluster.tokens.super_user in settings["brokerClientAuthenticationParameters"]
     content = taken.everything()

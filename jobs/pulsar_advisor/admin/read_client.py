@@ -259,7 +259,7 @@ class ReadClient:
         limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Answer:
         url = self._any_broker_url if broker is None else self._web_address(broker) or f"https://{broker}"
-        observe = self._observe or _nobody_looks
+        observe = self._observe or _unobserved
         try:
             answer = self._send(path, broker_url=url, params=params, limit_bytes=limit_bytes)
         except NotAsked:
@@ -271,7 +271,7 @@ class ReadClient:
         return self._require(answer, *accepted)
 
 
-def _nobody_looks(_status: int, _size: int) -> None:
+def _unobserved(_status: int, _size: int) -> None:
     """The observer of a client that has none."""
 
 

@@ -23,13 +23,13 @@ def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | Non
     if not total or brokers < 2:
         return None
     load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names)) / total
-    count = np.bincount(bundles.namespace, weights=bundles.in_boundaries, minlength=len(names))
+    count = case.bundle_counts
     few = np.flatnonzero((load > 1 / brokers) & (count < brokers))
     if not len(few):
         return None
     worst = int(few[load[few].argmax()])
     return Violation(
-        f"{names[worst]} has {load[worst]:.0%} of the throughput and {count[worst]:.0f} bundles for {brokers} brokers"
+        f"{names[worst]} has {load[worst]:.0%} of the throughput and {count[worst]} bundles for {brokers} brokers"
     )
 
 

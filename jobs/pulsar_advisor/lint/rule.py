@@ -14,13 +14,16 @@ from pulsar_advisor.model.cluster_state import (
     ClusterState,
     Floats,
     Indices,
+    Integers,
     LoadManagerKind,
     rate_per_s,
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.resource_usage import weighted_maximum, weighted_maximum_with_heap
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
-from pulsar_advisor.planning.configured import Configured, configured_strategies
+from pulsar_advisor.planning.configured import Configured, configured_of
+
+MIB: Final = 1 << 20
 
 EVERY_MANAGER: Final[tuple[LoadManagerKind, ...]] = ("modular", "simple", "extensible")
 
@@ -47,11 +50,7 @@ class Case:
     @cached_property
     def own(self) -> Configured:
         """The cluster's own strategies."""
-        return configured_strategies(
-            self.state.load_manager,
-            self.settings.load_balancer_load_shedding_strategy,
-            self.settings.load_balancer_load_placement_strategy,
-        )
+        return configured_of(self.state.load_manager, self.settings)
 
     @cached_property
     def rows(self) -> Indices:
@@ -81,6 +80,12 @@ class Case:
         """Bytes/s of each bundle; 0 where unknown."""
         total = throughput_bytes_per_s(self.state.bundles.traffic)
         return np.where(self.state.bundles.reported & np.isfinite(total), total, 0.0)
+
+    @cached_property
+    def bundle_counts(self) -> Integers:
+        """Bundles of each namespace by its boundaries."""
+        bundles = self.state.bundles
+        return np.bincount(bundles.namespace[bundles.in_boundaries], minlength=len(self.state.namespaces))
 
     def share_of(self, bundles: Booleans) -> float:
         """Share of the cluster's throughput in these bundles, 0..1."""

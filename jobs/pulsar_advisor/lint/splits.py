@@ -6,29 +6,30 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
 from pulsar_advisor.model.cluster_state import Booleans, Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.splitting.cluster_bundles import figures_of
+from pulsar_advisor.splitting.limits import SplitLimits, excess
 
-_MIB: Final = 1 << 20
 _FLOW: Final = "flow_or_qps_equally_divide"
 
 
 def _above_limits(case: Case) -> Booleans:
     """Bundles above a limit at which Pulsar splits, by the figures of the last statistics pass."""
-    bundles, settings = case.state.bundles, case.settings
-    sessions = settings.load_balancer_namespace_bundle_max_sessions
-    above: Booleans = (
-        (bundles.topics > settings.load_balancer_namespace_bundle_max_topics)
-        | ((sessions > 0) & (bundles.producers + bundles.consumers > sessions))
-        | _busier_than_a_bundle_may_be(case, bundles.traffic)
-    )
+    bundles = case.state.bundles
+    every = np.arange(len(bundles), dtype=np.int32)
+    above = excess(figures_of(case.state, every, bundles.traffic), _limits(case)).exceeded
     return above & bundles.reported & bundles.in_boundaries
 
 
-def _busier_than_a_bundle_may_be(case: Case, traffic: Floats) -> Booleans:
-    settings = case.settings
-    busier: Booleans = (rate_per_s(traffic) > settings.load_balancer_namespace_bundle_max_msg_rate) | (
-        throughput_bytes_per_s(traffic) > settings.load_balancer_namespace_bundle_max_bandwidth_mbytes * _MIB
+def _limits(case: Case) -> SplitLimits:
+    return SplitLimits.from_settings(case.settings, bandwidth_bits=64)
+
+
+def _busier(traffic: Floats, limits: SplitLimits, times: int = 1) -> Booleans:
+    """Whether a rate or throughput is above the limit of a bundle, `times` over."""
+    busier: Booleans = (rate_per_s(traffic) > times * limits.msg_rate) | (
+        throughput_bytes_per_s(traffic) > times * limits.bandwidth_bytes
     )
     return busier
 
@@ -67,8 +68,7 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
     At loadBalancerNamespaceMaximumBundles automatic splits end, and there is no way to merge bundles.
     """
     bundles, maximum = case.state.bundles, case.settings.load_balancer_namespace_maximum_bundles
-    count = np.bincount(bundles.namespace, weights=bundles.in_boundaries, minlength=len(case.state.namespaces))
-    stuck = _above_limits(case) & (bundles.topics > 1) & (count[bundles.namespace] >= maximum)
+    stuck = _above_limits(case) & (bundles.topics > 1) & (case.bundle_counts[bundles.namespace] >= maximum)
     if not stuck.any():
         return None
     return Violation(
@@ -88,14 +88,14 @@ def topics_fit_into_bundles(case: Case) -> Violation | None:
     Splits go on until the topic is alone in its bundle, and that bundle is still above the limit.
     """
     topics = case.state.topics
-    hot = np.flatnonzero(topics.loaded & _busier_than_a_bundle_may_be(case, topics.traffic))
+    hot = np.flatnonzero(topics.loaded & _busier(topics.traffic, _limits(case)))
     if not len(hot):
         return None
     hottest = int(hot[throughput_bytes_per_s(topics.traffic[hot]).argmax()])
     traffic = topics.traffic[hottest]
     return Violation(
         f"{topics.names[hottest]} alone has {rate_per_s(traffic):,.0f} msg/s and "
-        f"{throughput_bytes_per_s(traffic) / _MIB:.1f} MiB/s" + (f"; so do {len(hot) - 1} more" if len(hot) > 1 else "")
+        f"{throughput_bytes_per_s(traffic) / MIB:.1f} MiB/s" + (f"; so do {len(hot) - 1} more" if len(hot) > 1 else "")
     )
 
 
@@ -113,10 +113,7 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     """
     if case.settings.default_namespace_bundle_split_algorithm != _FLOW:
         return None
-    settings, traffic = case.settings, case.state.bundles.traffic
-    larger = (rate_per_s(traffic) > 2 * settings.load_balancer_namespace_bundle_max_msg_rate) | (
-        throughput_bytes_per_s(traffic) > 2 * settings.load_balancer_namespace_bundle_max_bandwidth_mbytes * _MIB
-    )
+    larger = _busier(case.state.bundles.traffic, _limits(case), times=2)
     stuck = larger & _above_limits(case) & (case.state.bundles.topics > 1)
     if not stuck.any():
         return None

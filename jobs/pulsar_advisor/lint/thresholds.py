@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.lint.rule import Case, Violation, rule
-
-_MIB: Final = 1 << 20
-_MARGIN: Final = 0.05
-"""ThresholdShedder takes 5 percent points more than needed."""
-_LEAST: Final = 2**31 - 1
-"""UniformLoadShedder starts its search for a minimum here."""
+from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
+from pulsar_advisor.shedding.threshold_shedder import MARGIN
+from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM
 
 
 @rule(
@@ -82,7 +77,7 @@ def small_throughput_is_shed(case: Case) -> Violation | None:
     busy = np.flatnonzero(case.usage >= mean + threshold)
     if not len(busy):
         return None
-    wanted = case.throughput[busy] * (case.usage[busy] - mean - threshold + _MARGIN) / _MIB
+    wanted = case.throughput[busy] * (case.usage[busy] - mean - threshold + MARGIN) / MIB
     least = settings.load_balancer_bundle_unload_min_throughput_threshold
     if (wanted >= least).any():
         return None
@@ -205,8 +200,8 @@ def uniform_minimum_is_reached(case: Case) -> Violation | None:
 
 def _apart(figures: np.ndarray) -> tuple[float, float]:
     """Greatest and least figure, as UniformLoadShedder finds them."""
-    least = min(float(figures.min()), float(_LEAST))
-    return float(figures.max()), 1.0 if abs(least) <= 1e-6 else least
+    least = min(float(figures.min()), NO_MINIMUM)
+    return float(figures.max()), 1.0 if abs(least) <= ALMOST_ZERO else least
 
 
 @rule(

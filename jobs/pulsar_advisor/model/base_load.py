@@ -18,7 +18,7 @@ from pulsar_advisor.model.cluster_state import CPU, Booleans, ClusterState, Floa
 Origin = Literal["history", "least_loaded", "default"]
 
 FEWEST_SAMPLES: Final = 4
-"""Moments of one broker from which its base can be told from its messages."""
+"""Samples of one broker that its base can be computed from."""
 LEAST_SPREAD: Final = 1.25
 """Ratio of the message rates (highest to lowest) at which two of them say something about the base."""
 DEFAULT_RATIO: Final = 0.05
@@ -45,8 +45,9 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
     least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, GREATEST_DEFAULT_RATIO * limit
     origin: list[Origin] = ["default"] * len(usage)
     _from_least_loaded(usage, rate, reporting, likely, greatest, origin)
+    samples = _samples([*history, state])
     for row in np.flatnonzero(reporting).tolist():
-        rates, usages = _samples([*history, state], state.brokers.ids[row])
+        rates, usages = np.array(samples.get(state.brokers.ids[row], ()), dtype=np.float64).reshape(-1, 2).T
         if len(rates) >= FEWEST_SAMPLES and rates.max() >= LEAST_SPREAD * max(rates.min(), 1.0):
             (intercept, _), error = non_negative_line(rates, usages)
             likely[row], origin[row] = intercept, "history"
@@ -99,17 +100,14 @@ def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float
     return (intercept, slope), float(error)
 
 
-def _samples(moments: Sequence[ClusterState], broker: str) -> tuple[Floats, Floats]:
-    """Message rates and CPU usages that a broker reported, each report once."""
-    found: dict[tuple[float, float], None] = {}
+def _samples(moments: Sequence[ClusterState]) -> dict[str, list[tuple[float, float]]]:
+    """Broker -> the message rates and CPU usages that it reported, each report once."""
+    found: dict[str, dict[tuple[float, float], None]] = {}
     for moment in moments:
-        brokers = moment.brokers
-        if broker in brokers.ids and _reporting(moment)[row := brokers.ids.index(broker)]:
-            sample = float(rate_per_s(brokers.traffic[row])), float(brokers.usage[row, CPU])
-            if np.isfinite(sample).all():
-                found[sample] = None
-    samples = np.array(list(found), dtype=np.float64).reshape(-1, 2)
-    return samples[:, 0], samples[:, 1]
+        rates, usages = rate_per_s(moment.brokers.traffic), moment.brokers.usage[:, CPU]
+        for row in np.flatnonzero(_reporting(moment) & np.isfinite(rates) & np.isfinite(usages)).tolist():
+            found.setdefault(moment.brokers.ids[row], {})[float(rates[row]), float(usages[row])] = None
+    return {broker: list(samples) for broker, samples in found.items()}
 
 
 def _reporting(state: ClusterState) -> Booleans:

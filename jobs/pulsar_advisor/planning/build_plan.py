@@ -40,7 +40,7 @@ from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.children import after_split, child_moves
 from pulsar_advisor.planning.confidence import CheckResult, Grade, Grading
-from pulsar_advisor.planning.configured import configured_strategies
+from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import Outlook, finite, forecast, usage_ratios
@@ -66,9 +66,7 @@ def would_pulsar_act(
         off.append("loadBalancerSheddingEnabled=false")
     if has_splits and not values.load_balancer_auto_bundle_split_enabled:
         off.append("loadBalancerAutoBundleSplitEnabled=false")
-    own = configured_strategies(
-        load_manager, values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
-    ).shedder
+    own = configured_of(load_manager, values).shedder
     if off:
         return f"Pulsar itself would not act: {', '.join(off)}"
     if has_moves and own != shedder:
@@ -139,7 +137,7 @@ def _planned_base(state: ClusterState, base: BaseLoad) -> dict[str, PlannedBase]
     limit = state.brokers.limit[:, CPU]
 
     def ratio(cpu: Floats, broker: int) -> float | None:
-        return finite(cpu[broker] / limit[broker]) if limit[broker] > 0 else None
+        return finite(float(cpu[broker]) / float(limit[broker])) if limit[broker] > 0 else None
 
     return {
         name: PlannedBase(
@@ -198,9 +196,10 @@ class _Steps:
         return self.boundaries[namespace]
 
     def _predicted(self, *brokers: int) -> StepPrediction:
-        ratios = usage_ratios(self.outlook.likely, self.settings.values)
         known = sorted({broker for broker in brokers if broker != NO_ROW})
-        return StepPrediction(brokers={self.state.brokers.ids[broker]: finite(ratios[broker]) for broker in known})
+        ratios = usage_ratios(self.outlook.likely, self.settings.values, known)
+        ids = self.state.brokers.ids
+        return StepPrediction(brokers={ids[broker]: finite(ratio) for broker, ratio in zip(known, ratios, strict=True)})
 
     def _unpublished(self, move: Move) -> tuple[Doubt, ...]:
         """A doubt if the decision hangs on less than what may have changed since the leader was last informed.
@@ -223,10 +222,11 @@ class _Steps:
 
     def _above_capacity(self, broker: int) -> tuple[Doubt, ...]:
         """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
-        highest = self.outlook.bounds(self.settings.values)[1][broker]
+        settings, row = self.settings.values, [broker]
+        _, (highest,) = self.outlook.bounds(settings, row)
         if not highest > 1.0:
             return ()
-        likely = usage_ratios(self.outlook.likely, self.settings.values)[broker]
+        (likely,) = usage_ratios(self.outlook.likely, settings, row)
         sentence = f"{self.state.brokers.ids[broker]} would need {likely:.0%} of a resource, {highest:.0%} at most."
         return (Doubt(confidence="low" if likely > 1.0 else "medium", sentence=sentence),)
 

@@ -8,11 +8,14 @@ single placement strategy. Source: `ModularLoadManagerImpl.createLoadSheddingStr
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.shedding.registry import SHEDDERS
+
+if TYPE_CHECKING:
+    from pulsar_advisor.model.settings import LoadBalancerSettings
 
 CONFIGURED: Final = "configured"
 """Requests the cluster's own strategy, in place of a strategy's name."""
@@ -25,6 +28,13 @@ class Configured(NamedTuple):
 
     shedder: str
     placement: str
+
+
+def configured_of(load_manager: LoadManagerKind, settings: LoadBalancerSettings) -> Configured:
+    """The strategies of a cluster with this load manager and these settings."""
+    return configured_strategies(
+        load_manager, settings.load_balancer_load_shedding_strategy, settings.load_balancer_load_placement_strategy
+    )
 
 
 def configured_strategies(load_manager: LoadManagerKind, shedder_class: str, placement_class: str) -> Configured:

@@ -72,7 +72,7 @@ def coverage(state: ClusterState) -> Coverage:
     possible = np.asarray(((bundles.traffic >= 0) & (bundles.traffic <= _HIGHEST_FIGURE)).all(axis=1))
     traffic = np.where(possible[:, None], bundles.traffic, 0.0)
     owned, reporting = bundles.owner != NO_ROW, state.brokers.report_updated_at_ms > 0
-    nobody_tells = not (owned.any() or reporting.any())
+    none_reports = not (owned.any() or reporting.any())
     silent = owned & ~reporting[bundles.owner]
     unusable = np.bincount(bundles.namespace, weights=~bundles.usable, minlength=len(state.namespaces))
     count = np.bincount(bundles.namespace, minlength=len(state.namespaces))
@@ -80,7 +80,7 @@ def coverage(state: ClusterState) -> Coverage:
     return Coverage(
         judged_ratio=_share(throughput_bytes_per_s(traffic), judged),
         judged_msg_rate_ratio=_share(rate_per_s(traffic), judged),
-        unmeasured_bundles=int((nobody_tells | (~judged & (silent | ~possible))).sum()),
+        unmeasured_bundles=int((none_reports | (~judged & (silent | ~possible))).sum()),
         excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
         excluded_namespaces=_names(state.namespaces.names, whole),
         excluded_bundles=int((~bundles.usable).sum()),

@@ -57,10 +57,10 @@ def fit_part(state: ClusterState) -> ClusterState:
 
 def _all_unfit(state: ClusterState, available: Booleans, reported: Booleans) -> Mapping[Input, str]:
     missing: dict[Input, str] = {}
-    nobody_reports = not (available & (state.brokers.report_updated_at_ms > 0)).any()
-    if nobody_reports:
+    none_reports = not (available & (state.brokers.report_updated_at_ms > 0)).any()
+    if none_reports:
         missing["broker_usage"] = missing["broker_traffic"] = "no active broker has a fit report"
-    if (nobody_reports or state.bundles.reported.any()) and not reported.any():
+    if (none_reports or state.bundles.reported.any()) and not reported.any():
         missing["bundle_traffic"] = missing["bundle_counts"] = "no bundle has fit figures"
     return missing
 

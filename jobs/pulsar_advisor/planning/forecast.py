@@ -10,6 +10,7 @@ Infinite and NaN figures make infinite or NaN sums. They are computed without a 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from pulsar_advisor.model.plan import BrokerForecast, Forecast
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
+
+Rows = slice | list[int]
+EVERY: Final = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +101,18 @@ class Outlook:
         more[owner] = added
         return Outlook(*(replace(loads, bundles=loads.bundles + more) for loads in self._all()))
 
-    def bounds(self, settings: LoadBalancerSettings) -> tuple[Floats, Floats]:
-        """The lowest and the highest usage ratio of each broker."""
-        ratios = np.stack([usage_ratios(loads, settings) for loads in self._all()])
+    def bounds(self, settings: LoadBalancerSettings, rows: Rows = EVERY) -> tuple[Floats, Floats]:
+        """The lowest and the highest usage ratio of each broker, or of those at these rows."""
+        ratios = np.stack([usage_ratios(loads, settings, rows) for loads in self._all()])
         return np.fmin.reduce(ratios), np.fmax.reduce(ratios)
 
     def _all(self) -> tuple[BrokerLoads, BrokerLoads, BrokerLoads]:
         return self.least, self.likely, self.greatest
 
 
-def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings) -> Floats:
-    """Weighted maximum usage of each broker, 0..1, by Pulsar's own arithmetic."""
-    return weighted_maximum(loads.usage, loads.limit, settings)
+def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings, rows: Rows = EVERY) -> Floats:
+    """Weighted maximum usage of each broker, or of those at these rows, 0..1, by Pulsar's own arithmetic."""
+    return weighted_maximum(loads.usage[rows], loads.limit[rows], settings)
 
 
 def finite(value: float) -> float | None:

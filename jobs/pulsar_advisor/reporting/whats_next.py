@@ -8,16 +8,7 @@ from typing import Any
 
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.futures import own_sentence
-
-
-@dataclass(frozen=True)
-class NextCycle:
-    """A cycle in which Pulsar's own strategies unload something; 0 is now."""
-
-    cycle: int
-    unloads: int
-    maximum_ratio: float
-    standard_deviation_ratio: float
+from pulsar_advisor.simulation.foresight import CycleSeen
 
 
 @dataclass(frozen=True)
@@ -25,7 +16,8 @@ class WhatsNext:
     """What a simulation says about the coming hour."""
 
     sentences: tuple[str, ...]
-    cycles: tuple[NextCycle, ...]
+    cycles: tuple[CycleSeen, ...]
+    """The snapshot, as cycle 0, and the cycles with an unload."""
 
 
 def whats_next(foresight: Mapping[str, Any] | None) -> WhatsNext | None:
@@ -38,7 +30,7 @@ def whats_next(foresight: Mapping[str, Any] | None) -> WhatsNext | None:
     sentences = [own_sentence([own], own) or ""]
     if (plan := foresight["plan"]) is not None:
         sentences.append(interference_sentence(plan, foresight["cycles"]))
-    return WhatsNext(tuple(sentences), tuple(NextCycle(**cycle) for cycle in foresight["acting"]))
+    return WhatsNext(tuple(sentences), tuple(CycleSeen(**cycle) for cycle in foresight["acting"]))
 
 
 def interference_sentence(plan: Mapping[str, Any], cycles: int) -> str:

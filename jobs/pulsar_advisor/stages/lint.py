@@ -9,7 +9,7 @@ from pulsar_advisor.model.kinds import WantedView
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.state import cluster_state, runtime_settings, settings_inputs
+from pulsar_advisor.tables.state import SettingsInputs, cluster_state, runtime_settings, settings_inputs
 
 
 def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[LintFinding, ...]:
@@ -18,11 +18,10 @@ def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[LintFin
     Rules see what validation found fit; before a validation, everything. Raises `UsageError` if the snapshot wasn't
     normalized or has no such view.
     """
-    return findings_on(cluster_state(root, snapshot, view), root)
+    return findings_on(cluster_state(root, snapshot, view), settings_inputs(root, snapshot), root)
 
 
-def findings_on(state: ClusterState, root: Root) -> tuple[LintFinding, ...]:
-    """The rules violated by the cluster of a state that was read already."""
-    version, leader, dynamic = settings_inputs(root, state.snapshot)
-    resolved = resolve_settings(version, leader, dynamic)
-    return judge(Case(fit_part(state), resolved, runtime_settings(root, state.snapshot), dynamic))
+def findings_on(state: ClusterState, inputs: SettingsInputs, root: Root) -> tuple[LintFinding, ...]:
+    """The rules violated by a cluster whose state and inputs of settings were read already."""
+    _, _, dynamic = inputs
+    return judge(Case(fit_part(state), resolve_settings(*inputs), runtime_settings(root, state.snapshot), dynamic))

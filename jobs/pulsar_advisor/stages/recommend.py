@@ -18,7 +18,7 @@ from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
-from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.planning.configured import Configured, configured_of
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.proposal import Role
@@ -34,7 +34,6 @@ from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_S
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.judged import (
-    configured_of,
     earlier_states,
     inputs_of,
     resolved_request,
@@ -201,7 +200,7 @@ def _document(
     refused: Sequence[Refusal],
     earlier: Sequence[ClusterState],
 ) -> dict[str, Any]:
-    configured = configured_of(state.load_manager, settings)
+    configured = configured_of(state.load_manager, settings.values)
     folder = root.folder(PLANS, state.snapshot)
     plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
     advised = advise(scores, configured)

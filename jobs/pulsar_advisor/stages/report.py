@@ -50,9 +50,8 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
     validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
     plans = [read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"]]
     shedders = {row["shedder"] for row in recommendation["combinations"]}
-    settings: dict[str, PlannedSetting] = planned_settings(
-        resolve_settings(*settings_inputs(root, snapshot)), SETTING_KEYS
-    )
+    inputs = settings_inputs(root, snapshot)
+    settings: dict[str, PlannedSetting] = planned_settings(resolve_settings(*inputs), SETTING_KEYS)
     for plan in plans:
         settings.update(plan.settings)
     state = cluster_state(root, snapshot, recommendation["view"])
@@ -67,7 +66,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         tool_version=version(DISTRIBUTION),
         ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
-        lint=findings_on(state, root),
+        lint=findings_on(state, inputs, root),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_advisor.model.cluster_state import FIGURES, ClusterState, WantedView
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.what_if import with_what_if
 from pulsar_advisor.simulation.request import SimulationRequest
@@ -19,7 +20,6 @@ from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import (
-    configured_of,
     earlier_states,
     inputs_of,
     resolved_request,
@@ -168,7 +168,7 @@ def _document(
 ) -> dict[str, Any]:
     state = state_of(root, snapshot, request.combinations.view, {})
     settings = settings_of(root, snapshot, {})
-    own = configured_of(state.load_manager, settings)
+    own = configured_of(state.load_manager, settings.values)
     return {
         "schema": SIMULATION_SCHEMA,
         "cluster": root.cluster,

@@ -8,11 +8,11 @@ from datetime import timedelta
 from itertools import islice
 
 from pulsar_advisor.model.bounds import HISTORY
-from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, WantedView
+from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
-from pulsar_advisor.planning.configured import Configured, configured_strategies
+from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
@@ -24,15 +24,7 @@ from pulsar_advisor.tables.earlier import comparable_before, within
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
     """The request with the cluster's own strategies resolved to names."""
     load_manager = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["load_manager"]
-    return request.resolved(configured_of(load_manager, settings_of(root, snapshot, request.what_if)))
-
-
-def configured_of(load_manager: LoadManagerKind, settings: ResolvedSettings) -> Configured:
-    """The cluster's own strategies."""
-    values = settings.values
-    return configured_strategies(
-        load_manager, values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
-    )
+    return request.resolved(configured_of(load_manager, settings_of(root, snapshot, request.what_if).values))
 
 
 def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:

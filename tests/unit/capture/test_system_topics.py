@@ -135,9 +135,13 @@ def test_ownership_load_and_top_bundles_are_in_the_snapshot(
         (first, 0.25),
         (second, 0.25),
     ]
-    told = {line["broker"]: line for line in lines}
-    assert told[first]["document"] == {"cpu": {"usage": 50.0, "limit": 400.0}, "weightedMaxEMA": 0.25, "updatedAt": 5}
-    assert told[first]["publishedAt"] == 1_700_000_000_000
+    published = {line["broker"]: line for line in lines}
+    assert published[first]["document"] == {
+        "cpu": {"usage": 50.0, "limit": 400.0},
+        "weightedMaxEMA": 0.25,
+        "updatedAt": 5,
+    }
+    assert published[first]["publishedAt"] == 1_700_000_000_000
     assert [line["document"]["topBundlesLoadData"] for line in lines_of(root, snapshot, "top_bundles")] == [
         [{"bundleName": LOWER, "stats": {"msgRateIn": 3.0}}],
         [],

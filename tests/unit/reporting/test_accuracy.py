@@ -1,4 +1,4 @@
-"""The report says how often predictions for a strategy were right, or that nobody measured it."""
+"""The report says how often predictions for a strategy were right, or that it was not measured."""
 
 from pulsar_advisor.reporting.accuracy import MEASURED, accuracy
 

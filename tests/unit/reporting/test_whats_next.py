@@ -11,7 +11,8 @@ from rich.console import Console
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.terminal import render_terminal
-from pulsar_advisor.reporting.whats_next import NextCycle, interference_sentence, whats_next
+from pulsar_advisor.reporting.whats_next import interference_sentence, whats_next
+from pulsar_advisor.simulation.foresight import CycleSeen
 from unit.reporting.skewed import skewed_inputs
 from unit.reporting.test_futures import plain, score
 
@@ -42,7 +43,7 @@ def test_pulsars_own_strategies_come_first() -> None:
     assert found is not None
     assert "would settle in cycle 2" in found.sentences[0]
     assert found.sentences[1].endswith("would do nothing for 60 cycles.")
-    assert found.cycles == (NextCycle(0, 0, 0.67, 0.1),)
+    assert found.cycles == (CycleSeen(0, 0, 0.67, 0.1),)
 
 
 def test_a_plan_that_stays_and_one_that_does_not() -> None:

@@ -218,6 +218,9 @@ def test_the_first_cycle_that_acts_is_the_one_a_recommendation_predicts(
     [(_, proposal)] = propose(Request(shedder, placement, splits=False, seed=3), state, ANY_SETTINGS)
     if isinstance(proposal, AdvisorError) or not proposal.moves or proposal.acts_in_cycle is None:
         reject()
+    if proposal.acts_in_cycle > 1 and (state.bundles.last_unloaded_at_ms > 0).any():
+        # Grace periods end in between, which a recommendation from one snapshot leaves out.
+        reject()
     simulation = simulated(shedder, placement, state, cycles=proposal.acts_in_cycle)
     last = simulation.cycles[-1]
     assert [move.bundle for move in proposal.moves] == last.bundle.tolist()
