@@ -24,7 +24,7 @@ from pathlib import Path
 LEVELS = ("unit", "parity", "spark", "dags", "integration", "live", "e2e")
 """In the order they run: the cheap ones, which fail most often, first."""
 
-PARALLEL_LEVELS = frozenset({"unit", "dags", "integration"})
+PARALLEL_LEVELS = frozenset({"unit", "spark", "dags", "integration"})
 """Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
 
 LIVE_LEVELS = frozenset({"live", "e2e"})

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.planning.configured import configured_strategies
+from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import fit_part
-from pulsar_advisor.planning.forecast import after_move, loads_of, usage_ratios
+from pulsar_advisor.planning.forecast import Outlook, loads_of, usage_ratios
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
@@ -158,11 +159,7 @@ def _of_this_cycle(verdict: Verdict) -> Verdict:
 
 def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Verdict:
     state, settings = _state(root, cycle.before), _settings(root, cycle.before)
-    own = configured_strategies(
-        state.load_manager,
-        settings.load_balancer_load_shedding_strategy,
-        settings.load_balancer_load_placement_strategy,
-    )
+    own = configured_of(state.load_manager, settings)
     earlier = [_state(root, one) for one in islice(comparable_before(root, cycle.before), history)]
     request = Request(own.shedder, own.placement, splits=False, view="published", history=history)
     ((_, proposal),) = propose(request, state, settings, earlier[::-1])
@@ -185,21 +182,23 @@ def _candidates(state: ClusterState, proposal: Proposal, bundle: int, destinatio
 
 
 def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]:
+    """Predicted minus actual usage ratios of the brokers after the unloads, as a plan with history predicts them."""
     if cycle.after is None:
         return []
     before, after = (cluster_state(root, name, "fresh") for name in (cycle.before, cycle.after))
+    earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
     settings = _settings(root, cycle.before)
     owners = _owners(recording.snapshots[cycle.after])
-    origin = loads = loads_of(before)
+    origin = outlook = Outlook.of(before, base_load(before, earlier[::-1]))
     rows = {before.bundle_name(row): row for row in range(len(before.bundles))}
     brokers = {broker: row for row, broker in enumerate(before.brokers.ids)}
     for unload in cycle.unloads:
         destination = owners.get(unload.bundle)
         if destination is not None:
-            loads = after_move(
-                loads, origin, before.bundles, rows[unload.bundle], brokers[unload.source], brokers[destination]
+            outlook = outlook.after_move(
+                origin, before.bundles, rows[unload.bundle], brokers[unload.source], brokers[destination]
             )
-    return (usage_ratios(loads, settings) - usage_ratios(loads_of(after), settings)).tolist()
+    return (usage_ratios(outlook.likely, settings) - usage_ratios(loads_of(after), settings)).tolist()
 
 
 def _state(root: Root, snapshot: str) -> ClusterState:

@@ -98,14 +98,15 @@ def run(plan: Plan, ledger: Ledger, port: AdminCluster, **options: object) -> Ap
 def test_the_brokers_show_the_new_owner_and_boundaries_and_a_second_apply_does_nothing(
     cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
 ) -> None:
-    move = at(unload_step(1), cluster, namespace, FIRST)
+    # Only the executor looks this bundle up, so no client takes its destination away.
+    move = at(unload_step(1), cluster, namespace, LAST)
     cut = at(split_step(2), cluster, namespace, SECOND, **CUT)
     plan = approved(ledger, plan_of(cluster, move, cut))
 
     result = run(plan, ledger, port)
 
     assert (result.outcome, [step.state for step in result.steps]) == ("done", ["confirmed", "confirmed"]), result
-    assert owner_of(cluster, namespace, FIRST) == move.destination
+    assert owner_of(cluster, namespace, LAST) == move.destination
     assert boundaries(cluster, namespace) == tuple(sorted({*cut.expect.boundaries, "0x60000000"}))
     assert {owner_of(cluster, namespace, child) for child in cut.children} == {cut.source}
 

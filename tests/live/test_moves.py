@@ -1,4 +1,4 @@
-"""Many moves on real brokers while clients publish: beside the official CLI, with a broker killed, and taken back."""
+"""Many moves on real brokers while clients publish: beside the official CLI, disturbed in mid-run, and taken back."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ class Ground:
 
 
 GUARDED = "loadBalancerSheddingEnabled"
+PROBED = "moves/probed"
 
 
 def _move(number: int, text: str, source: str, destination: str, bounds: tuple[str, ...]) -> Step:
@@ -250,6 +251,26 @@ def test_after_sigkill_the_next_command_restores_the_guard_and_undo_brings_the_o
     assert MOVES // 4 <= len(moved) < MOVES
     assert len(astray) <= MISSES_ALLOWED[manager]
     assert all(owners[text] == before[text] for text in before if text not in moved)
+    assert messages[0].lost == 0
+
+
+@pytest.mark.parametrize(("release", "manager"), [("4.0.8", "modular")])
+def test_a_run_stops_once_the_probe_can_no_longer_publish(ground: Ground) -> None:
+    admin = ground.cluster.admin
+    admin.write("PUT", f"/namespaces/{PROBED}", body={"bundles": {"numBundles": 1}})
+    probe = ("--service-url", ground.cluster.service_url, "--probe-topic", f"persistent://{PROBED}/watched")
+    with traffic(ground) as messages:
+        plan = ground.plan()
+        process = _start(ground.command("apply", plan, *UNHURRIED, *probe))
+        _until(lambda: _confirmed(ground, plan) >= MOVES // 4)
+        admin.write("POST", f"/persistent/{PROBED}/watched/terminate")
+        said, errors = process.communicate(timeout=CALL_LIMIT_S)
+    print(f"\n{said}\n{errors[-1500:]}\n{messages[0]}")
+
+    assert process.returncode == 5, errors
+    assert f"publishing to persistent://{PROBED}/watched failed" in said + errors
+    assert MOVES // 4 <= _confirmed(ground, plan) < MOVES
+    assert all(_state(ground, plan, step) in ("confirmed", "pending") for step in plan.steps)
     assert messages[0].lost == 0
 
 

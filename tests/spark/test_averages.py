@@ -64,6 +64,7 @@ def with_samples(average: float, maximum: int, *samples: float) -> float:
     return average
 
 
+@pytest.mark.full
 def test_every_report_since_the_node_adds_a_sample(spark: SparkSession, tmp_path: Path) -> None:
     raw = cluster(hot=200, warm=100, cold=50)
     row, figure = tables(spark, tmp_path, raw), reported(raw)
@@ -75,6 +76,7 @@ def test_every_report_since_the_node_adds_a_sample(spark: SparkSession, tmp_path
         assert row[f"{column}_samples"] == maximum
 
 
+@pytest.mark.full
 def test_a_report_older_than_the_node_is_in_it_already(spark: SparkSession, tmp_path: Path) -> None:
     raw = cluster(hot=400, warm=350, cold=310)
     row = tables(spark, tmp_path, raw)
@@ -105,6 +107,7 @@ def test_an_earlier_snapshot_knows_the_figures_that_were_replaced(spark: SparkSe
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.full
 def test_the_same_node_goes_on_and_the_version_counts_the_reports_between(spark: SparkSession, tmp_path: Path) -> None:
     before = cluster(FIRST - timedelta(seconds=200), stored_ago_s=100, hot=40, warm=30, cold=20)
     raw = cluster(hot=120, warm=100, cold=50)
@@ -118,6 +121,7 @@ def test_the_same_node_goes_on_and_the_version_counts_the_reports_between(spark:
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.full
 def test_both_views_have_the_leaders_averages(spark: SparkSession, tmp_path: Path) -> None:
     raw = cluster(hot=200, warm=100, cold=50)
     root = Root(str(tmp_path), "test")
