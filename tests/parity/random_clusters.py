@@ -442,6 +442,100 @@ def _sort(random: Random, figures: Figures) -> Case:
     return {"config": {}, "figures": in_runs, "tolerance": random.choice((0, 1, 2, 5, span // 10, span // 3))}
 
 
+SIMPLE_LIMITS = {
+    "cpu": (100, 400, 800),
+    "memory": (1000, 4000, 64000),
+    "directMemory": (1000, 4000),
+    "bandwidthIn": (1e4, 1e5, 1e7),
+    "bandwidthOut": (1e4, 1e5, 1e7),
+}
+"""Percent points of one core, MiB, kbit/s: the Simple manager adds quotas in these units to the usage."""
+LARGEST_SUMMAND = 1e300
+
+
+def _simple_brokers(random: Random, figures: Figures, brokers: Sequence[str], bundles: Sequence[str]) -> Case:
+    """Load reports of these brokers; each bundle is in one of them or in none."""
+    owned: dict[str, list[str]] = {broker: [] for broker in brokers}
+    favourite, share = random.choice(brokers), random.choice((0, 0.3, 0.9))
+    for bundle in sorted(bundles, key=lambda name: name.rpartition("/")):
+        if random.random() < 0.95:
+            owned[favourite if random.random() < share else random.choice(brokers)].append(bundle)
+    rate, throughput = random.choice((10, 200, 2000)), random.choice((2e4, 1e6, 5e7))
+    reports: Case = {}
+    for broker in sorted(brokers):
+        report: Case = {
+            "lastStats": {
+                bundle: _summable(figures.traffic(rate, throughput)) | _counts(random) for bundle in owned[broker]
+            }
+        }
+        for resource, limits in SIMPLE_LIMITS.items():
+            limit = random.choice((*limits, *limits, *limits, 0, -1))
+            report[resource] = [figures.number(max(limit, 100)), limit]
+        reports[broker] = report
+    return reports
+
+
+def _summable(traffic: Case) -> Case:
+    """Figures whose sums stay finite: infinite quotas turn into NaN as they are smoothed."""
+    return {name: figure if figure == "NaN" else min(figure, LARGEST_SUMMAND) for name, figure in traffic.items()}
+
+
+def _simple_bundles(random: Random) -> list[str]:
+    number = random.choice((5, 12, 13, 40, 200))
+    return [name for name in _bundle_names(random, number) if name.count("/") == 2]
+
+
+def _simple_ranking(random: Random, figures: Figures) -> Case:
+    return {
+        "config": _setting(
+            random,
+            loadBalancerPlacementStrategy=("leastLoadedServer", "leastMsgPerSecond", "weightedRandomSelection", "other"),
+        ),
+        "brokers": _simple_brokers(random, figures, _broker_names(random), _simple_bundles(random)),
+    }
+
+
+def _simple_placement(random: Random, figures: Figures) -> Case:
+    case = _simple_ranking(random, figures)
+    case["config"] |= _setting(
+        random,
+        loadBalancerBrokerUnderloadedThresholdPercentage=(0, 1, 20, 50, 100),
+        loadBalancerBrokerOverloadedThresholdPercentage=(0, 30, 85, 100),
+    )
+    reported = [bundle for report in case["brokers"].values() for bundle in report["lastStats"]]
+    elsewhere = f"{random.choice(NAMESPACES)}/0xf0000000_0xf0000001"
+    case["bundle"] = random.choice(reported) if reported and random.random() < 0.6 else elsewhere
+    case["cursor"] = random.choice((0, 1, 7, 999_999))
+    return case
+
+
+def _simple_shedding(random: Random, figures: Figures) -> Case:
+    brokers, bundles = _broker_names(random), _simple_bundles(random)
+    case: Case = {
+        "config": _setting(
+            random,
+            loadBalancerBrokerOverloadedThresholdPercentage=(0, 10, 30, 50, 85, 100),
+            loadBalancerBrokerComfortLoadLevelPercentage=(0, 10, 50, 65, 100),
+        ),
+        "brokers": _simple_brokers(random, figures, brokers, bundles),
+        "recentlyUnloaded": dict.fromkeys(_some(random, bundles, 0.1), 1),
+    }
+    cycles = random.choice((1, 1, 2, 4))
+    if cycles > 1:
+        again = ({"expected": {}}, {"brokers": _simple_brokers(random, figures, brokers, bundles), "expected": {}})
+        case["steps"] = [{"expected": {}}, *random.choices(again, k=cycles - 1)]
+    return case
+
+
+def _simple_splits(random: Random, figures: Figures) -> Case:
+    bundles = _split_names(random, 25)
+    return {
+        "config": _split_limits(random),
+        "brokers": _simple_brokers(random, figures, _broker_names(random), bundles),
+        "bundleCounts": {name: random.choice((1, 3, 4, 127, 128, 128, -1)) for name in SPLIT_NAMESPACES},
+    }
+
+
 def _range(random: Random) -> tuple[int, int]:
     width = random.choice((1, 2, 3, 2**20, 2**30))
     lower = random.randrange(0, 0xFFFFFFFF - width)
@@ -578,9 +672,13 @@ GENERATORS: dict[str, Callable[[Random, Figures], Case]] = {
     "LocalBrokerData": _local_broker_data,
     "order": _map_order,
     "sort": _sort,
+    "SimpleLoadManagerImpl.doLoadRanking": _simple_ranking,
+    "SimpleLoadManagerImpl.getLeastLoaded": _simple_placement,
+    "SimpleLoadManagerImpl.doLoadShedding": _simple_shedding,
+    "SimpleLoadManagerImpl.doNamespaceBundleSplit": _simple_splits,
     "split.algorithm": _split_algorithm,
     "splitBundles": _split_bundles,
     "split.BundleSplitterTask": _bundle_splitter_task,
     "split.DefaultNamespaceBundleSplitStrategy": _split_strategy,
 }
-"""What makes a strategy's cases: records, shedders, placement, splitting."""
+"""What makes a strategy's cases: records, shedders, placement, splitting, the Simple manager."""

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from parity import extensible_vectors, modular_vectors, record_vectors, split_vectors
+from parity import extensible_vectors, modular_vectors, record_vectors, simple_vectors, split_vectors
 
 Outcome = tuple[bool | None, object, object, str]
 """Passed (None: not applicable), expected, actual, note."""
@@ -109,6 +109,7 @@ RUNNERS: dict[str, Callable[[dict[str, Any], str], list[Any]]] = {
     "order": record_vectors.map_order,
     "sort": record_vectors.sort,
     "ModularLoadManager.doLoadShedding (OverloadShedder)": record_vectors.do_load_shedding,
+    **simple_vectors.RUNNERS,
 }
 
 

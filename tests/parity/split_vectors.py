@@ -355,7 +355,8 @@ def _simple_load_manager(case: Json, release: str) -> object:
     settings = settings_of(case["config"], release)
     rows, _ = _figures({given["bundle"]: given}, {given["bundle"]: given})
     count = np.array([given["namespace_bundle_count"]], dtype=np.int64)
-    verdicts = select_simple(rows, SplitLimits.from_settings(settings, bandwidth_bits=64), count)
+    limits = SplitLimits.from_settings(settings, bandwidth_bits=64)
+    verdicts = select_simple(rows, limits, count, np.zeros(1, dtype=np.int32))
     return {"split": bool(len(verdicts.chosen()))}
 
 

@@ -17,8 +17,10 @@ import numpy.typing as npt
 from pulsar_advisor.model.stable_order import Permutation, stable_order
 
 Hashes = npt.NDArray[np.uint32]
+Sizes = npt.NDArray[np.int64]
 
 INITIAL_BUCKETS: Final = 16
+LOAD_FACTOR: Final = 0.75
 _LAST_OF_FIRST_PLANE: Final = 0xFFFF
 """Characters above it take two UTF-16 units in Java."""
 
@@ -106,6 +108,34 @@ def concurrent_map_order(hashes: Hashes) -> Permutation:
             order = _split_chains(order, spread, buckets)
             buckets *= 2
     return order
+
+
+def copied_map_buckets(sizes: Sizes) -> Sizes:
+    """Buckets of `HashMap`s that were made from maps of these sizes.
+
+    They can be more than put after put would make: 32 for 12 entries. From JDK 19 on it is 16 for 12, too.
+    """
+    return _table_sizes(sizes)
+
+
+def copied_set_buckets(sizes: Sizes) -> Sizes:
+    """Buckets of `HashSet`s that were made from collections of these sizes (JDK 17)."""
+    return np.maximum(INITIAL_BUCKETS, _table_sizes(sizes))
+
+
+def hash_map_orders(hashes: Hashes, maps: Sizes, buckets: Sizes) -> Permutation:
+    """Positions of the keys of many maps, map by map, in iteration order; each key was put into the map numbered `maps`.
+
+    `buckets` is per map. Keys of one map count as put in the order in which they are given.
+    """
+    order: Permutation = np.lexsort((_spread(hashes) & (buckets[maps] - 1).astype(np.uint32), maps))
+    return order
+
+
+def _table_sizes(sizes: Sizes) -> Sizes:
+    wanted = np.trunc(sizes / LOAD_FACTOR + 1)
+    powers: Sizes = np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
+    return powers
 
 
 def _spread(hashes: Hashes) -> Hashes:

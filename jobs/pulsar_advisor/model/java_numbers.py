@@ -22,6 +22,12 @@ def to_int(value: float) -> int:
     return max(_MIN, min(_MAX, int(value)))
 
 
+def to_long(values: Floats) -> Floats:
+    """`(long) value` of each: truncated toward zero, saturating at 64 bits (as near as a float gets), 0 for NaN."""
+    whole: Floats = np.clip(np.trunc(np.where(np.isnan(values), 0.0, values)), -(2.0**63), 2.0**63)
+    return whole
+
+
 def wrap_int(value: int) -> int:
     """The result of an `int` addition: modulo 2**32, signed."""
     return (value - _MIN) % 2**32 + _MIN

@@ -13,6 +13,7 @@ from typing import Final
 
 from pulsar_advisor.model.cluster_state import Bundles, Floats, Integers
 from pulsar_advisor.model.java_sort import java_sort
+from pulsar_advisor.model.java_tree import first_in_tree
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 BANDWIDTH_STEP: Final = 100_000
@@ -107,18 +108,16 @@ def comparisons(settings: LoadBalancerSettings) -> dict[str, Comparison]:
 
 
 def greatest(criterion: str, figures: Floats | Integers, settings: LoadBalancerSettings) -> int:
-    """Position of the greatest bundle by a criterion, the first of equals; `figures` are the values it compares."""
+    """Position of the first bundle in the Simple manager's sorted map; `figures` are what the criterion compares.
+
+    That is the first of the greatest. Up to 3.3 it can be another one: the comparison isn't transitive there.
+    """
     step, values = _STEPS[criterion], figures.tolist()
-    margin = step
-    if settings.behaviour >= _ROUNDED_SINCE:
-        counts = figures.dtype.kind == "i"
-        values = [value // step if counts else _rounded(value / step) for value in values]
-        margin = 0
-    best = 0
-    for place, value in enumerate(values):
-        if value - values[best] > margin:
-            best = place
-    return best
+    if settings.behaviour < _ROUNDED_SINCE:
+        return first_in_tree(len(values), lambda new, old: values[new] - values[old] > step)
+    counts = figures.dtype.kind == "i"
+    rounded = [value // step if counts else _rounded(value / step) for value in values]
+    return rounded.index(max(rounded))
 
 
 def natural_comparison(settings: LoadBalancerSettings) -> Comparison:

@@ -1,14 +1,15 @@
 """Which brokers a bundle may go to before a placement strategy chooses, and why not the others.
 
-Two pipelines. Modular: isolation policies, topic limit, anti-affinity, even spread of the namespace's bundles, load
+Three pipelines. Modular: isolation policies, topic limit, anti-affinity, even spread of the namespace's bundles, load
 manager class, latest version; a step that fails or leaves no broker restores all that the policies allow. Extensible:
 load manager class, topic limit, latest version, anti-affinity, isolation policies, on one shrinking set; a filter that
-fails is skipped, and no broker is restored. Bundles that the leader assigned but no broker reports yet are unknown.
+fails is skipped, and no broker is restored. Simple: isolation policies, even spread. Bundles that the leader assigned but no broker reports yet are unknown.
 
 Releases: the class filter came with 3.0; `pulsar/system` is spread evenly from 3.3 on even if
 `loadBalancerDistributeBundlesEvenlyEnabled` is false.
 Source: Pulsar `ModularLoadManagerImpl.selectBroker`, `LoadManagerShared`, `BrokerVersionFilter`,
-`BrokerLoadManagerClassFilter`, `extensions.filter.*`, `ExtensibleLoadManagerImpl.selectAsync`.
+`BrokerLoadManagerClassFilter`, `extensions.filter.*`, `ExtensibleLoadManagerImpl.selectAsync`,
+`SimpleLoadManagerImpl.getFinalCandidates`.
 """
 
 from __future__ import annotations
@@ -243,12 +244,7 @@ def modular_candidates(
     if settings.load_balancer_distribute_bundles_evenly_enabled or (
         state.namespaces.names[namespace] == SYSTEM_NAMESPACE and settings.behaviour >= _SYSTEM_SPREAD_SINCE
     ):
-        owned = np.bincount(
-            state.bundles.owner[facts.listed[slice(*facts.listed_offsets[namespace : namespace + 2])]],
-            minlength=len(state.brokers),
-        )
-        kept, fewest = fewest_bundles(filtering.left_over, owned)
-        filtering.keep(kept, FilterOutcome.MORE_BUNDLES, owned, fewest)
+        _by_even_spread(filtering, state, facts, namespace)
     if settings.behaviour >= _CLASS_FILTER_SINCE:
         filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
     if not _by_version(filtering, settings, facts) or not filtering.left_over.any():
@@ -299,6 +295,31 @@ def fewest_bundles(candidates: Booleans, owned: npt.NDArray[np.signedinteger]) -
         return candidates, 0
     fewest = int(owned[candidates].min())
     return candidates & (owned == fewest), fewest
+
+
+def simple_candidates(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    facts: PlacementFacts,
+    namespace: int,
+    *,
+    non_persistent: bool = False,
+) -> Candidates:
+    """The brokers the Simple manager considers for a bundle of a namespace (a row)."""
+    filtering = _Filtering(len(state.brokers))
+    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
+    _by_policies(filtering, state, facts, namespace, non_persistent)
+    _by_even_spread(filtering, state, facts, namespace)
+    return filtering.candidates()
+
+
+def _by_even_spread(filtering: _Filtering, state: ClusterState, facts: PlacementFacts, namespace: int) -> None:
+    owned = np.bincount(
+        state.bundles.owner[facts.listed[slice(*facts.listed_offsets[namespace : namespace + 2])]],
+        minlength=len(state.brokers),
+    )
+    kept, fewest = fewest_bundles(filtering.left_over, owned)
+    filtering.keep(kept, FilterOutcome.MORE_BUNDLES, owned, fewest)
 
 
 def _by_policies(

@@ -8,7 +8,8 @@ best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedSer
 `loadBalancerBrokerOverloadedThresholdPercentage`, and on a rotating broker at 100 %.
 
 Here quotas are settled (see `model.simple_load`), and bundles on their way are not counted.
-Source: `SimpleLoadManagerImpl.findBrokerForPlacement`, `ResourceUnitRanking` (read, not executed), 2.11.0 to 5.0.1.
+Source: `SimpleLoadManagerImpl.findBrokerForPlacement`, `WRRPlacementStrategy`, `ResourceUnitRanking`, 2.11.0 to
+5.0.0-M1.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.java_numbers import to_long, total_order
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.simple_load import (
-    DEFAULT_QUOTA,
     QUOTA_IN,
     QUOTA_MEMORY,
     QUOTA_OUT,
-    QUOTA_RATE,
+    QUOTA_RATE_IN,
+    QUOTA_RATE_OUT,
     SimpleLoad,
     simple_load,
 )
@@ -119,7 +121,18 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     """The input of `choose`, made from a cluster state."""
     load = simple_load(state, settings, now_ms)
     everyone = np.arange(len(load.broker_ids), dtype=np.int32)
-    return RankedLoad(load, _rank(load, everyone, load.broker_quota, np.diff(load.offsets)))
+    return RankedLoad(load, _rank(load, everyone, load.broker_quota, np.diff(load.reports.offsets)))
+
+
+@np.errstate(all="ignore")
+def final_rank(ranking: Ranking, strategy: str) -> Floats:
+    """The whole number by which brokers are ranked under a value of `loadBalancerPlacementStrategy`."""
+    if strategy == LEAST_LOADED_SERVER:
+        return to_long(ranking.load_percent)
+    if strategy == LEAST_MSG_PER_SECOND:
+        return to_long(ranking.rate_per_s)
+    free = (100 - ranking.load_percent) / 100
+    return to_long(ranking.capacity * free * free)
 
 
 @np.errstate(all="ignore")
@@ -127,20 +140,20 @@ def choose(
     ranked: RankedLoad, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: Memory
 ) -> tuple[PlacementDecision, Memory]:
     """Brokers from which Pulsar draws for one bundle (a row) out of `candidates` (rows)."""
-    ranking = _candidates_without(ranked, candidates, bundle)
     strategy = settings.load_balancer_placement_strategy
+    rank = final_rank(ranked.ranking.of(candidates), strategy)
     if strategy not in (LEAST_LOADED_SERVER, LEAST_MSG_PER_SECOND):
-        weights = np.trunc(ranking.capacity * ((100 - ranking.load_percent) / 100) ** 2)
         code = np.where(
-            weights > 0,
+            rank > 0,
             BrokerOutcome.WEIGHTED.value,
-            BrokerOutcome.NO_WEIGHT.value if (weights > 0).any() else BrokerOutcome.ALL_WITHOUT_WEIGHT.value,
+            BrokerOutcome.NO_WEIGHT.value if (rank > 0).any() else BrokerOutcome.ALL_WITHOUT_WEIGHT.value,
         )
-        return _answer(candidates, code, weights, np.zeros(len(candidates))), memory
+        return _answer(candidates, code, rank, np.zeros(len(candidates))), memory
     by_messages = strategy == LEAST_MSG_PER_SECOND
-    value = np.trunc(ranking.rate_per_s if by_messages else ranking.load_percent)
-    # Rows of brokers are sorted by id, so equal ranks are visited by id, as in Pulsar.
-    walk = np.lexsort((candidates, value))
+    # The walk follows the ranking, which still counts the bundle. Rows of brokers are sorted by id, so equal ranks are
+    # visited by id, as in Pulsar.
+    walk = np.lexsort((candidates, rank))
+    ranking = _candidates_without(ranked, candidates, bundle)
     code = np.full(len(candidates), BrokerOutcome.NOT_BEST.value)
     left, right = ranking.load_percent.copy(), ranking.capacity.copy()
     if len(walk):
@@ -158,7 +171,7 @@ def _candidates_without(ranked: RankedLoad, candidates: Indices, bundle: int) ->
     place = np.flatnonzero(candidates == load.bundles.owner[bundle])
     if len(place) and load.bundles.reported[bundle]:
         owner = candidates[place]
-        quota, bundles = load.broker_quota[owner] - load.quota[bundle], np.diff(load.offsets)[owner] - 1
+        quota, bundles = load.broker_quota[owner] - load.quota[bundle], np.diff(load.reports.offsets)[owner] - 1
         without = _rank(load, owner, quota, bundles)
         # Room depends on no bundle.
         ranking.percent[place], ranking.rate_per_s[place] = without.percent, without.rate_per_s
@@ -171,23 +184,24 @@ def _rank(load: SimpleLoad, brokers: Indices, quota: Floats, bundles: Integers) 
     """The ranking of brokers (rows), given the number of their bundles and the sums of these bundles' quotas."""
     used, limit = load.usage[brokers], load.limit[brokers]
     needed = used.copy()
-    needed[:, CPU] = np.maximum(used[:, CPU], load.cpu_factor * quota[:, QUOTA_RATE])
+    rate = quota[:, QUOTA_RATE_IN] + quota[:, QUOTA_RATE_OUT]
+    needed[:, CPU] = np.maximum(used[:, CPU], load.cpu_factor * rate)
     needed[:, MEMORY] = np.maximum(used[:, MEMORY], quota[:, QUOTA_MEMORY])
     needed[:, BANDWIDTH_IN] = np.maximum(used[:, BANDWIDTH_IN], quota[:, QUOTA_IN] / KBIT_IN_BYTES)
     needed[:, BANDWIDTH_OUT] = np.maximum(used[:, BANDWIDTH_OUT], quota[:, QUOTA_OUT] / KBIT_IN_BYTES)
     percent = np.where(limit > 0, np.minimum(100, 100 * needed / limit), 0.0)
-    rate, default_in, default_out, default_memory = DEFAULT_QUOTA
+    default = load.default_quota
     room = np.stack(
         (
-            limit[:, CPU] / load.cpu_factor / rate,
-            limit[:, MEMORY] / default_memory,
-            limit[:, BANDWIDTH_IN] * KBIT_IN_BYTES / default_in,
-            limit[:, BANDWIDTH_OUT] * KBIT_IN_BYTES / default_out,
+            limit[:, CPU] / load.cpu_factor / (default[QUOTA_RATE_IN] + default[QUOTA_RATE_OUT]),
+            limit[:, MEMORY] / default[QUOTA_MEMORY],
+            limit[:, BANDWIDTH_IN] * KBIT_IN_BYTES / default[QUOTA_IN],
+            limit[:, BANDWIDTH_OUT] * KBIT_IN_BYTES / default[QUOTA_OUT],
         )
     )
-    capacity = np.trunc(np.maximum(0.0, room.min(axis=0)))
+    capacity = to_long(np.maximum(room.min(axis=0), 0.0))
     compared = np.column_stack((percent.max(axis=1, initial=0.0), percent[:, _TIE_BREAKERS]))
-    return Ranking(compared, quota[:, QUOTA_RATE], capacity, bundles > 0)
+    return Ranking(compared, rate, capacity, bundles > 0)
 
 
 def _walk(
@@ -204,7 +218,7 @@ def _walk(
     if best_percent >= 100 and not by_messages:
         return int(walk[memory.cursor % len(walk)]), BrokerOutcome.ROTATING.value, 100
     if best_percent > overload and not by_messages:
-        room = np.trunc(ranking.capacity * np.maximum(0, (100 - ranking.load_percent) / 100))
+        room = to_long(ranking.capacity * np.maximum(0, (100 - ranking.load_percent) / 100))
         return int(walk[np.argmax(room[walk])]), BrokerOutcome.MOST_ROOM.value, overload
     return best, BrokerOutcome.BEST_BUSY.value, overload
 
@@ -215,24 +229,19 @@ def _best_busy(ranking: Ranking, walk: Integers, by_messages: bool) -> int:
     if not len(busy):
         return NO_ROW
     if by_messages:
-        return int(busy[np.argmin(ranking.rate_per_s[busy])])
-    best, load = 0, ranking.load_percent[busy]
-    while True:
-        # The order ascends in whole percent, so whatever follows one clearly above the best is above it too.
-        clearly_above = load[best + 1 :] > load[best] + CLOSE_PERCENT + 1
-        end = np.argmax(clearly_above) if clearly_above.any() else len(clearly_above)
-        lighter = _are_lighter(ranking.percent[busy[best + 1 : best + 1 + end]], ranking.percent[busy[best]])
-        if not lighter.any():
-            return int(busy[best])
+        return int(busy[np.argmin(total_order(ranking.rate_per_s[busy]))])
+    best = 0
+    while (lighter := _are_lighter(ranking.percent[busy[best + 1 :]], ranking.percent[busy[best]])).any():
         best += 1 + int(np.argmax(lighter))
+    return int(busy[best])
 
 
 def _are_lighter(ones: Floats, other: Floats) -> Booleans:
-    """By the first percentage that differs clearly, load first; else by the exact load."""
+    """By the first percentage that differs clearly, load first; else by the exact load. NaN is the heaviest."""
     differs = np.abs(ones - other) > CLOSE_PERCENT
     # If none differs, argmax gives the load.
     first = np.argmax(differs, axis=1)
-    lighter: Booleans = (ones < other)[np.arange(len(ones)), first]
+    lighter: Booleans = (total_order(ones) < total_order(other))[np.arange(len(ones)), first]
     return lighter
 
 

@@ -1,7 +1,8 @@
 """Where an unloaded bundle would go: the filters, the placement strategy, and a second try off an overloaded broker.
 
-Source: `ModularLoadManagerImpl.selectBroker`, `ExtensibleLoadManagerImpl.selectAsync` (2.11.0 to 5.0.1). Where Pulsar
-draws at random, the draw here depends only on the seed, the strategy and the bundle's name.
+Source: `ModularLoadManagerImpl.selectBroker`, `ExtensibleLoadManagerImpl.selectAsync`,
+`SimpleLoadManagerImpl.getFinalCandidates` (2.11.0 to 5.0.1). Where Pulsar draws at random, the draw here depends only
+on the seed, the strategy and the bundle's name.
 """
 
 from __future__ import annotations
@@ -25,9 +26,16 @@ from pulsar_advisor.placement.filters import (
     overloaded_retry,
     placement_facts,
     policy_candidates,
+    simple_candidates,
 )
 from pulsar_advisor.placement.registry import Placement
 
+PIPELINES: Final = {
+    "modular": modular_candidates,
+    "simple": simple_candidates,
+    "extensible": extensible_candidates,
+}
+"""The filters of each load manager."""
 BUNDLES_EXPLAINED: Final = 50
 """Number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
 
@@ -67,13 +75,13 @@ class CandidateSets:
         """The candidates for a bundle (row)."""
         key = self._key(bundle)
         if key not in self._candidates:
-            pipeline = extensible_candidates if self.state.load_manager == "extensible" else modular_candidates
+            pipeline = PIPELINES[self.state.load_manager]
             self._candidates[key] = pipeline(self.state, self.settings, self.facts, key[0], non_persistent=key[1])
         return self._candidates[key]
 
     def second(self, bundle: int, chosen: int) -> Candidates | None:
         """The candidates for a second choice, when the broker chosen from the first ones (a row) is overloaded."""
-        if self.state.load_manager == "extensible" or not self._overloaded[chosen]:
+        if self.state.load_manager != "modular" or not self._overloaded[chosen]:
             return None
         key = self._key(bundle)
         if key not in self._restored:

@@ -6,9 +6,9 @@ how its bundles are sorted (message rate, connections, bandwidth), and the first
 others and some broker it may go to has all four percentages below `loadBalancerBrokerComfortLoadLevelPercentage`.
 Memory can be the bottleneck but never makes a broker overloaded; for direct memory it is the reverse.
 
-Releases: how bundles compare changed in 4.0 (see `model.top_bundles`).
-Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadShedding` (read, not executed), 2.11.0 to
-5.0.1.
+Releases: how bundles compare changed in 4.0 (see `model.top_bundles`); before, which one is first depends on the order
+in which a tree compares them.
+Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadShedding`, 2.11.0 to 5.0.0-M1.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.java_maps import hash_map_order
 from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import percent
@@ -91,26 +92,30 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
     left, right = busiest.copy(), np.full(len(busiest), float(overload))
 
     answers: list[tuple[int, int]] = []
-    moves: list[tuple[int, int]] = []
+    marked: list[tuple[int, int]] = []
     for broker in rows[code[rows] == BrokerOutcome.OVERLOADED].tolist():
-        reported = load.of_broker(broker)
+        reported = load.reports.of(broker)
         if len(reported) <= 1:
             code[broker], left[broker], right[broker] = BrokerOutcome.ONE_BUNDLE, len(reported), 1
             continue
-        bottleneck = int(np.argmax(shares[broker, BOTTLENECKS]))
-        first = _first(load, broker, SORTED_BY[bottleneck], settings)
-        idlest = _idlest(load, load.allowed(first), busiest)
+        first = _first(load, broker, SORTED_BY[_bottleneck(shares[broker])], settings)
+        idlest = _idlest(load, load.allowed(first), shares)
         answer = BundleOutcome.FIRST if idlest < comfort else BundleOutcome.NOBODY_COMFORTABLE
         if answer == BundleOutcome.NOBODY_COMFORTABLE:
             code[broker], left[broker], right[broker] = BrokerOutcome.NOBODY_COMFORTABLE, idlest, comfort
-        elif load.recently_unloaded[first]:
-            code[broker], answer = BrokerOutcome.RECENTLY_UNLOADED, BundleOutcome.RECENTLY_UNLOADED
         else:
-            moves.append((broker, first))
+            marked.append((broker, first))
+            if load.recently_unloaded[first]:
+                code[broker], answer = BrokerOutcome.RECENTLY_UNLOADED, BundleOutcome.RECENTLY_UNLOADED
         # numpy reads plain integers several times faster than enumeration members.
         of_first, of_others = int(answer), int(BundleOutcome.NOT_FIRST)
         answers += [(row, of_first if row == first else of_others) for row in reported.tolist()]
 
+    moves = [
+        marked[position]
+        for position in hash_map_order(load.broker_hashes[[broker for broker, _ in marked]])
+        if not load.recently_unloaded[marked[position][1]]
+    ]
     moved = np.array(moves, dtype=np.int32).reshape(-1, 2)
     judged = np.array(answers, dtype=np.int32).reshape(-1, 2)
     nothing = np.full(len(judged), np.nan)
@@ -127,9 +132,14 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
     return decision, memory
 
 
+def _bottleneck(shares: np.ndarray[tuple[int], np.dtype[np.float32]]) -> int:
+    """Position in BOTTLENECKS of the greatest share; CPU, where that isn't a number, for nothing compares with it."""
+    return 0 if np.isnan(shares[CPU]) else int(np.nanargmax(shares[list(BOTTLENECKS)]))
+
+
 def _first(load: SimpleLoad, broker: int, criterion: str, settings: LoadBalancerSettings) -> int:
-    """The broker's greatest bundle; among equals, the first row."""
-    rows, bundles = load.of_broker(broker), load.bundles
+    """The broker's greatest bundle; among equals, the first in its report."""
+    rows, bundles = load.reports.of(broker), load.bundles
     traffic = bundles.traffic[rows]
     figures: Floats | Integers
     match criterion:
@@ -144,7 +154,8 @@ def _first(load: SimpleLoad, broker: int, criterion: str, settings: LoadBalancer
     return int(rows[greatest(criterion, figures, settings)])
 
 
-def _idlest(load: SimpleLoad, allowed: Booleans, busiest: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+def _idlest(load: SimpleLoad, allowed: Booleans, shares: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> float:
     """The lowest maximum usage (percent) among the brokers a bundle may go to, its own included, as in Pulsar."""
     candidates = load.reporting[allowed[load.reporting]]
-    return float(np.min(busiest[candidates], initial=np.inf))
+    # A usage that isn't a number isn't below the comfort level either.
+    return float(np.fmin.reduce(shares[candidates][:, WATCHED].max(axis=1), initial=np.float32(np.inf)))

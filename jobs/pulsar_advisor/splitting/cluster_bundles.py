@@ -17,7 +17,8 @@ from pulsar_advisor.model.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
+from pulsar_advisor.model.java_maps import concurrent_map_order, string_hashes
+from pulsar_advisor.model.load_reports import reported_bundles as reported_by_brokers
 from pulsar_advisor.model.namespaces import bundle_namespace
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
@@ -28,18 +29,9 @@ from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_for
 
 def reported_bundles(state: ClusterState) -> Indices:
     """Rows of the bundles with figures in their owner's report, broker by broker, in Java's iteration order."""
-    bundles = state.bundles
-    rows = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
-    rows = rows[np.argsort(bundles.owner[rows], kind="stable")]
-    starts = np.searchsorted(bundles.owner[rows], np.arange(len(state.brokers) + 1))
-    hashes = bundle_name_hashes(
-        string_hashes(state.namespaces.names)[bundles.namespace[rows]], bundles.lower[rows], bundles.upper[rows]
-    )
-    visits = []
-    for broker in concurrent_map_order(string_hashes(state.brokers.ids)):
-        of_broker = slice(starts[broker], starts[broker + 1])
-        visits.append(rows[of_broker][concurrent_map_order(hashes[of_broker])])
-    return np.concatenate([*visits, np.empty(0, dtype=np.intp)]).astype(np.int32)
+    reports = reported_by_brokers(state)
+    visits = [reports.of(broker) for broker in concurrent_map_order(string_hashes(state.brokers.ids))]
+    return np.concatenate([*visits, np.empty(0, dtype=np.int32)])
 
 
 @np.errstate(all="ignore")

@@ -32,6 +32,7 @@ class SplitOutcome(Outcome):
     BELOW_LIMITS_BANDWIDTH = no("below all limits; closest: {left:,.0f} bytes/s, limit {right:,.0f}", "<=")
     NAMESPACE_FULL = no("too big, but the namespace would have {left:.0f} bundles; its maximum is {right:.0f}", ">=")
     BUNDLE_COUNT_UNKNOWN = no("too big, but the bundles of its namespace can't be counted")
+    PASS_FAILS = no("too big, but its broker's pass fails: the bundles of another namespace can't be counted")
     ONE_BROKER = no("too big, but only {left:.0f} brokers are known: Pulsar needs more than {right:.0f}", "<=")
     NOT_IN_BOUNDARIES = no("too big, but no longer among the bundles of its namespace")
     HITS_PENDING = no("too big {left:.0f} times in a row; split only after more than {right:.0f}", "<=")

@@ -49,7 +49,6 @@ import org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsa
 import org.apache.pulsar.broker.loadbalance.impl.SimpleResourceAllocationPolicies;
 import org.apache.pulsar.broker.resources.LocalPoliciesResources;
 import org.apache.pulsar.broker.resources.PulsarResources;
-import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.common.naming.NamespaceBundle;
 import org.apache.pulsar.common.naming.NamespaceBundleSplitAlgorithm;
 import org.apache.pulsar.common.naming.NamespaceName;
@@ -68,7 +67,6 @@ final class ExtensibleCases {
             "split.DefaultNamespaceBundleSplitStrategy", ExtensibleCases::split);
 
     private static final ServiceUnitStateChannel CHANNEL = Services.mocked(ServiceUnitStateChannel.class);
-    private static final BrokerService BROKER = Services.mocked(BrokerService.class);
 
     private static Set<String> owned;
     private static Set<String> disowned = Set.of();
@@ -83,8 +81,8 @@ final class ExtensibleCases {
         when(wrapper.get()).thenReturn(manager);
         when(manager.getServiceUnitStateChannel()).thenReturn(CHANNEL);
         when(Services.PULSAR.getLoadManager()).thenReturn(new AtomicReference<LoadManager>(wrapper));
-        when(Services.PULSAR.getBrokerService()).thenReturn(BROKER);
-        when(BROKER.getBundleStats()).thenAnswer(call -> bundleStats);
+        when(Services.PULSAR.getBrokerService()).thenReturn(Services.BROKER);
+        when(Services.BROKER.getBundleStats()).thenAnswer(call -> bundleStats);
         when(CHANNEL.isOwner(anyString())).thenAnswer(call -> !disowned.contains(call.<String>getArgument(0)));
         when(CHANNEL.isOwner(anyString(), anyString())).thenAnswer(call ->
                 owned == null || owned.contains(call.<String>getArgument(0)));

@@ -38,6 +38,7 @@ public final class ReplayCases {
         Map<String, Replay> replays = new HashMap<>(ModularCases.REPLAYS);
         replays.putAll(RecordCases.REPLAYS);
         replays.putAll(SplitCases.REPLAYS);
+        replays.putAll(SimpleCases.REPLAYS);
         try {
             replays.putAll((Map<String, Replay>) Class.forName("ExtensibleCases").getDeclaredField("REPLAYS").get(null));
         } catch (ClassNotFoundException releaseWithoutExtensibleManager) {

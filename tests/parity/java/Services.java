@@ -10,6 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.namespace.NamespaceService;
+import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.common.naming.NamespaceBundleFactory;
 import org.apache.pulsar.common.naming.NamespaceName;
 import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
@@ -18,6 +19,7 @@ import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
 final class Services {
     static final PulsarService PULSAR = mocked(PulsarService.class);
     static final NamespaceService NAMESPACES = mocked(NamespaceService.class);
+    static final BrokerService BROKER = mocked(BrokerService.class);
     static final NamespaceBundleFactory BUNDLES;
 
     static ServiceConfiguration configuration = new ServiceConfiguration();
@@ -54,8 +56,17 @@ final class Services {
     private static int bundleCount(NamespaceName namespace) {
         int count = bundleCounts.getOrDefault(namespace.toString(), 0);
         if (count < 0) {
-            throw new IllegalStateException("the bundles of " + namespace + " can't be read");
+            throw new Uncountable("the bundles of " + namespace + " can't be read");
         }
         return count;
+    }
+
+    /** What the namespace service answers where bundles can't be counted. */
+    static final class Uncountable extends IllegalStateException {
+        private static final long serialVersionUID = 1L;
+
+        Uncountable(String message) {
+            super(message);
+        }
     }
 }

@@ -13,7 +13,11 @@ from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.java_maps import (
     bundle_name_hashes,
     concurrent_map_order,
+    copied_map_buckets,
+    copied_set_buckets,
+    hash_map_buckets,
     hash_map_order,
+    hash_map_orders,
     string_hash,
     string_hashes,
 )
@@ -99,3 +103,22 @@ def _split(chain: list[str], bit: int) -> tuple[list[str], list[str]]:
     for entry in chain[:last_run]:
         sides[bool(_spread(entry) & bit)].insert(0, entry)
     return sides
+
+
+def test_a_copy_of_a_map_can_have_more_buckets_than_the_same_puts_make() -> None:
+    sizes = np.array([1, 3, 5, 6, 11, 12, 24])
+    assert copied_map_buckets(sizes).tolist() == [2, 8, 8, 16, 16, 32, 64]
+    assert copied_set_buckets(sizes).tolist() == [16, 16, 16, 16, 16, 32, 64]
+    assert [hash_map_buckets(size) for size in sizes.tolist()] == [16, 16, 16, 16, 16, 16, 32]
+
+
+@given(NAMES, st.integers(1, 5))
+def test_many_maps_are_ordered_at_once(names: list[str], number: int) -> None:
+    hashes, maps = string_hashes(names), np.arange(len(names)) % number
+    buckets = np.array([hash_map_buckets(int(np.count_nonzero(maps == one))) for one in range(number)])
+    in_order = [
+        position
+        for one in range(number)
+        for position in np.flatnonzero(maps == one)[hash_map_order(hashes[maps == one])].tolist()
+    ]
+    assert hash_map_orders(hashes, maps, buckets).tolist() == in_order

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.java_numbers import to_int, total_order, wrap_int
+from pulsar_advisor.model.java_numbers import to_int, to_long, total_order, wrap_int
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,10 @@ from pulsar_advisor.model.java_numbers import to_int, total_order, wrap_int
 )
 def test_a_double_becomes_an_int_by_truncating_and_saturating(value: float, converted: int) -> None:
     assert to_int(value) == converted
+
+
+def test_doubles_become_longs_likewise() -> None:
+    assert to_long(np.array([1.9, -1.9, math.nan, 1e30, -math.inf])).tolist() == [1, -1, 0, 2.0**63, -(2.0**63)]
 
 
 def test_an_int_addition_wraps() -> None:

@@ -68,13 +68,17 @@ def test_the_partial_sort_brings_the_largest_to_the_front(values: list[int], cou
     assert [values[item] for item in items[:count]] == sorted(values, reverse=True)[:count]
 
 
-@pytest.mark.parametrize("of", [NEW, OLD])
 @given(st.lists(st.sampled_from([0.0, 99_999.0, 1e5, 149_999.0, 15e4, 250_001.0, 1e12, float("inf")]), min_size=1))
-def test_the_greatest_is_the_first_that_no_later_one_exceeds(of: LoadBalancerSettings, figures: list[float]) -> None:
-    compare, best = comparisons(of)["byBandwidthIn"], 0
+def test_the_greatest_is_the_first_that_no_later_one_exceeds(figures: list[float]) -> None:
+    compare, best = comparisons(NEW)["byBandwidthIn"], 0
     for place, figure in enumerate(figures):
         best = place if compare(bundle(figure), bundle(figures[best])) > 0 else best
-    assert greatest("byBandwidthIn", np.array(figures), of) == best
+    assert greatest("byBandwidthIn", np.array(figures), NEW) == best
+
+
+def test_before_the_figures_were_rounded_the_shape_of_a_tree_decided() -> None:
+    figures = np.array([0.0, 9e4, 8e4, 1.5e5])
+    assert [greatest("byBandwidthIn", figures, of) for of in (NEW, OLD)] == [3, 0]
 
 
 @pytest.mark.parametrize(("of", "place"), [(NEW, 1), (OLD, 0)])

@@ -17,6 +17,7 @@ from pulsar_advisor.placement.filters import (
     placement_facts,
     policy_candidates,
     semantic_version,
+    simple_candidates,
     unload_obstacle,
 )
 from states import BrokerRow, BundleRow, cluster_state
@@ -141,6 +142,12 @@ def test_modular_spreads_the_bundles_of_a_namespace():
     assert answers(found) == ["more_bundles", "candidate"]
     assert found.outcomes.explain(0) == "has 2 bundles of the namespace, another broker 0"
     assert of(modular_candidates, among, settings(**SPREAD_OFF)).brokers.tolist() == [0, 1]
+
+
+def test_simple_always_does_and_looks_at_nothing_else_but_policies():
+    among = state({"a": {}, "b": {"topics": 10**6, "version": "3.0.0"}}, owners=("a", "a"))
+    values = settings(preferLaterVersions=True, **SPREAD_OFF)
+    assert answers(of(simple_candidates, among, values)) == ["more_bundles", "candidate"]
 
 
 def test_extensible_does_not():

@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState
 from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.placement.simple_load_manager_impl import Memory, choose, observe
+from pulsar_advisor.placement.simple_load_manager_impl import Memory, choose, final_rank, observe
 from states import BrokerRow, BundleRow, cluster_state
 
 QUARTERS = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
@@ -88,3 +88,20 @@ def test_without_any_room_everybody_is_drawn_among() -> None:
 def test_the_bundle_itself_does_not_count_where_it_is() -> None:
     of = state(30, 40)
     assert place(of, "leastLoadedServer", bundle=2) == (["busier"], "best_busy")
+
+
+def test_ranks_still_count_the_bundle_where_it_is() -> None:
+    of = state(1, 40)
+    of.brokers.limit[:, RESOURCES.index("memory")] = 8000
+    settings = resolve_settings("4.0.8", {"loadBalancerPlacementStrategy": "weightedRandomSelection"}).values
+    decision, _ = choose(observe(of, settings, of.captured_at_ms), np.arange(3, dtype=np.int32), 2, settings, Memory())
+    # 905 messages/s * 0.025 are 22.6 %.
+    assert decision.brokers.left.tolist() == [9, 14, 24]
+
+
+def test_a_load_that_is_no_number_ranks_first_and_is_the_heaviest() -> None:
+    of = state(60, 40, with_idle=False)
+    of.brokers.usage[1, RESOURCES.index("cpu")] = np.nan
+    settings = resolve_settings("4.0.8").values
+    assert final_rank(observe(of, settings, of.captured_at_ms).ranking, "leastLoadedServer").tolist() == [40, 0]
+    assert place(of, "leastLoadedServer") == (["busier"], "best_busy")

@@ -70,8 +70,9 @@ def test_a_choice_above_the_overload_threshold_is_made_again() -> None:
     assert (twice.select(0, A), twice.memory) == (B, 2)
 
 
-def test_the_extensible_manager_does_not_choose_again() -> None:
-    once = selection(cluster("extensible"), Takes(((A,), (B,))))
+@pytest.mark.parametrize("load_manager", ["extensible", "simple"])
+def test_other_managers_do_not_choose_again(load_manager: LoadManagerKind) -> None:
+    once = selection(cluster(load_manager), Takes(((A,), (B,))))
     assert (once.select(0, A), once.memory) == (A, 1)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulsar_advisor.model.cluster_state import ClusterState
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.shedding.simple_load_manager_impl import Memory, decide, observe
 from states import BrokerRow, BundleRow, cluster_state
@@ -69,3 +71,22 @@ def test_the_only_bundle_stays() -> None:
     unloads, brokers, _ = answers(replace(of, bundles=replace(of.bundles, reported=reported)))
     assert unloads == []
     assert brokers["hot:8080"] == "one_bundle"
+
+
+def test_a_broker_whose_usage_is_no_number_is_not_comfortable() -> None:
+    of = state()
+    of.brokers.usage[0, RESOURCES.index("bandwidthIn")] = np.nan
+    _, brokers, _ = answers(of)
+    assert brokers["hot:8080"] == "nobody_comfortable"
+
+
+def test_among_equals_the_first_in_the_order_of_the_reports_map_goes() -> None:
+    ranges = [f"0x{number:08x}_0x{number + 1:08x}" for number in range(12)]
+    of = cluster_state(
+        [BrokerRow("cold:8080"), BrokerRow("hot:8080", cpu=(90, 100))],
+        [BundleRow("t/n", text, "hot:8080", (900, 0, 0, 0), topics=1) for text in ranges],
+        load_manager="simple",
+    )
+    reports = observe(of, SETTINGS, of.captured_at_ms).reports
+    assert reports.rows[0] != 0
+    assert answers(of)[0] == [ranges[reports.rows[0]]]

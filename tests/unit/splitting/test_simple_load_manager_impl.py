@@ -60,3 +60,23 @@ def test_a_limit_of_two_gibibytes_does_not_wrap():
     )
     decision = run(state, loadBalancerNamespaceBundleMaxBandwidthMbytes=2048)
     assert [split.bundle for split in decision.splits] == [0]
+
+
+def test_a_broker_that_can_not_count_the_bundles_of_a_namespace_splits_nothing():
+    state = cluster_state(
+        [BrokerRow("a:8080"), BrokerRow("b:8080")],
+        [
+            BundleRow("t/n", LOWER_HALF, "a:8080", HOT, 3),
+            BundleRow("t/n", UPPER_HALF, "b:8080", HOT, 3),
+            BundleRow("t/no valid name", LOWER_HALF, "a:8080", HOT, 3),
+        ],
+        load_manager="simple",
+    )
+    decision = run(state)
+    assert [split.bundle for split in decision.splits] == [1]
+    of = {int(row): decision.bundles.vocabulary[code].code for row, code in zip(*coded(decision), strict=True)}
+    assert of == {0: "pass_fails", 1: "split_msg_rate", 2: "bundle_count_unknown"}
+
+
+def coded(decision: SplittingDecision) -> tuple[np.ndarray, np.ndarray]:
+    return decision.bundles.index, decision.bundles.code
