@@ -480,6 +480,11 @@ def _summable(traffic: Case) -> Case:
     return {name: figure if figure == "NaN" else min(figure, LARGEST_SUMMAND) for name, figure in traffic.items()}
 
 
+def _simple_broker_names(random: Random) -> list[str]:
+    """With ports: policies and placement ignore a broker without one."""
+    return [name if ":" in name else f"{name}:8080" for name in _broker_names(random)]
+
+
 def _simple_bundles(random: Random) -> list[str]:
     number = random.choice((5, 12, 13, 40, 200))
     return [name for name in _bundle_names(random, number) if name.count("/") == 2]
@@ -489,9 +494,14 @@ def _simple_ranking(random: Random, figures: Figures) -> Case:
     return {
         "config": _setting(
             random,
-            loadBalancerPlacementStrategy=("leastLoadedServer", "leastMsgPerSecond", "weightedRandomSelection", "other"),
+            loadBalancerPlacementStrategy=(
+                "leastLoadedServer",
+                "leastMsgPerSecond",
+                "weightedRandomSelection",
+                "other",
+            ),
         ),
-        "brokers": _simple_brokers(random, figures, _broker_names(random), _simple_bundles(random)),
+        "brokers": _simple_brokers(random, figures, _simple_broker_names(random), _simple_bundles(random)),
     }
 
 
@@ -510,7 +520,7 @@ def _simple_placement(random: Random, figures: Figures) -> Case:
 
 
 def _simple_shedding(random: Random, figures: Figures) -> Case:
-    brokers, bundles = _broker_names(random), _simple_bundles(random)
+    brokers, bundles = _simple_broker_names(random), _simple_bundles(random)
     case: Case = {
         "config": _setting(
             random,
@@ -531,7 +541,7 @@ def _simple_splits(random: Random, figures: Figures) -> Case:
     bundles = _split_names(random, 25)
     return {
         "config": _split_limits(random),
-        "brokers": _simple_brokers(random, figures, _broker_names(random), bundles),
+        "brokers": _simple_brokers(random, figures, _simple_broker_names(random), bundles),
         "bundleCounts": {name: random.choice((1, 3, 4, 127, 128, 128, -1)) for name in SPLIT_NAMESPACES},
     }
 

@@ -124,9 +124,9 @@ def copied_set_buckets(sizes: Sizes) -> Sizes:
 
 
 def hash_map_orders(hashes: Hashes, maps: Sizes, buckets: Sizes) -> Permutation:
-    """Positions of the keys of many maps, map by map, in iteration order; each key was put into the map numbered `maps`.
+    """Positions of the keys of many `HashMap`s, map by map, in iteration order.
 
-    `buckets` is per map. Keys of one map count as put in the order in which they are given.
+    `maps` is each key's map, by number, and `buckets` is per map. Keys of one map are put in the order given.
     """
     order: Permutation = np.lexsort((_spread(hashes) & (buckets[maps] - 1).astype(np.uint32), maps))
     return order

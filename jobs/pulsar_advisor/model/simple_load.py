@@ -55,6 +55,8 @@ MEMORY_FACTOR_LIMITS: Final = (10.0, 50.0)
 RATE_FOR_FACTORS: Final = 1000
 GROUPS_FOR_FACTORS: Final = 30
 CONNECTIONS_PER_GROUP: Final = 500
+_KEYS_WITHOUT_SCHEME_SINCE: Final = (3, 0, 0)
+"""From then on the keys of the leader's maps are the brokers' ids alone (3.0.7; apache/pulsar#21894)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,8 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
     """The view of a cluster state. Policies are not applied here: `allowed` requires a registered broker only."""
     brokers, bundles = state.brokers, state.bundles
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
-    hashes = string_hashes([f"http://{broker}" for broker in brokers.ids])
+    scheme = "http://" if settings.behaviour < _KEYS_WITHOUT_SCHEME_SINCE else ""
+    hashes = string_hashes([f"{scheme}{broker}" for broker in brokers.ids])
     reporting = _in_leaders_map(state, hashes)
     reports = simple_reports(state)
     totals = _totals(state, reporting, reports)

@@ -3,7 +3,8 @@
 Three pipelines. Modular: isolation policies, topic limit, anti-affinity, even spread of the namespace's bundles, load
 manager class, latest version; a step that fails or leaves no broker restores all that the policies allow. Extensible:
 load manager class, topic limit, latest version, anti-affinity, isolation policies, on one shrinking set; a filter that
-fails is skipped, and no broker is restored. Simple: isolation policies, even spread. Bundles that the leader assigned but no broker reports yet are unknown.
+fails is skipped, and no broker is restored. Simple: isolation policies, even spread. Bundles that the leader assigned
+but no broker reports yet are unknown.
 
 Releases: the class filter came with 3.0; `pulsar/system` is spread evenly from 3.3 on even if
 `loadBalancerDistributeBundlesEvenlyEnabled` is false.
@@ -198,9 +199,7 @@ def policy_candidates(
 
     `non_persistent`: the bundle is known to hold a non-persistent topic.
     """
-    filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
-    _by_policies(filtering, state, facts, namespace, non_persistent)
+    filtering = _within_policies(state, facts, namespace, non_persistent)
     return filtering.left_over
 
 
@@ -231,9 +230,7 @@ def modular_candidates(
     non_persistent: bool = False,
 ) -> Candidates:
     """The brokers the Modular manager considers for a bundle of a namespace (a row); the same for all its bundles."""
-    filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
-    _by_policies(filtering, state, facts, namespace, non_persistent)
+    filtering = _within_policies(state, facts, namespace, non_persistent)
     allowed = filtering.left_over.copy()
 
     most = settings.load_balancer_broker_max_topics
@@ -299,18 +296,23 @@ def fewest_bundles(candidates: Booleans, owned: npt.NDArray[np.signedinteger]) -
 
 def simple_candidates(
     state: ClusterState,
-    settings: LoadBalancerSettings,
+    _settings: LoadBalancerSettings,
     facts: PlacementFacts,
     namespace: int,
     *,
     non_persistent: bool = False,
 ) -> Candidates:
     """The brokers the Simple manager considers for a bundle of a namespace (a row)."""
+    filtering = _within_policies(state, facts, namespace, non_persistent)
+    _by_even_spread(filtering, state, facts, namespace)
+    return filtering.candidates()
+
+
+def _within_policies(state: ClusterState, facts: PlacementFacts, namespace: int, non_persistent: bool) -> _Filtering:
     filtering = _Filtering(len(state.brokers))
     filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
     _by_policies(filtering, state, facts, namespace, non_persistent)
-    _by_even_spread(filtering, state, facts, namespace)
-    return filtering.candidates()
+    return filtering
 
 
 def _by_even_spread(filtering: _Filtering, state: ClusterState, facts: PlacementFacts, namespace: int) -> None:

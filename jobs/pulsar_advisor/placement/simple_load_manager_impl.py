@@ -156,12 +156,13 @@ def choose(
     ranking = _candidates_without(ranked, candidates, bundle)
     code = np.full(len(candidates), BrokerOutcome.NOT_BEST.value)
     left, right = ranking.load_percent.copy(), ranking.capacity.copy()
-    if len(walk):
-        best = _best_busy(ranking, walk, by_messages)
-        place, reason, held_against = _walk(ranking, walk, best, by_messages, settings, memory)
-        code[place], right[place] = reason, held_against
-        if reason in (BrokerOutcome.MOST_ROOM.value, BrokerOutcome.ROTATING.value):
-            left[place] = ranking.load_percent[best]
+    if not len(walk):
+        return _answer(candidates, code, left, right), memory
+    best = _best_busy(ranking, walk, by_messages)
+    place, reason, held_against = _walk(ranking, walk, best, by_messages, settings, memory)
+    code[place], right[place] = reason, held_against
+    if reason in (BrokerOutcome.MOST_ROOM.value, BrokerOutcome.ROTATING.value):
+        left[place] = ranking.load_percent[best]
     return _answer(candidates, code, left, right), Memory((memory.cursor + 1) % _ROTATION)
 
 

@@ -201,9 +201,11 @@ final class SimpleCases {
                 weighted.add(name(unit));
             }
         });
-        String chosen = name(manager.getLeastLoaded(bundle).orElseThrow());
+        String chosen = manager.getLeastLoaded(bundle).map(SimpleCases::name).orElse(null);
         Set<String> eligible = weighted.isEmpty() ? all : weighted;
-        if (BY_ONE_BROKER.contains(Services.configuration.getLoadBalancerPlacementStrategy())) {
+        if (chosen == null) {
+            eligible = Set.of();
+        } else if (BY_ONE_BROKER.contains(Services.configuration.getLoadBalancerPlacementStrategy())) {
             eligible = Set.of(chosen);
         } else if (!eligible.contains(chosen)) {
             throw new IllegalStateException(chosen + " was drawn, but isn't among " + eligible);

@@ -101,6 +101,7 @@ def test_ranks_still_count_the_bundle_where_it_is() -> None:
 
 def test_a_load_that_is_no_number_ranks_first_and_is_the_heaviest() -> None:
     of = state(60, 40, with_idle=False)
+    of.brokers.limit[:, RESOURCES.index("memory")] = 8000
     of.brokers.usage[1, RESOURCES.index("cpu")] = np.nan
     settings = resolve_settings("4.0.8").values
     assert final_rank(observe(of, settings, of.captured_at_ms).ranking, "leastLoadedServer").tolist() == [40, 0]
