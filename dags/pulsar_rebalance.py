@@ -1,7 +1,8 @@
 """# Rebalance a Pulsar cluster after a named person has approved the exact plan
 
 Runs only when triggered manually. Enter the **digest** of a plan you have reviewed, or leave it empty to capture a
-fresh snapshot and run the strategies chosen in the form. The user who triggers the run proposes the plan and **can't
+fresh snapshot and run the strategies chosen in the form, or to make a plan for a goal: drain, relieve or fill brokers,
+or conform to policies. The user who triggers the run proposes the plan and **can't
 approve it**.
 
 | task | what it does |
@@ -40,6 +41,8 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.forms import (
     CONFIGURED,
+    GOAL,
+    GOAL_ARGUMENTS,
     HOUR_S,
     LIMIT_ARGUMENTS,
     LIMITS,
@@ -97,6 +100,7 @@ def given_or_fresh() -> str:
             description="Move back what its run moved, as far as the ledger confirms it; with a new approval",
         ),
         **strategy_params(CONFIGURED, CONFIGURED),
+        **GOAL,
         **LIMITS,
         "max_age_h": number_param(6, MAX_AGE, "Maximum age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
         "pause_s": number_param(10, PAUSE_BETWEEN, "Pause between two calls, or waves of calls (seconds)", "Limits"),
@@ -143,7 +147,7 @@ def pulsar_rebalance() -> None:
     with TaskGroup("fresh") as fresh:
         snapshot = trusted_snapshot()
         made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(snapshot)
-        recommended = spark_stage("recommend", snapshot, (*STRATEGY_ARGUMENTS, *LIMIT_ARGUMENTS))
+        recommended = spark_stage("recommend", snapshot, (*STRATEGY_ARGUMENTS, *LIMIT_ARGUMENTS, *GOAL_ARGUMENTS))
         chain(recommended, task(tasks.report)(snapshot), made)
     chain(given_or_fresh(), [given, undone, fresh])
 

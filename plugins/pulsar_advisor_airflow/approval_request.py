@@ -39,7 +39,8 @@ def _lines(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_
     yield f"**{text(proposer)}** proposes {len(unloads)} unload(s) and {len(splits)} split(s) on {code(plan.cluster)}"
     yield f"(Pulsar's own name: {code(plan.identity.cluster_name)}), from snapshot {code(plan.snapshot)}."
     yield ""
-    yield f"- strategy: {text(plan.shedder)} with {text(plan.placement)}, view `{plan.view}`"
+    yield f"- strategy: {text(plan.title)}, view `{plan.view}`"
+    yield from (f"- **mind**: {text(caveat)}" for caveat in plan.decision.caveats)
     yield f"- maximum usage: {_percent(before.maximum_ratio)} → {_percent(after.maximum_ratio)} (predicted)"
     yield (
         f"- standard deviation: {_percent(before.standard_deviation_ratio)} → "

@@ -7,6 +7,7 @@ from airflow.sdk import Param
 from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS, Bounds
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED
+from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL = "all"
@@ -69,6 +70,50 @@ STRATEGY_ARGUMENTS = (
     "--view={{ params.view }}",
 )
 """The same for the command line of `recommend`."""
+
+
+def _percent_param(title: str, description: str) -> Param:
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        maximum=100,
+        title=title,
+        description=description,
+        section="What to recommend",
+    )
+
+
+GOAL = {
+    "goal": Param(
+        "",
+        type="string",
+        enum=["", *(kind.name for kind in KINDS)],
+        values_display={"": "what the strategies above would do"} | {k.name: f"{k.name}: {k.summary}" for k in KINDS},
+        title="Goal",
+        section="What to recommend",
+    ),
+    "goal_brokers": Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        title="Brokers of the goal",
+        description="One per line: broker id, or the beginning of its host name up to a dot",
+        section="What to recommend",
+    ),
+    "goal_to_percent": _percent_param(
+        "Usage they are to reach (%)", "For relieve and fill. Empty: the mean of all brokers"
+    ),
+    "goal_ceiling_percent": _percent_param("No destination above (%)", "Empty: the overload threshold"),
+}
+
+GOAL_ARGUMENTS = (
+    "--goal={{ params.goal }}",
+    "--brokers={{ params.goal_brokers | join(',') }}",
+    "--to={{ params.goal_to_percent or '' }}",
+    "--ceiling={{ params.goal_ceiling_percent or '' }}",
+)
+"""The same for the command line of the job `recommend`."""
 
 
 def number_param(default: int, bounds: Bounds, title: str, section: str, *, unit_s: int = 1) -> Param:

@@ -53,9 +53,16 @@ def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
         "capture",
         "normalize",
         "validate",
-        f"recommend {arguments} --max-unloads=3 --max-splits=2",
+        f"recommend {arguments} --max-unloads=3 --max-splits=2 --goal= --brokers= --to= --ceiling=",
         "report",
     ]
+
+
+def test_a_goal_reaches_the_job(stages: Stages, run_dag: RunDag) -> None:
+    conf = {"goal": "relieve", "goal_brokers": ["broker-1"], "goal_to_percent": 60, **FAST}
+    run_dag("pulsar_rebalance", conf, Answer("Reject"))
+    [recommended] = [called for called in stages.calls if called.startswith("recommend")]
+    assert recommended.endswith("--goal=relieve --brokers=broker-1 --to=60 --ceiling=")
 
 
 def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:

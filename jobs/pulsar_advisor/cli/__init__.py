@@ -11,7 +11,7 @@ from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pulsar_advisor.cli import clusters, ledger, plans, records, simulations, snapshots, stages
+from pulsar_advisor.cli import clusters, goals, ledger, plans, records, simulations, snapshots, stages
 from pulsar_advisor.cli.output import Ended, log
 from pulsar_advisor.cli.usage import PlainHelp, explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -44,6 +44,10 @@ for verb in (
     stages.validate,
     stages.lint,
     stages.recommend,
+    goals.drain,
+    goals.relieve,
+    goals.fill,
+    goals.conform,
     stages.report,
     stages.run,
     simulations.simulate,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.admin.profiles import DEFAULT_CONFIG, Profile, choose_profile, read_profiles
-from pulsar_advisor.model.bounds import seconds
+from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import Root
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.execution.policy import ApprovalPolicy
+    from pulsar_advisor.model.goal import Goal
     from pulsar_advisor.planning.request import Request
 
 
@@ -165,17 +166,9 @@ class Connection:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RequestOptions:
-    """What to recommend, and within which limits."""
+class PlanOptions:
+    """What every plan is made from, and within which limits."""
 
-    shedder: str = "all"
-    """A shedder by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
-    placement: str = "all"
-    """A placement strategy by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
-    splits: bool = True
-    """Whether to recommend bundle splits."""
-    unload_children: bool = False
-    """Whether to unload the children of a split too, if the placement strategy puts them on another broker."""
     set: tuple[str, ...] = ()
     """What-if value for a Pulsar setting: KEY=VALUE; repeatable. Keys that change no answer are refused."""
     view: Literal["judged", "fresh", "published"] = "judged"
@@ -186,30 +179,83 @@ class RequestOptions:
     (loadBalancerSheddingGracePeriodMinutes)."""
     max_unloads: int | None = None
     """Maximum number of unloads per plan."""
+    as_: Annotated[str | None, Parameter(name="--as")] = None
+    """Your name, recorded in the ledger as proposer."""
+
+    def request_for(self, goal: Goal) -> Request:
+        """The request for a plan with this goal, checked."""
+        from pulsar_advisor.planning.request import Limits
+
+        return self._request(goal=goal, splits=False, limits=Limits(self.max_unloads))
+
+    def _request(self, **others: Any) -> Request:
+        from pulsar_advisor.execution.person import system_user
+        from pulsar_advisor.planning.request import Request, what_if
+
+        return Request(
+            what_if=what_if(self.set),
+            view=self.view,
+            history=self.history,
+            proposer=self.as_ or system_user(),
+            **others,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions(PlanOptions):
+    """What to recommend, and within which limits."""
+
+    shedder: str = "all"
+    """A shedder by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
+    placement: str = "all"
+    """A placement strategy by Pulsar's class name, 'configured' for the cluster's own, or 'all'."""
+    splits: bool = True
+    """Whether to recommend bundle splits."""
+    unload_children: bool = False
+    """Whether to unload the children of a split too, if the placement strategy puts them on another broker."""
     max_splits: int = 10
     """Maximum number of splits per plan."""
     seed: int = 0
     """Seed for Pulsar's random choices."""
-    as_: Annotated[str | None, Parameter(name="--as")] = None
-    """Your name, recorded in the ledger as proposer."""
 
     def request(self) -> Request:
         """The request these options make, checked."""
-        from pulsar_advisor.execution.person import system_user
-        from pulsar_advisor.planning.request import Limits, Request, what_if
+        from pulsar_advisor.planning.request import Limits
 
-        return Request(
+        return self._request(
             shedder=self.shedder,
             placement=self.placement,
             splits=self.splits,
             unload_children=self.unload_children,
-            what_if=what_if(self.set),
-            view=self.view,
-            history=self.history,
             limits=Limits(self.max_unloads, self.max_splits),
             seed=self.seed,
-            proposer=self.as_ or system_user(),
         )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class GoalOptions:
+    """A goal for a job, whose caller fills a form; in a shell each plan kind is a verb. Empty: not chosen."""
+
+    goal: str = ""
+    """A plan kind, instead of strategies."""
+    brokers: str = ""
+    """The brokers it is about, separated by commas."""
+    to: str = ""
+    """The usage that they are to reach, for example 60%."""
+    ceiling: str = ""
+    """No destination may end above this usage."""
+
+    def chosen(self) -> Goal | None:
+        """The goal these options make, if any. Raises `UsageError` for a percentage that is none."""
+        from pulsar_advisor.model.goal import Goal
+
+        if not self.goal:
+            return None
+        brokers = tuple(name.strip() for name in self.brokers.split(",") if name.strip())
+        to, ceiling = (ratio(text) if text else None for text in (self.to, self.ceiling))
+        return Goal(self.goal, brokers, to, ceiling)
 
 
 @Parameter(name="*")

@@ -24,18 +24,20 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     steps = [step for step in plan.steps if step.executable]
     unloads = sum(step.action == "unload" for step in steps)
     before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
-    yield f"{plan.shedder} with {plan.placement}, cluster {plan.cluster}, snapshot {plan.snapshot}"
+    yield f"{plan.title}, cluster {plan.cluster}, snapshot {plan.snapshot}"
     yield f"{unloads} unload(s), {len(steps) - unloads} split(s); highest usage {_percent(before)} → {_percent(after)}"
     for step in steps[:STEPS_SHOWN]:
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.namespace}/{step.bundle} {where}"
     if len(steps) > STEPS_SHOWN:
         yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
+    yield from plan.decision.caveats
     yield f"digest: {digest_of(plan)}"
 
 
 def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
     """One line per plan: short digest, state, predicted effect."""
+    from pulsar_advisor.model.strategy import combination
     from pulsar_advisor.storage.plans import SHORT, short
 
     yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
@@ -43,7 +45,7 @@ def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
         usage = f"{_percent(one.maximum_before)} → {_percent(one.maximum_after)}"
         yield (
             f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<15}  "
-            f"{one.shedder} with {one.placement}"
+            f"{combination(one.shedder, one.placement)}"
         )
 
 

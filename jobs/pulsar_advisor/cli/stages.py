@@ -173,8 +173,12 @@ def recommend(
     json: Json = False,
 ) -> None:
     """Compute what Pulsar's strategies would do, and write a plan for each combination."""
+    answer(request_options.request(), place, snapshot, ledger, master, json=json)
+
+
+def answer(request: Request, place: Place, snapshot: str, ledger: LedgerPlace, master: str, *, json: bool) -> None:
+    """Make the plans of a request, and show the verdict on them."""
     root = place.open()
-    request = request_options.request()
     snapshot = root.resolve(snapshot)
     document = _recommend(lambda: spark_for(master, "recommend", root, snapshot), snapshot, request, place, ledger)
     if json:

@@ -100,6 +100,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
         update={
             "shedder": UNDO,
             "placement": UNDO,
+            **({"goal": None} if plan.goal is not None else {}),
             "memory": {
                 "undoes": digest_of(plan),
                 "observed_at": datetime.fromtimestamp(now.at_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ"),

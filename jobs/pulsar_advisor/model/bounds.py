@@ -27,6 +27,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / _SECONDS_OF[unit]:.15g}{unit}"
 
 
+def ratio(text: str) -> float:
+    """A percentage such as 60% or 60, as a ratio. Raises `UsageError`."""
+    number = text.removesuffix("%")
+    if not (number.isascii() and number.isdecimal()):
+        raise UsageError(f"'{text}' is not a percentage: give a whole number, for example 60%")
+    return int(number) / 100
+
+
 @dataclass(frozen=True)
 class Bounds:
     """The minimum and maximum of an option, both inclusive; seconds where `is_duration`."""

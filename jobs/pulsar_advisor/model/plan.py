@@ -15,10 +15,13 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pulsar_advisor.model.errors import Refused, StorageError
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.strategy import combination
 
-PLAN_SCHEMA: Final = "pulsar-advisor/plan/2"
-PLAN_SCHEMAS: Final = ("pulsar-advisor/plan/1", PLAN_SCHEMA)
-"""Those that are read. Plans of the first one predict by the `proportional` model, without ranges."""
+PLAN_SCHEMA: Final = "pulsar-advisor/plan/3"
+PLAN_SCHEMAS: Final = ("pulsar-advisor/plan/1", "pulsar-advisor/plan/2", PLAN_SCHEMA)
+"""Those that are read. Plans of the first one predict by the `proportional` model, without ranges; those of the first
+two have no goal."""
 
 _EXPECTED: Final = "name a plan file that `recommend` wrote"
 
@@ -149,12 +152,14 @@ class PlanDecision(_Part):
     would_pulsar_act: str
     figures: Mapping[str, int | float | str | None] = {}
     """Intermediate results of the shedder, by name: thresholds, means, bounds; null where not finite."""
+    caveats: tuple[str, ...] = ()
+    """What of the goal isn't reached and what would help, or what is no longer safe afterwards; a sentence each."""
 
 
 class Plan(_Part):
     """See `docs/formats.md`, Plan."""
 
-    schema_name: Literal["pulsar-advisor/plan/1", "pulsar-advisor/plan/2"]
+    schema_name: Literal["pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3"]
     cluster: str
     identity: Identity
     snapshot: str
@@ -163,9 +168,11 @@ class Plan(_Part):
     load_manager: Literal["modular", "simple", "extensible"]
     view: Literal["fresh", "published"]
     shedder: str
+    """The shedder, or the plan kind of the goal."""
     placement: str
+    """The placement strategy; empty in a plan with a goal, which names its destinations itself."""
     settings: Mapping[str, PlannedSetting]
-    limits: Mapping[str, int | float | None]
+    limits: Mapping[str, int | float | tuple[str, ...] | None]
     seed: int
     memory: Mapping[str, Any]
     steps: tuple[Step, ...]
@@ -173,11 +180,19 @@ class Plan(_Part):
     decision: PlanDecision
     rests_on: Mapping[Action, tuple[str, ...]] = {}
     """The checks that every step of an action rests on, by name, sorted: those about the inputs of its decision."""
+    goal: Goal | None = None
+    """What an operator wanted, where the plan isn't what strategies of Pulsar's would do."""
+
+    @property
+    def title(self) -> str:
+        """What made it: `drain broker-3:8080`, `ThresholdShedder with LeastLongTermMessageRate`, `undo with undo`."""
+        return self.goal.title if self.goal is not None else combination(self.shedder, self.placement)
 
     @property
     def file_name(self) -> str:
-        """`<shedder>--<placement>--<first 12 digits of the digest>.json`."""
-        return f"{self.shedder}--{self.placement}--{digest_of(self).removeprefix('sha256:')[:12]}.json"
+        """`<shedder>--<placement>--<first 12 digits of the digest>.json`; without a placement strategy, without it."""
+        digits = digest_of(self).removeprefix("sha256:")[:12]
+        return f"{'--'.join(part for part in (self.shedder, self.placement, digits) if part)}.json"
 
 
 def _document(plan: Plan) -> dict[str, Any]:

@@ -53,6 +53,11 @@ class Strategy:
         return keys
 
 
+def combination(shedder: str, placement: str) -> str:
+    """`ThresholdShedder with LeastLongTermMessageRate`; without a placement strategy, a plan kind alone."""
+    return " with ".join(name for name in (shedder, placement) if name)
+
+
 def find(strategies: Sequence[Strategy], name: str, kind: str) -> Strategy:
     """The entry with this name. Raises `UsageError` that lists all names; `kind` is the kind of strategy."""
     by_name = {strategy.name: strategy for strategy in strategies}

@@ -65,6 +65,7 @@ class FilterOutcome(Outcome):
     MORE_BUNDLES = no("has {left:.0f} bundles of the namespace, another broker {right:.0f}", ">")
     OTHER_LOAD_MANAGER = no("runs another load manager class")
     OLDER_VERSION = no("runs an older version than another candidate (preferLaterVersions)")
+    LEAVING = no("is to be emptied itself")
 
 
 Version = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
@@ -280,6 +281,31 @@ def extensible_candidates(
     _by_version(filtering, settings, facts)
     _by_anti_affinity(filtering, facts, namespace)
     _by_policies(filtering, state, facts, namespace, non_persistent)
+    return filtering.candidates()
+
+
+def destinations(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    facts: PlacementFacts,
+    namespace: int,
+    leaving: Booleans,
+    *,
+    non_persistent: bool = False,
+) -> Candidates:
+    """The brokers that may be named as destinations for a bundle of a namespace (a row), whatever room they have.
+
+    The filters of both managers, strictly: none is skipped, no broker is restored. Two are left out: the topic limit,
+    because it depends on the bundle, and the even spread of a namespace's bundles, which is a preference and no policy.
+    Brokers that are `leaving` count for the isolation policies only, as they are active as long as the plan runs.
+    """
+    filtering = _Filtering(len(state.brokers))
+    filtering.keep(state.brokers.available & state.brokers.complete, FilterOutcome.UNAVAILABLE)
+    _by_policies(filtering, state, facts, namespace, non_persistent)
+    filtering.keep(~leaving, FilterOutcome.LEAVING)
+    filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
+    _by_version(filtering, settings, facts)
+    _by_anti_affinity(filtering, facts, namespace)
     return filtering.candidates()
 
 

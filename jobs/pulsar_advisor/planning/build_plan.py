@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -36,17 +36,16 @@ from pulsar_advisor.model.plan import (
     StepPrediction,
 )
 from pulsar_advisor.model.settings import ResolvedSettings
-from pulsar_advisor.model.strategy import find
-from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.children import after_split, child_moves
 from pulsar_advisor.planning.confidence import CheckResult, Grade, Grading
 from pulsar_advisor.planning.configured import configured_of
+from pulsar_advisor.planning.deciding import deciding
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import Outlook, finite, forecast, usage_ratios
+from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
-from pulsar_advisor.shedding.registry import SHEDDERS
 
 
 def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
@@ -60,6 +59,8 @@ def would_pulsar_act(
     settings: ResolvedSettings, load_manager: LoadManagerKind, shedder: str, has_moves: bool, has_splits: bool
 ) -> str:
     """Whether the cluster's own switches would let it do the same; they never suppress a recommendation."""
+    if shedder in {kind.name for kind in KINDS}:
+        return "Pulsar itself would not act: none of its strategies has this goal"
     values = settings.values
     off = [] if values.load_balancer_enabled else ["loadBalancerEnabled=false"]
     if has_moves and not values.load_balancer_shedding_enabled:
@@ -271,7 +272,7 @@ class _Steps:
     def _add_unload(
         self, state: ClusterState, move: Move, expect: Expectation, grade: Grade, after: tuple[str, ...]
     ) -> Step:
-        obstacle = why_move_not(state, move)
+        obstacle = move.obstacle or why_move_not(state, move)
         if obstacle is None and move.destination != NO_ROW:
             self.outlook = self.outlook.after_move(
                 self.origin, state.bundles, move.bundle, move.source, move.destination
@@ -341,6 +342,13 @@ class _Steps:
         self.steps.append(step)
 
 
+def _left_out(proposal: Proposal, request: Request) -> Iterator[str]:
+    """What a limit keeps from a goal; strategies are asked what they would do first, and have no goal to miss."""
+    most = request.limits.max_unloads
+    if request.goal is not None and most is not None and len(proposal.moves) > most:
+        yield f"--max-unloads {most} leaves out {len(proposal.moves) - most} of {len(proposal.moves)} unloads."
+
+
 def build_plan(
     state: ClusterState,
     settings: ResolvedSettings,
@@ -358,14 +366,13 @@ def build_plan(
     `checks` are the validation results that the steps rest on, `history` the earlier snapshots, which the shedder
     remembers and which show the brokers' base load.
     """
-    shedder = find(SHEDDERS, proposal.shedder, "shedder")
-    placement = find(PLACEMENTS, proposal.placement, "placement strategy")
+    strategies = deciding(proposal.shedder, proposal.placement)
     decider, algorithm = splitting(state, settings.values)
     unloads = Grading(
         state,
         checks,
-        EVERY_UNLOAD_READS | shedder.reads | placement.reads,
-        derived=shedder.name if state.load_manager not in shedder.load_managers else "",
+        EVERY_UNLOAD_READS.union(*(strategy.reads for strategy in strategies)),
+        derived=proposal.shedder if state.load_manager not in strategies[0].load_managers else "",
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
     base = base_load(state, history)
@@ -375,9 +382,9 @@ def build_plan(
     for split in proposal.splits[: request.limits.max_splits]:
         steps.split(split)
         if request.unload_children:
-            steps.unload_children(split, request, placement.name)
+            steps.unload_children(split, request, proposal.placement)
     return Plan(
-        schema_name="pulsar-advisor/plan/2",
+        schema_name="pulsar-advisor/plan/3",
         cluster=state.cluster,
         identity=Identity(cluster_name=state.cluster_name, broker_ids=state.brokers.ids),
         snapshot=state.snapshot,
@@ -402,9 +409,11 @@ def build_plan(
             figures=_plain_figures(proposal.figures),
             acts_in_cycle=proposal.acts_in_cycle,
             why_nothing=proposal.why_nothing,
+            caveats=(*proposal.caveats, *_left_out(proposal, request)),
             would_pulsar_act=would_pulsar_act(
                 settings, state.load_manager, proposal.shedder, bool(proposal.moves), bool(proposal.splits)
             ),
         ),
         rests_on={"unload": unloads.rests_on, "split": splits.rests_on},
+        goal=request.goal,
     )

@@ -117,6 +117,27 @@ def _figures(row: Score) -> tuple[float, ...] | None:
     return (row.maximum_after, row.standard_deviation_after, row.unloads, row.moved_throughput_bytes_per_s)
 
 
+def goal_sentence(plan: Plan) -> str:
+    """What a plan with a goal does, as one sentence for an operator."""
+    unloads = [step for step in plan.steps if step.executable]
+    if not unloads:
+        return f"Do nothing: {plan.decision.why_nothing or f'{plan.title}: no bundle can be moved'}."
+    brokers = {step.destination for step in unloads if step.destination is not None}
+    stay = len(plan.steps) - len(unloads)
+    what = f"move {_count(len(unloads), 'bundle')} to {_count(len(brokers), 'broker')}"
+    if stay:
+        what += f", and leave {stay} that can't move"
+    return f"To {plan.title}, {what}{_effect(plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio)}."
+
+
+def _effect(before: float | None, after: float | None) -> str:
+    if before is None or after is None:
+        return ""
+    if f"{before:.1%}" == f"{after:.1%}":
+        return f": the busiest broker stays at {before:.1%}"
+    return f": the busiest broker goes from {before:.1%} to {after:.1%}"
+
+
 def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
     """Whether no combination could be judged: each does nothing, for a reason among the refusals' sentences."""
     reasons = list(why_nothing)

@@ -100,7 +100,7 @@ def findings(
     state: ClusterState, settings: LoadBalancerSettings, advised: Plan | None, plans: Sequence[Plan]
 ) -> tuple[Finding, ...]:
     """What matters besides the advice, most important first; at least two if the cluster has a fit broker."""
-    found = []
+    found = [Finding("warning", caveat) for plan in plans for caveat in plan.decision.caveats]
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_broker_asked(fit))

@@ -23,6 +23,8 @@ class Move:
     """Whether the deciding inequality was a near tie."""
     margin: float = math.inf
     """How far apart its two sides are, relative to the greater; infinite where nothing was compared."""
+    obstacle: str | None = None
+    """Why it can't be carried out, if whoever proposes it knows; it stays in the plan, marked."""
 
 
 Role = Literal["shedder", "load manager", "placement", "splitting"]
@@ -42,7 +44,10 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """What one shedder and one placement strategy propose, in Pulsar's order, and every answer behind it."""
+    """What one shedder and one placement strategy propose, in Pulsar's order, and every answer behind it.
+
+    A plan kind takes the shedder's place; then there is no placement strategy, and its name is empty.
+    """
 
     shedder: str
     placement: str
@@ -53,3 +58,5 @@ class Proposal:
     why_nothing: str | None
     figures: Mapping[str, object] = field(default_factory=dict)
     """Intermediate results of the shedder, by name."""
+    caveats: tuple[str, ...] = ()
+    """What of a goal isn't reached, or no longer safe afterwards, a sentence each."""

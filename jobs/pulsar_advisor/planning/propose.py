@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import unload_obstacle
-from pulsar_advisor.planning.fitness import Refusal, split_refusals, unload_refusals
+from pulsar_advisor.planning.fitness import split_refusals, unload_refusals
+from pulsar_advisor.planning.kinds import registry as kinds
+from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal
 from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.planning.request import Request
@@ -28,21 +33,28 @@ from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings,
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
 
+_DESTINATIONS_SINCE: Final = (3, 0, 0)
+
 
 def propose(
     request: Request, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState] = ()
 ) -> Iterator[tuple[str, Proposal | AdvisorError]]:
     """One proposal per placement strategy, or an `AdvisorError` if the combination can't be judged.
 
-    The request is about one shedder. `history` are earlier states, oldest first, for its memory. A strategy that lacks
-    an input is not run: the proposal names the input. Splits don't depend on unloads, nor unloads on splits.
+    The request is about one shedder, or about a goal, which makes one proposal. `history` are earlier states, oldest
+    first, for the shedder's memory. A strategy that lacks an input is not run: the proposal names the input. Splits
+    don't depend on unloads, nor unloads on splits.
     """
     splits = None
+    if request.goal is not None:
+        yield "", _for_goal(request.goal, state, settings, history)
+        return
     if request.splits and not split_refusals(state, settings):
         splits = steady_splits(state, settings, SplitMemory())
     if lacks := unload_refusals(find(shedders.SHEDDERS, request.shedder, "shedder"), "shedder", state):
         yield from (
-            (name, _without_unloads(request.shedder, name, state, splits, lacks[0])) for name in request.placements
+            (name, _without_unloads(request.shedder, name, state, splits, lacks[0].sentence))
+            for name in request.placements
         )
         return
     shedder = shedders.load(request.shedder)
@@ -51,12 +63,26 @@ def propose(
     steady = steady_state(shedder, view, settings, replay(shedder, history, state, settings))
     for name in request.placements:
         if lacks := unload_refusals(find(placements.PLACEMENTS, name, "placement strategy"), "placement", state):
-            yield name, _without_unloads(request.shedder, name, state, splits, lacks[0])
+            yield name, _without_unloads(request.shedder, name, state, splits, lacks[0].sentence)
             continue
         try:
             yield name, _combine(request, name, steady, splits, candidates, view)
         except AdvisorError as error:
             yield name, error
+
+
+def _for_goal(
+    goal: Goal, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState]
+) -> Proposal:
+    """What a plan kind proposes for a resolved goal; nothing where a destination would not be kept."""
+    if lacks := unload_refusals(kinds.plan_kind(goal.kind), "shedder", state):
+        return _without_unloads(goal.kind, "", state, None, lacks[0].sentence)
+    if state.load_manager == "simple" or settings.behaviour < _DESTINATIONS_SINCE:
+        why = "the Simple load manager" if state.load_manager == "simple" else f"Pulsar {state.pulsar_version}"
+        return _without_unloads(goal.kind, "", state, None, f"{why} doesn't keep the destination of an unload.")
+    overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    room = Room(state, settings, base_load(state, history), goal.ceiling_ratio or overloaded)
+    return kinds.load(goal.kind).propose(goal, room)
 
 
 def _combine(
@@ -103,7 +129,7 @@ def _combine(
 
 
 def _without_unloads(
-    shedder: str, placement: str, state: ClusterState, splits: SteadySplits | None, lack: Refusal
+    shedder: str, placement: str, state: ClusterState, splits: SteadySplits | None, why: str
 ) -> Proposal:
     """What remains of a combination that can't be judged: the splits."""
     return Proposal(
@@ -113,7 +139,7 @@ def _without_unloads(
         splits=splits.decision.splits if splits is not None else (),
         answers=_split_answers(state, splits),
         acts_in_cycle=None,
-        why_nothing=lack.sentence,
+        why_nothing=why,
     )
 
 

@@ -8,10 +8,12 @@ from typing import Any, Final, Self
 
 from pulsar_advisor.model.bounds import HISTORY, MAX_SPLITS, MAX_UNLOADS, SEED
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.kinds import WantedView
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED, Configured
+from pulsar_advisor.planning.goal import check_goal
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL: Final = "all"
@@ -36,10 +38,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """What to recommend; strategies by name, `all`, or `configured` for the cluster's own."""
+    """What to recommend; strategies by name, `all`, or `configured` for the cluster's own; or a goal, without them."""
 
     shedder: str = ALL
     placement: str = ALL
+    goal: Goal | None = None
+    """What an operator wants instead of what strategies would do."""
     splits: bool = True
     unload_children: bool = False
     """Whether the children of a split are unloaded where the placement strategy puts them on another broker."""
@@ -59,8 +63,10 @@ class Request:
             (SHEDDERS, self.shedder, "shedder"),
             (PLACEMENTS, self.placement, "placement strategy"),
         ):
-            if wanted not in (ALL, CONFIGURED):
+            if wanted not in (ALL, CONFIGURED) and self.goal is None:
                 find(strategies, wanted, kind)
+        if self.goal is not None:
+            check_goal(self.goal)
         HISTORY.check(self.history)
         SEED.check(self.seed)
         if self.what_if:
@@ -71,13 +77,13 @@ class Request:
 
     @property
     def shedders(self) -> tuple[str, ...]:
-        """Names of the requested shedders, once the request is resolved."""
-        return _names(SHEDDERS, self.shedder, "shedder")
+        """Names of the requested shedders, once the request is resolved; or of the plan kind in their place."""
+        return (self.goal.kind,) if self.goal is not None else _names(SHEDDERS, self.shedder, "shedder")
 
     @property
     def placements(self) -> tuple[str, ...]:
-        """Names of the placement strategies to combine with each of them."""
-        return _names(PLACEMENTS, self.placement, "placement strategy")
+        """Names of the placement strategies to combine with each of them; a plan kind has none: an empty name."""
+        return ("",) if self.goal is not None else _names(PLACEMENTS, self.placement, "placement strategy")
 
     def resolved(self, own: Configured) -> Self:
         """The same request with the cluster's own strategies by name. Raises `UsageError` if one is not modelled."""
@@ -98,7 +104,14 @@ class Request:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """The request that `document` was made from."""
-        return cls(**{**document, "limits": Limits(**document["limits"])})
+        goal = document["goal"]
+        return cls(
+            **{
+                **document,
+                "goal": None if goal is None else Goal(**{**goal, "brokers": tuple(goal["brokers"])}),
+                "limits": Limits(**document["limits"]),
+            }
+        )
 
 
 def what_if(pairs: Iterable[str]) -> dict[str, str]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_advisor.model.kinds import LoadManagerKind
-from pulsar_advisor.model.strategy import find
-from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.planning.deciding import deciding
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ MEASURED: Final[Mapping[tuple[str, LoadManagerKind], Measured]] = {
 
 def accuracy(shedder: str, load_manager: LoadManagerKind) -> str:
     """How often a prediction for this strategy was right, for a reader; empty if Pulsar doesn't have the strategy."""
-    if not find(SHEDDERS, shedder, "shedder").first_release:
+    if not deciding(shedder, "")[0].first_release:
         return ""
     found = MEASURED.get((shedder, load_manager))
     if found is None:

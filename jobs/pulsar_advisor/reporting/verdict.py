@@ -86,7 +86,7 @@ def verdict_of(
     return Verdict(
         kind=kind,
         headline=_headline(kind, plan, executable, obstacles, recommendation, trust),
-        strategy=f"{acting.shedder} with {acting.placement}" if acting else "",
+        strategy=acting.title if acting else "",
         confidence=next((grade for grade in _CONFIDENCES if grades[grade]), None),
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(_CONFIDENCES) if grades[grade]),
         doubts=_doubts(executable) if acting else (),
@@ -139,6 +139,8 @@ def _headline(
     if kind == "not_fit":
         titles = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
         return f"No advice: the data must not be used. {'; '.join(titles[:_SOURCES_NAMED])}"
+    if plan is not None and plan.goal is not None:
+        return str(recommendation["advice"]["sentence"])
     if plan is None or kind == "nothing":
         advice, why = str(recommendation["advice"]["sentence"]), plan.decision.why_nothing if plan else None
         return advice if plan is None or why is None or why in advice else f"{advice} {plan.shedder}: {sentence(why)}"

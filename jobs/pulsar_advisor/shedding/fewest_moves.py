@@ -1,13 +1,14 @@
 """The fewest moves that bring every broker under its ceiling: a lower bound, a heuristic, and an exact search.
 
 The problem: each bundle stays or moves to one broker; no broker ends above its ceiling in any resource; minimise the
-number of bundles that move. Loads are whole parts per million of a broker's limit, so sums are exact in any order.
+cost of the moves, which is their number if every bundle costs one. Loads are whole parts per million of a broker's
+limit, so sums are exact in any order.
 
 * Bound: a broker must give at least as many bundles as its largest ones need to cover its excess in one resource;
-  these numbers add up over the brokers.
-* Heuristic: the broker furthest above its ceiling gives the bundle that removes most of the excess (the smallest of
-  those that remove all of it), until every excess is gone or nothing fits. It runs twice: each bundle goes to the
-  broker that it fills least, then to the one that it fills most; the better answer counts.
+  these numbers, or the costs of so many of its cheapest bundles, add up over the brokers.
+* Heuristic: the broker furthest above its ceiling gives the bundle that removes most of the excess for its cost (the
+  smallest of those that remove all of it), until every excess is gone or nothing fits. It runs twice: each bundle
+  goes to the broker that it fills least, then to the one that it fills most; the better answer counts.
 * Exact: if the two differ and the problem is small, `scipy.optimize.milp` (HiGHS) searches for fewer moves, or for any
   that suffice, and may also take bundles from brokers below their ceiling to make room. Bounded by nodes, not by time,
   so that the answer doesn't depend on the machine.
@@ -16,19 +17,23 @@ number of bundles that move. Loads are whole parts per million of a broker's lim
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import NO_ROW, RESOURCES, Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
 
 EXACT_PAIRS: Final = 2_000
 """Most pairs of bundle and destination for which the search is worthwhile: ten brokers with two hundred bundles."""
 
 EXACT_NODES: Final = 100
 """Nodes of the branch-and-bound tree after which the search stops with its current bound."""
+
+PPM: Final = 1_000_000
 
 _INFEASIBLE: Final = 2
 """`OptimizeResult.status` of `scipy.optimize.milp` if there is no solution."""
@@ -43,6 +48,14 @@ def whole_ppm(amount: Floats, ppm_per_unit: Floats) -> Integers:
     """Amounts in whole parts per million, capped at BEYOND_ALL_BOUNDS_PPM."""
     with np.errstate(over="ignore"):
         return np.rint(np.minimum(amount * ppm_per_unit, BEYOND_ALL_BOUNDS_PPM)).astype(np.int64)
+
+
+def ppm_per_unit(limit: Floats, settings: LoadBalancerSettings) -> Floats:
+    """(n, 5): the weighted share, in parts per million, that one unit of each resource takes at each broker."""
+    # A fully used resource while the others idle reveals its own weight.
+    weights = weighted_maximum(np.eye(len(RESOURCES)), np.ones((len(RESOURCES), len(RESOURCES))), settings)
+    with np.errstate(all="ignore"):
+        return np.minimum(np.where(limit > 0, weights * PPM / limit, 0.0), np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +76,15 @@ class Balancing:
     """(m, 5): what moves with the bundle, in the resource's unit."""
     ppm_per_unit: Floats
     """(n, 5): the share that one unit of the resource takes at the broker."""
+    cost: Integers | None = None
+    """(m,), above 0: what moving the bundle costs; None: one each."""
+    may_go: Booleans | None = None
+    """(m, n): where each bundle may go; None: to every broker that receives."""
+
+    @property
+    def costs(self) -> Integers:
+        """(m,): what moving each bundle costs."""
+        return np.ones(len(self.source), dtype=np.int64) if self.cost is None else self.cost
 
     def demand(self, bundles: Rows, brokers: Rows) -> Integers:
         """The load that bundles (rows) cause at brokers (rows)."""
@@ -93,35 +115,41 @@ class Moves:
     """(m,): NO_ROW for a bundle that stays."""
     reached: bool
     """Whether every broker ends within its ceiling."""
+    cost: int
+    """The number of moves, or what they cost."""
     least: int | None
-    """Proven: no fewer moves reach the ceilings. None if proven that no moves do."""
-
-    @property
-    def number(self) -> int:
-        """How many bundles move."""
-        return int(np.count_nonzero(self.destination != NO_ROW))
+    """Proven: no cheaper moves reach the ceilings. None if proven that no moves do."""
 
 
 def few_moves(problem: Balancing) -> Moves:
     """The heuristic's answer, for problems of any size."""
     found = (_greedy(problem, fill_most) for fill_most in (False, True))
-    moves = (Moves(destination, problem.reached(destination), counting_bound(problem)) for destination in found)
-    return min(moves, key=lambda answer: (not answer.reached, answer.number))
+    moves = (_moves(problem, destination, counting_bound(problem)) for destination in found)
+    return min(moves, key=lambda answer: (not answer.reached, answer.cost))
+
+
+def _moves(problem: Balancing, destination: Indices, least: int | None) -> Moves:
+    cost = int(problem.costs[destination != NO_ROW].sum())
+    return Moves(destination, problem.reached(destination), cost, least)
 
 
 def fewest_moves(problem: Balancing) -> Moves:
     """The heuristic's answer, improved or proven optimal by the exact search if the problem is small."""
     moves = few_moves(problem)
-    if moves.least is None or (moves.reached and moves.number == moves.least):
+    if moves.least is None or (moves.reached and moves.cost == moves.least):
         return moves
     pairs = np.count_nonzero(problem.demand_at_source().any(axis=1)) * np.count_nonzero(problem.receives)
     return _exact(problem, moves) if pairs <= EXACT_PAIRS else moves
 
 
 def counting_bound(problem: Balancing) -> int | None:
-    """A lower bound on the moves of any solution; None if some broker can't give enough."""
-    fewest = _fewest_to_leave(problem)
-    return None if fewest is None else int(fewest.sum())
+    """A lower bound on the cost of any solution; None if some broker can't give enough."""
+    fewest, costs = _fewest_to_leave(problem), problem.costs
+    if fewest is None:
+        return None
+    giving = np.flatnonzero(fewest)
+    members = _members(problem) if len(giving) else []
+    return sum(int(np.sort(costs[members[broker]])[: fewest[broker]].sum()) for broker in giving.tolist())
 
 
 def _fewest_to_leave(problem: Balancing) -> Integers | None:
@@ -150,7 +178,7 @@ def _members(problem: Balancing) -> list[npt.NDArray[np.intp]]:
 def _greedy(problem: Balancing, fill_most: bool) -> Indices:
     load, spare = problem.load.copy(), problem.spare.copy()
     ceiling = problem.ceiling[:, None]
-    demand = problem.demand_at_source()
+    demand, costs = problem.demand_at_source(), problem.costs
     destination = np.full(len(problem.source), NO_ROW, dtype=np.int32)
     above = (load > ceiling).any(axis=1)
     receivers = np.flatnonzero(problem.receives & ~above)
@@ -165,11 +193,12 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
         relief = np.minimum(demand[mine], excess).sum(axis=1)
         if spare[source] <= 0 or not relief.any():
             continue
-        best = np.flatnonzero(relief == relief.max())
+        for_its_cost = relief / costs[mine]
+        best = np.flatnonzero(for_its_cost == for_its_cost.max())
         place = best[np.argmin(demand[mine[best]].max(axis=1))]
         bundle, members[source] = int(mine[place]), np.delete(mine, place)
         filled = (load[receivers] + problem.demand(bundle, receivers) - ceiling[receivers]).max(axis=1)
-        fits = np.flatnonzero(filled <= 0)
+        fits = np.flatnonzero((filled <= 0) & (True if problem.may_go is None else problem.may_go[bundle, receivers]))
         if len(fits):
             to = int(receivers[fits[np.argmax(filled[fits]) if fill_most else np.argmin(filled[fits])]])
             destination[bundle] = to
@@ -205,9 +234,11 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
     np.subtract.at(rest, problem.source, demand)
     possible = (rest[to] + problem.demand(bundle, to) <= problem.ceiling[to, None]).all(axis=1)
     possible &= problem.source[bundle] != to
+    if problem.may_go is not None:
+        possible &= problem.may_go[bundle, to]
     bundle, to = bundle[possible], to[possible]
     if fewest is None or not len(bundle):
-        return Moves(known.destination, known.reached, None)
+        return replace(known, least=None)
     number, source, column = len(problem.load), problem.source[bundle], np.arange(len(bundle))
     one = np.ones(len(bundle))
 
@@ -224,14 +255,19 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
         change = rows(arriving[:, resource] / 1e4, to, number) - rows(leaving[:, resource] / 1e4, source, number)
         room = (problem.ceiling - problem.load[:, resource]) / 1e4
         constraints.append(LinearConstraint(change.tocsr(), -np.inf, room))
+    costs = problem.costs[bundle].astype(np.float64)
     if known.reached:
-        constraints.append(LinearConstraint(one[None, :], -np.inf, known.number - 1))
+        constraints.append(LinearConstraint(costs[None, :], -np.inf, known.cost - 1))
     answer = milp(
-        one, integrality=one, bounds=Bounds(0, 1), constraints=constraints, options={"node_limit": EXACT_NODES}
+        costs,
+        integrality=one,
+        bounds=Bounds(0, 1),
+        constraints=constraints,
+        options={"node_limit": EXACT_NODES, "mip_rel_gap": 0.0},
     )
     if answer.status == _INFEASIBLE:
-        return Moves(known.destination, known.reached, known.number if known.reached else None)
-    least = int(fewest.sum())
+        return replace(known, least=known.cost if known.reached else None)
+    least = counting_bound(problem) or 0
     if answer.mip_dual_bound is not None and np.isfinite(answer.mip_dual_bound):
         least = max(least, int(np.ceil(answer.mip_dual_bound - 1e-6)))
     if answer.x is not None:
@@ -240,5 +276,5 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
         destination[bundle[chosen]] = to[chosen]
         # The solver's sums are rounded, ours are not: accept only what adds up exactly.
         if problem.reached(destination):
-            return Moves(destination, True, least)
-    return Moves(known.destination, known.reached, min(least, known.number) if known.reached else least)
+            return _moves(problem, destination, least)
+    return replace(known, least=min(least, known.cost) if known.reached else least)

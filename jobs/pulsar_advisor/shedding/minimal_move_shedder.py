@@ -37,14 +37,16 @@ from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.proportional import usage_of
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
+    PPM,
     Balancing,
     Moves,
     few_moves,
     fewest_moves,
+    ppm_per_unit,
     whole_ppm,
 )
 
@@ -73,8 +75,6 @@ to the mean, ten percent leave room for the error of the `proportional` model an
 
 STEP_PERCENT: Final = 5
 """How much the target is raised at a time if it is out of reach."""
-
-PPM: Final = 1_000_000
 
 
 class BrokerOutcome(Outcome):
@@ -211,9 +211,9 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
         "target_proven_out_of_reach": target_least is None,
         "reached_of_mean_ratio": percent / 100,
         "maximum_usage_ratio_after": int(after[load.fit].max(initial=0)) / PPM,
-        "moves": moves.number,
+        "moves": moves.cost,
         "moves_bound": moves.least,
-        "moves_gap": None if moves.least is None else moves.number - moves.least,
+        "moves_gap": None if moves.least is None else moves.cost - moves.least,
     }
     goes = np.flatnonzero(moves.destination != NO_ROW)
     source, destination = problem.source[goes], moves.destination[goes]
@@ -272,10 +272,8 @@ def _usage(load: MovableLoad, settings: LoadBalancerSettings) -> tuple[Integers,
 
     As in Pulsar, NaN figures and resources without a limit count as idle; so do brokers that take no part.
     """
-    # A fully used resource while the others idle reveals its own weight.
-    weights = weighted_maximum(np.eye(len(RESOURCES)), np.ones((len(RESOURCES), len(RESOURCES))), settings)
+    per_unit = ppm_per_unit(load.limit, settings)
     with np.errstate(all="ignore"):
-        per_unit = np.minimum(np.where(load.limit > 0, weights * PPM / load.limit, 0.0), np.finfo(np.float64).max)
         usage = np.where((per_unit > 0) & ~np.isnan(load.usage), load.usage * per_unit, 0.0)
     beyond = np.argwhere(load.fit[:, None] & ~(np.abs(usage) < BEYOND_ALL_BOUNDS_PPM))
     if len(beyond):

@@ -12,20 +12,26 @@ from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
-from pulsar_advisor.model.strategy import Strategy, find
+from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
-from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score, score
+from pulsar_advisor.planning.compare import (
+    Score,
+    advice_sentence,
+    advise,
+    dominating,
+    goal_sentence,
+    no_score,
+    score,
+)
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import Configured, configured_of
+from pulsar_advisor.planning.deciding import deciding
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
-from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED
-from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.foresight import CYCLES, foresee
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.storage.files import read_json, write_json
@@ -173,22 +179,18 @@ def _refusals(
     state: ClusterState, settings: ResolvedSettings, scores: Sequence[Score], *, with_splits: bool
 ) -> tuple[Refusal, ...]:
     """Every requested strategy that can't judge the cluster, each once."""
-    asked: tuple[tuple[Sequence[Strategy], Role, str], ...] = (
-        *((SHEDDERS, "shedder", name) for name in dict.fromkeys(row.shedder for row in scores)),
-        *((PLACEMENTS, "placement", name) for name in dict.fromkeys(row.placement for row in scores)),
-    )
-    unloads = [unload_refusals(find(entries, name, role), role, state) for entries, role, name in asked]
+    shedders = {deciding(row.shedder, row.placement)[0]: None for row in scores}
+    placements = {entry: None for row in scores for entry in deciding(row.shedder, row.placement)[1:]}
+    unloads = [
+        *(unload_refusals(entry, "shedder", state) for entry in shedders),
+        *(unload_refusals(entry, "placement", state) for entry in placements),
+    ]
     splits = split_refusals(state, settings.values) if with_splits else ()
     return (*chain.from_iterable(unloads), *splits)
 
 
 def _setting_keys(shedder: str, placement: str) -> frozenset[str]:
-    used = (
-        find(SHEDDERS, shedder, "shedder"),
-        find(PLACEMENTS, placement, "placement strategy"),
-        *SPLIT_DECIDERS,
-        *SPLIT_ALGORITHMS,
-    )
+    used = (*deciding(shedder, placement), *SPLIT_DECIDERS, *SPLIT_ALGORITHMS)
     return ALWAYS_IN_A_PLAN.union(filters.SETTING_KEYS, *(entry.setting_keys for entry in used))
 
 
@@ -203,10 +205,15 @@ def _document(
     configured = configured_of(state.load_manager, settings.values)
     folder = root.folder(PLANS, state.snapshot)
     plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
-    advised = advise(scores, configured)
+    goal_plan = next((plan for plan in plans.values() if plan.goal is not None), None)
+    if goal_plan is None:
+        advised = advise(scores, configured)
+        sentence = advice_sentence(advised, scores, plans, refused)
+    else:
+        advised = next((row for row in scores if row.steps), None)
+        sentence = goal_sentence(goal_plan)
     advised_plan = plans[advised.plan] if advised is not None and advised.plan is not None else None
     own = [plans[row.plan] for row in scores if row.plan and (row.shedder, row.placement) == configured]
-    sentence = advice_sentence(advised, scores, plans, refused)
     found = findings(state, settings.values, advised_plan, own or list(plans.values()))
     judged = coverage(state)
     return {
@@ -231,7 +238,7 @@ def _document(
 
 def _dominated_by(row: Score, scores: Sequence[Score]) -> str | None:
     better = dominating(row, scores)
-    return None if better is None else f"{better.shedder} with {better.placement}"
+    return None if better is None else combination(better.shedder, better.placement)
 
 
 def _foresight(

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.model.errors import Refused, StorageError
+from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.plan import digest_of, dump_plan, load_plan
 from unit.execution.doubles import make_plan, unload_step
 
-EARLIER = Path(__file__).parents[2] / "data/plans/without-checks.json"
-"""A plan that `recommend` wrote before plans named the checks that a step rests on."""
+EARLIER = tuple(
+    Path(__file__).parents[2] / "data/plans" / name for name in ("without-checks.json", "without-goal.json")
+)
+"""Plans that `recommend` wrote before plans named the checks that a step rests on, and before they had a goal."""
 
 
 def sealed(document: dict[str, Any]) -> bytes:
@@ -78,11 +81,22 @@ def test_a_plan_of_another_version_is_refused_by_name() -> None:
         load_plan(content)
 
 
-def test_a_plan_of_an_earlier_release_is_read_and_written_unchanged() -> None:
-    content = EARLIER.read_bytes()
+@pytest.mark.parametrize("earlier", EARLIER, ids=lambda path: path.stem)
+def test_a_plan_of_an_earlier_release_is_read_and_written_unchanged(earlier: Path) -> None:
+    content = earlier.read_bytes()
     plan = load_plan(content)
     assert dump_plan(plan) == content
     assert digest_of(plan) == json.loads(content)["digest"]
+
+
+def test_a_goal_is_read_back_and_an_unknown_part_of_it_is_refused() -> None:
+    goal = Goal("drain", ("b1:8080",))
+    plan = make_plan([]).model_copy(update={"goal": goal, "shedder": "drain", "placement": ""})
+    assert load_plan(dump_plan(plan)) == plan
+    assert (plan.title, plan.file_name.count("--")) == ("drain b1:8080", 1)
+    document = json.loads(dump_plan(plan))
+    with pytest.raises(StorageError, match="later"):
+        load_plan(sealed({**document, "goal": {**document["goal"], "later": True}}))
 
 
 def test_a_field_that_an_earlier_release_did_not_write_is_not_made_up_for_the_digest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -45,7 +46,7 @@ def problem(
 
 
 def fewest_by_trying_all(balancing: Balancing) -> int | None:
-    """Moves of the best of all assignments; None if none reaches the ceilings."""
+    """Cost of the best of all assignments; None if none reaches the ceilings."""
     choices = [
         [NO_ROW, *(to for to in np.flatnonzero(balancing.receives).tolist() if to != source)]
         for source in balancing.source.tolist()
@@ -54,7 +55,7 @@ def fewest_by_trying_all(balancing: Balancing) -> int | None:
     for assignment in product(*choices):
         destination = np.array(assignment, dtype=np.int32)
         leaving = np.bincount(balancing.source[destination != NO_ROW], minlength=len(balancing.load))
-        number = int(leaving.sum())
+        number = int(balancing.costs[destination != NO_ROW].sum())
         if (best is None or number < best) and (leaving <= balancing.spare).all() and balancing.reached(destination):
             best = number
     return best
@@ -83,7 +84,24 @@ def test_a_small_cluster_gets_the_optimum_and_knows_it(balancing: Balancing) -> 
     best, moves = fewest_by_trying_all(balancing), fewest_moves(balancing)
     assert (moves.reached, moves.least) == (best is not None, best)
     if moves.reached:
-        assert moves.number == best
+        assert moves.cost == best
+
+
+@given(problems(), st.lists(st.integers(1, 50), min_size=6, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_where_bundles_cost_the_cheapest_moves_are_found(balancing: Balancing, costs: list[int]) -> None:
+    priced = replace(balancing, cost=np.array(costs[: len(balancing.source)], dtype=np.int64))
+    best, moves = fewest_by_trying_all(priced), fewest_moves(priced)
+    assert (moves.reached, moves.least) == (best is not None, best)
+    if moves.reached:
+        assert moves.cost == best
+
+
+def test_a_bundle_goes_only_where_it_may() -> None:
+    free = problem([(0, (30, 0)), (0, (30, 0))], [40, 90, 90])
+    bound = replace(free, may_go=np.array([[False, False, True], [False, False, False]]))
+    assert fewest_moves(bound).destination.tolist() == [2, NO_ROW]
+    assert not fewest_moves(replace(free, may_go=np.zeros((2, 3), dtype=np.bool_))).reached
 
 
 @given(problems())
@@ -94,7 +112,7 @@ def test_the_heuristic_never_claims_more_than_it_has(balancing: Balancing) -> No
         assert not moves.reached
     else:
         assert moves.least is not None and moves.least <= best
-        assert not moves.reached or best <= moves.number
+        assert not moves.reached or best <= moves.cost
 
 
 @given(problems())
@@ -131,7 +149,7 @@ def test_a_swap_is_found_where_nothing_fits_at_first() -> None:
     balancing = problem([(0, (50, 0)), (0, (20, 0)), (1, (40, 0)), (1, (10, 0))], [60, 60])
     moves = fewest_moves(balancing)
     assert moves.destination.tolist() == [NO_ROW, 1, NO_ROW, 0]
-    assert (moves.number, moves.least) == (2, 2)
+    assert (moves.cost, moves.least) == (2, 2)
 
 
 def test_a_problem_too_large_to_search_keeps_its_gap() -> None:
@@ -146,4 +164,4 @@ def test_the_order_of_equal_bundles_does_not_change_the_number() -> None:
     bundles = [(0, (20, 5)), (0, (20, 5)), (0, (10, 30)), (1, (5, 5)), (1, (30, 1))]
     forward = fewest_moves(problem(bundles, [40, 40, 40]))
     backward = fewest_moves(problem(bundles[::-1], [40, 40, 40]))
-    assert (forward.number, forward.least) == (backward.number, backward.least)
+    assert (forward.cost, forward.least) == (backward.cost, backward.least)

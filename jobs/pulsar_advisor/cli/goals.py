@@ -1,0 +1,73 @@
+"""The verbs for what an operator wants of a cluster, one for each plan kind: each makes one plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pulsar_advisor.cli.options import Json, LedgerPlace, Master, Place, PlanOptions
+from pulsar_advisor.cli.stages import answer
+from pulsar_advisor.model.bounds import ratio
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.storage.root import LATEST
+
+Broker = Annotated[str, Parameter(help="Broker id, or the beginning of its host name up to a dot.")]
+Ceiling = Annotated[
+    str | None,
+    Parameter(help="No broker may end above this usage, for example 70%; by default the overload threshold."),
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """What every verb takes besides its goal."""
+
+    place: Place = Place()
+    snapshot: str = LATEST
+    plan_options: PlanOptions = PlanOptions()
+    ledger: LedgerPlace = LedgerPlace()
+    master: Master = "local[*]"
+    json: Json = False
+
+    def plan(self, goal: Goal) -> None:
+        """Make the plan for a goal, and show it."""
+        request = self.plan_options.request_for(goal)
+        answer(request, self.place, self.snapshot, self.ledger, self.master, json=self.json)
+
+
+def drain(*broker: Broker, ceiling: Ceiling = None, making: Making = Making()) -> None:
+    """Make a plan that moves every bundle off brokers that are to be stopped, and say what doesn't fit elsewhere."""
+    making.plan(Goal("drain", broker, ceiling_ratio=_ratio(ceiling)))
+
+
+def relieve(
+    broker: Broker,
+    /,
+    *,
+    to: Annotated[str | None, Parameter(help="Usage to bring it down to; by default the mean of all brokers.")] = None,
+    ceiling: Ceiling = None,
+    making: Making = Making(),
+) -> None:
+    """Make a plan that brings one broker down to a usage and disturbs the fewest clients."""
+    making.plan(Goal("relieve", (broker,), _ratio(to), _ratio(ceiling)))
+
+
+def fill(
+    *broker: Broker,
+    to: Annotated[str | None, Parameter(help="Usage to fill them up to; by default the mean of all brokers.")] = None,
+    making: Making = Making(),
+) -> None:
+    """Make a plan that gives new or idle brokers their share of the load."""
+    making.plan(Goal("fill", broker, _ratio(to)))
+
+
+def conform(*, ceiling: Ceiling = None, making: Making = Making()) -> None:
+    """Make a plan that moves bundles off brokers that their isolation policy or anti-affinity group forbids."""
+    making.plan(Goal("conform", ceiling_ratio=_ratio(ceiling)))
+
+
+def _ratio(text: str | None) -> float | None:
+    return None if text is None else ratio(text)

@@ -1,0 +1,199 @@
+"""What a plan kind answers about the bundles and brokers it considered, and the proposal that this makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.namespaces import is_pulsars_own
+from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.planning.executable import why_move_not
+from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows, wave_numbers
+from pulsar_advisor.planning.proposal import Answers, Move, Proposal
+
+_BROKERS_NAMED: Final = 3
+
+
+class BundleOutcome(Outcome):
+    """The answers about a bundle."""
+
+    NO_TOPICS = no("has no loaded topic: nothing would move")
+    PULSARS_OWN = no("belongs to Pulsar's own namespaces, which are never moved")
+    NOT_NEEDED = no("stays: the goal is reached without it")
+    UNFIT = no("can't be moved: it is being split, or validation found its figures or those of its broker unfit")
+    NOT_ALLOWED = no("would have to move, but no other broker is allowed")
+    NO_ROOM = no("would have to move, but the least used broker allowed would reach {left:.2%}, above {right:.2%}", ">")
+    MOVES = yes("moves to a broker that then reaches {left:.2%}, within {right:.2%}", "<=")
+
+
+class BrokerOutcome(Outcome):
+    """The answers about a broker."""
+
+    UNFIT = no("not active, or its figures are incomplete or unfit: it neither gives nor takes")
+    UNTOUCHED = no("keeps its bundles and takes none: {left:.2%}")
+    TAKES = no("takes bundles, and reaches {left:.2%}, within {right:.2%}", "<=")
+    GIVES = yes("gives bundles, and goes from {right:.2%} to {left:.2%}")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What becomes of one bundle (a row)."""
+
+    bundle: int
+    outcome: BundleOutcome
+    place: Place = NOWHERE
+    ceiling_ratio: float = float("nan")
+
+
+def fixed(room: Room, bundle: int) -> Answer | None:
+    """The answer about a bundle (a row) that isn't moved whatever the goal; None for one that may be."""
+    state = room.state
+    if is_pulsars_own(state.namespaces.names[state.bundles.namespace[bundle]]):
+        return Answer(bundle, BundleOutcome.PULSARS_OWN)
+    if state.bundles.topics[bundle] <= 0:
+        return Answer(bundle, BundleOutcome.NO_TOPICS)
+    unfit = why_move_not(state, _wish(room, bundle, "")) or not np.isfinite(state.bundles.traffic[bundle]).all()
+    return Answer(bundle, BundleOutcome.UNFIT) if unfit else None
+
+
+def moved_to(room: Room, bundle: int, broker: int) -> Answer:
+    """The answer about a bundle that has moved to this broker (rows), or to another if that one is forbidden."""
+    among = room.allowed(bundle)
+    return placed(room, bundle, among=np.array([broker]) if broker in among else among)
+
+
+def placed(room: Room, bundle: int, *, among: Rows | None = None, fullest: bool = False) -> Answer:
+    """The answer about a bundle (a row) that should move; if there is room for it, it has moved.
+
+    `among`: the brokers (rows) to choose from; by default all that are allowed.
+    """
+    place = room.place(bundle, among, fullest=fullest)
+    if place.broker != NO_ROW:
+        room.move(bundle, place.broker)
+        return Answer(bundle, BundleOutcome.MOVES, place, float(room.ceiling[place.broker]))
+    if np.isnan(place.usage_ratio):
+        return Answer(bundle, BundleOutcome.NOT_ALLOWED, place)
+    return Answer(bundle, BundleOutcome.NO_ROOM, place, float(room.ceiling.max()))
+
+
+def proposal(
+    goal: Goal,
+    room: Room,
+    answers: Sequence[Answer],
+    figures: Mapping[str, object],
+    caveats: Sequence[str] = (),
+    why_nothing: str = "",
+) -> Proposal:
+    """The moves of these answers, wave after wave, then what should move and can't; `room` is as they leave it.
+
+    `why_nothing` is the reason if nothing moves.
+    """
+    moving = [answer for answer in answers if answer.outcome is BundleOutcome.MOVES]
+    wave = wave_numbers([answer.place.broker for answer in moving])
+    in_order = [moving[position] for position in sorted(range(len(moving)), key=lambda each: (wave[each], each))]
+    moves = [_move(goal, room, answer) for answer in in_order]
+    moves += [_obstructed(goal, room, answer) for answer in answers if answer.outcome in _OBSTRUCTED]
+    counts = Counter(answer.outcome for answer in answers)
+    return Proposal(
+        shedder=goal.kind,
+        placement="",
+        moves=tuple(moves),
+        splits=(),
+        answers=(
+            Answers(goal.kind, "shedder", _broker_outcomes(room)),
+            Answers(goal.kind, "shedder", _bundle_outcomes(answers)),
+        ),
+        acts_in_cycle=None,
+        why_nothing=None if moving else why_nothing,
+        figures={
+            **figures,
+            "moves": len(moving),
+            "waves": max(wave, default=-1) + 1,
+            "clients": sum(clients(room, answer.bundle) for answer in moving),
+            "not_allowed": counts[BundleOutcome.NOT_ALLOWED],
+            "without_room": counts[BundleOutcome.NO_ROOM],
+            "unfit": counts[BundleOutcome.UNFIT],
+        },
+        caveats=tuple(caveats),
+    )
+
+
+_OBSTRUCTED: Final = (BundleOutcome.UNFIT, BundleOutcome.NOT_ALLOWED, BundleOutcome.NO_ROOM)
+
+
+def clients(room: Room, bundle: int) -> int:
+    """Producers and consumers that have to connect again when a bundle (a row) moves."""
+    bundles = room.state.bundles
+    return int(bundles.producers[bundle] + bundles.consumers[bundle])
+
+
+def _wish(room: Room, bundle: int, reason: str, destination: int = NO_ROW, obstacle: str | None = None) -> Move:
+    source = int(room.state.bundles.owner[bundle])
+    return Move(bundle, source, destination, reason, near_tie=False, obstacle=obstacle)
+
+
+def _move(goal: Goal, room: Room, answer: Answer) -> Move:
+    to = room.state.brokers.ids[answer.place.broker]
+    reason = f"{goal.title}: {to} then reaches {answer.place.usage_ratio:.1%}, within {answer.ceiling_ratio:.1%}"
+    return _wish(room, answer.bundle, reason, answer.place.broker)
+
+
+def _obstructed(goal: Goal, room: Room, answer: Answer) -> Move:
+    obstacle = None  # those of `why_move_not` are found when the plan is built
+    if answer.outcome is BundleOutcome.NO_ROOM:
+        obstacle = (
+            f"there is no room: the least used broker allowed would reach {answer.place.usage_ratio:.1%}, above the "
+            f"ceiling of {answer.ceiling_ratio:.1%}"
+        )
+    elif answer.outcome is BundleOutcome.NOT_ALLOWED:
+        obstacle = f"no other broker is allowed: {why_nowhere(room, answer.bundle)}"
+    elif not np.isfinite(room.state.bundles.traffic[answer.bundle]).all():
+        obstacle = "its figures are not numbers"
+    return _wish(room, answer.bundle, goal.title, obstacle=obstacle)
+
+
+def why_nowhere(room: Room, bundle: int) -> str:
+    """Why each broker but its own is out of the question for a bundle (a row): the first few, and a number."""
+    found, source = room.candidates(bundle).outcomes, int(room.owner[bundle])
+    reasons = []
+    for row, broker in enumerate(room.state.brokers.ids):
+        if row == source:
+            continue
+        if not found.chosen()[row]:
+            reasons.append(f"{broker}: {found.explain(row)}")
+        elif not room.receives[row]:
+            reasons.append(f"{broker}: takes nothing")
+        else:
+            reasons.append(f"{broker}: too many topics, or more of the anti-affinity group than here")
+    named = "; ".join(reasons[:_BROKERS_NAMED])
+    more = len(reasons) - _BROKERS_NAMED
+    return (named or "there is no other broker") + (f"; and {more} more" if more > 0 else "")
+
+
+def _bundle_outcomes(answers: Sequence[Answer]) -> Outcomes:
+    rows = sorted(answers, key=lambda answer: answer.bundle)
+    return Outcomes(
+        "bundle",
+        vocabulary(BundleOutcome),
+        np.array([answer.bundle for answer in rows], dtype=np.int32),
+        np.array([answer.outcome.value for answer in rows], dtype=np.uint8),
+        np.array([answer.place.usage_ratio for answer in rows], dtype=np.float64),
+        np.array([answer.ceiling_ratio for answer in rows], dtype=np.float64),
+    )
+
+
+def _broker_outcomes(room: Room) -> Outcomes:
+    state, rows = room.state, np.arange(len(room.state.brokers), dtype=np.int32)
+    bundles = np.flatnonzero(room.owner != state.bundles.owner)
+    code = np.where(room.fit, BrokerOutcome.UNTOUCHED.value, BrokerOutcome.UNFIT.value).astype(np.uint8)
+    code[room.owner[bundles]] = BrokerOutcome.TAKES.value
+    code[state.bundles.owner[bundles]] = BrokerOutcome.GIVES.value
+    after, before = room.usage_of(rows), room.usage_at_first
+    right = np.where(code == BrokerOutcome.GIVES.value, before, room.ceiling)
+    return Outcomes("broker", vocabulary(BrokerOutcome), rows, code, after, right)

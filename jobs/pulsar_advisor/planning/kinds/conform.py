@@ -1,0 +1,50 @@
+"""conform: moves bundles off brokers where their isolation policy or their anti-affinity group forbids them.
+
+Pulsar applies a policy when a bundle is assigned: a change does nothing until then. A bundle breaks its isolation
+policy if its broker is not among those that the policies allow; its namespace breaks anti-affinity if a broker that
+Pulsar's filters allow has fewer other namespaces of the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.answers import Answer, fixed, placed, proposal
+from pulsar_advisor.planning.kinds.packing import packed, shortfall
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
+from pulsar_advisor.planning.proposal import Proposal
+
+READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+SETTING_KEYS: Final = ROOM_KEYS
+
+
+def propose(goal: Goal, room: Room) -> Proposal:
+    """The moves after which no bundle is where its policies forbid it; what can't move, and why."""
+    owned = room.bundles_of(np.flatnonzero(room.fit).tolist())
+    isolated = [row for row in owned if not room.policies_allow(row)]
+    fix = {row: fixed(room, row) for row in isolated}
+    answers, after = packed(room, [row for row, answer in fix.items() if answer is None])
+    stays = [answer for answer in fix.values() if answer is not None]
+    spread = list(_spread(after, [row for row in owned if row not in fix]))
+    return proposal(
+        goal,
+        after,
+        [*answers, *spread, *stays],
+        {"against_isolation": len(answers), "against_anti_affinity": len(spread)},
+        list(shortfall(room, [*answers, *spread])),
+        why_nothing="no bundle that may move is on a broker that its policies forbid",
+    )
+
+
+def _spread(room: Room, bundles: list[int]) -> Iterator[Answer]:
+    """The answers about bundles whose anti-affinity group is thinner on another broker; those with room have moved."""
+    for bundle in bundles:
+        thinner = room.with_fewer_peers(bundle)
+        if len(thinner) and fixed(room, bundle) is None:
+            yield placed(room, bundle, among=thinner)

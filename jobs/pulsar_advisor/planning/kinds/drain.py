@@ -1,0 +1,72 @@
+"""drain: moves every bundle off brokers that are to be stopped, so that clients are handed over one bundle at a time.
+
+The largest bundles come first (`packing`). Idle bundles (no loaded topic) and those of Pulsar's own namespaces stay:
+nothing would move, and the broker gives them up when it stops. Nothing else keeps a bundle on the broker, except that
+no other broker is allowed, or has room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import CPU, DIRECT_MEMORY, MEMORY
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.answers import fixed, proposal
+from pulsar_advisor.planning.kinds.packing import PERCENT, packed, shortfall
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
+from pulsar_advisor.planning.proposal import Proposal
+
+READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+SETTING_KEYS: Final = ROOM_KEYS
+
+
+def propose(goal: Goal, room: Room) -> Proposal:
+    """The moves that empty the brokers of the goal; what can't move, why, and what would help."""
+    drained = room.rows_of(goal.brokers)
+    before = room.emptying(drained)
+    rows = before.bundles_of(drained)
+    staying = [answer for row in rows if (answer := fixed(before, row)) is not None]
+    still = {answer.bundle for answer in staying}
+    answers, after = packed(before, [row for row in rows if row not in still])
+    headroom = _mean_if_one_more_fails(after)
+    return proposal(
+        goal,
+        after,
+        [*answers, *staying],
+        {"bundles": len(rows), "mean_ratio_if_one_more_fails": headroom},
+        [*shortfall(before, answers), *_without_headroom(after, headroom)],
+        why_nothing="no bundle can move" if answers else "no bundle has a loaded topic",
+    )
+
+
+def _mean_if_one_more_fails(room: Room) -> float | None:
+    """The usage (ratio) that the remaining brokers would have on average without the one whose loss hurts most.
+
+    No distribution of its load could stay below it; None if fewer than two brokers remain.
+    """
+    rows = np.flatnonzero(room.fit & ~room.leaving)
+    if len(rows) < 2:
+        return None
+    limit, usage = room.state.brokers.limit[rows], np.where(np.isfinite(room.usage[rows]), room.usage[rows], 0.0)
+    moves = usage.copy()
+    moves[:, CPU] -= room.base.likely[rows]
+    moves[:, [MEMORY, DIRECT_MEMORY]] = 0.0
+    rest, of = usage.sum(axis=0) - usage + moves, limit.sum(axis=0) - limit
+    return float(weighted_maximum(rest, of, room.settings).max())
+
+
+def _without_headroom(room: Room, mean_ratio: float | None) -> Iterator[str]:
+    threshold = room.settings.load_balancer_broker_overloaded_threshold_percentage / PERCENT
+    if mean_ratio is None:
+        yield "There is no headroom: fewer than two brokers remain, so none could take the load of one that fails."
+    elif mean_ratio > threshold:
+        yield (
+            f"There is no headroom: if one more broker failed, the others would be at {mean_ratio:.0%} on average, "
+            f"above the overload threshold of {threshold:.0%}."
+        )

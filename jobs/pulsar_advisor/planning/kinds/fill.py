@@ -1,0 +1,84 @@
+"""fill: gives a new or idle broker its share, which Pulsar's shedders may leave undone for months.
+
+The busiest broker gives its largest bundle that fits, again and again. A bundle fits if the filled broker ends neither
+above the target, by default the mean usage of all brokers, nor above what the giving broker has left. With ten brokers
+at 80 % and one at 0 %, the mean is 72.7 %: none is ten points above it, so ThresholdShedder does nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.answers import Answer, fixed, moved_to, proposal, why_nowhere
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room
+from pulsar_advisor.planning.proposal import Proposal
+
+READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+SETTING_KEYS: Final = ROOM_KEYS
+
+
+def propose(goal: Goal, room: Room) -> Proposal:
+    """The moves that bring the brokers of the goal up to their target."""
+    filled = room.rows_of(goal.brokers)
+    wanted = room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
+    target = min(wanted, float(room.ceiling.max()))
+    after = room.filling(filled, target)
+    answers: list[Answer] = []
+    members = {
+        broker: [row for row in room.bundles_of([broker]) if fixed(room, row) is None]
+        for broker in np.flatnonzero(room.fit).tolist()
+        if broker not in filled
+    }
+    waiting = dict(members)
+    busiest = [(-float(room.usage_at_first[broker]), broker) for broker in members]
+    heapq.heapify(busiest)
+    while busiest:
+        _, source = heapq.heappop(busiest)
+        for position, bundle in enumerate(waiting[source]):
+            place = _place(after, source, bundle)
+            if place.broker != NO_ROW:
+                answers.append(moved_to(after, bundle, place.broker))
+                # What didn't fit never will: the filled brokers only fill up, and the source only empties.
+                waiting[source] = waiting[source][position + 1 :]
+                heapq.heappush(busiest, (-float(after.usage_of([source])[0]), source))
+                break
+    reached = after.usage_of(filled)
+    return proposal(
+        goal,
+        after,
+        answers,
+        {
+            "target_ratio": target,
+            "usage_ratio": float(room.usage_at_first[filled].min()),
+            "usage_ratio_after": float(reached.min()),
+        },
+        why_nothing=_why_nothing(room, filled, target, members),
+    )
+
+
+def _place(room: Room, source: int, bundle: int) -> Place:
+    """The filled broker for a bundle (a row) of another one, unless it would then be used more than its source."""
+    place = room.place(bundle)
+    left = float(room.ratios(room.usage[[source]] - room.moved[bundle], [source])[0])
+    return place if place.usage_ratio <= left else Place(NO_ROW, place.usage_ratio)
+
+
+def _why_nothing(room: Room, filled: Sequence[int], target: float, members: dict[int, list[int]]) -> str:
+    usage = float(room.usage_at_first[filled].min())
+    if usage >= target:
+        return f"its usage of {usage:.1%} has reached {target:.1%}"
+    bundles = [row for rows in members.values() for row in rows]
+    if not bundles:
+        return "no other broker has a bundle that may move"
+    first = max(bundles, key=room.share)
+    if not len(room.allowed(first)):
+        return f"{room.state.bundle_name(first)} may not go there: {why_nowhere(room, first)}"
+    return f"no bundle is small enough: the filled broker would end above {target:.1%}, or above the bundle's own"

@@ -1,0 +1,92 @@
+"""Packs bundles that have to leave into the room of other brokers; what finds none, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import CPU, RESOURCES
+from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, placed, why_nowhere
+from pulsar_advisor.planning.kinds.room import Room
+
+PERCENT: Final = 100
+
+
+def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
+    """The answers about these bundles (rows), packed in this order, and the room that they leave.
+
+    Each goes to the broker that is used least with it. If some then find no room, each goes to the fullest broker that
+    has room for it, and the better of the two answers counts.
+    """
+    tried = []
+    for fullest in (False, True):
+        left = room.copy()
+        answers = [placed(left, bundle, fullest=fullest) for bundle in bundles]
+        tried.append((answers, left))
+        if not _without_room(answers):
+            break
+    return min(tried, key=lambda one: len(_without_room(one[0])))
+
+
+def shortfall(before: Room, answers: Sequence[Answer]) -> Iterator[str]:
+    """What can't move, by how much room is missing, and what would help; `before` is the room before any move."""
+    if left := _without_room(answers):
+        lacking = sum(before.share(bundle) for bundle in left)
+        yield (
+            f"{len(left)} of {len(answers)} bundles find no room under a ceiling of {before.ceiling.max():.0%}: they "
+            f"need {lacking:.0%} of a broker like theirs. {_what_helps(before, answers, left)}"
+        )
+    if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
+        first = forbidden[0]
+        more = f" and {len(forbidden) - 1} more" if len(forbidden) > 1 else ""
+        yield (
+            f"{before.state.bundle_name(first)}{more} may go to no other broker ({why_nowhere(before, first)}): start "
+            "a broker that the policies allow, or change the policies."
+        )
+
+
+def _without_room(answers: Sequence[Answer]) -> list[int]:
+    return [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NO_ROOM]
+
+
+def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> str:
+    """The lowest ceiling at which all bundles find room, and how many more brokers would take those left over."""
+    bundles = [answer.bundle for answer in answers]
+    helps = []
+    lowest = round(float(room.ceiling.max()) * PERCENT) + 1
+    for percent in range(lowest, PERCENT + 1):
+        if not _without_room(packed(room.up_to(percent / PERCENT), bundles)[0]):
+            helps.append(f"all would fit with a ceiling of {percent}%")
+            break
+    more = _brokers_needed(room, left)
+    if more is None:
+        largest = max(left, key=room.share)
+        helps.append(f"{room.state.bundle_name(largest)} alone needs {room.share(largest):.0%} of a broker: split it")
+    else:
+        helps.append(f"{more} more broker{'s' * (more > 1)} like theirs would take them")
+    sentence = "; ".join(helps)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:
+    """How many empty brokers, like the one that has the first of these bundles, take them; None if one needs more."""
+    limit, ceiling = room.state.brokers.limit[[room.owner[bundles[0]]]], float(room.ceiling.max())
+    empty = np.zeros((1, len(RESOURCES)))
+    empty[0, CPU] = float(np.median(room.base.likely))
+
+    def fits(usage: np.ndarray) -> bool:
+        return bool(weighted_maximum(usage, limit, room.settings)[0] <= ceiling)
+
+    brokers = [empty]
+    for bundle in bundles:
+        number = next((n for n, usage in enumerate(brokers) if fits(usage + room.moved[bundle])), None)
+        if number is None:
+            number = len(brokers)
+            brokers.append(empty)
+            if not fits(empty + room.moved[bundle]):
+                return None
+        brokers[number] = brokers[number] + room.moved[bundle]
+    return len(brokers)

@@ -1,0 +1,84 @@
+"""The plan kinds on offer. Adding one means a module, a line here, a verb, and a section of docs/plan-kinds.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
+
+from pulsar_advisor.model.strategy import Strategy, find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_advisor.model.goal import Goal
+    from pulsar_advisor.model.inputs import Input
+    from pulsar_advisor.planning.kinds.room import Room
+    from pulsar_advisor.planning.proposal import Proposal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Strategy):
+    """One plan kind. In a plan it takes the shedder's place, and names the destinations itself."""
+
+    load_managers: tuple[str, ...] = ("modular", "extensible")
+    first_release: str = ""
+    brokers: Literal["none", "one", "some"]
+    """How many brokers it is about."""
+    has_target: bool = False
+    """Whether it brings those brokers to a usage that the operator may choose."""
+
+
+KINDS: Final = (
+    Kind(
+        name="drain",
+        module="pulsar_advisor.planning.kinds.drain",
+        summary="Moves every bundle off brokers that are to be stopped.",
+        brokers="some",
+    ),
+    Kind(
+        name="relieve",
+        module="pulsar_advisor.planning.kinds.relieve",
+        summary="Brings one broker down to a usage and disturbs the fewest clients.",
+        brokers="one",
+        has_target=True,
+    ),
+    Kind(
+        name="fill",
+        module="pulsar_advisor.planning.kinds.fill",
+        summary="Gives new or idle brokers their share of the load.",
+        brokers="some",
+        has_target=True,
+    ),
+    Kind(
+        name="conform",
+        module="pulsar_advisor.planning.kinds.conform",
+        summary="Moves bundles off brokers that their isolation policy or anti-affinity group forbids.",
+        brokers="none",
+    ),
+)
+
+
+class PlanKind(Protocol):
+    """The interface of a plan kind's module."""
+
+    @property
+    def READS(self) -> frozenset[Input]:  # noqa: N802
+        """What it reads of a snapshot besides ownership, boundaries and settings."""
+
+    @property
+    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
+        """Pulsar's keys that determine its answer."""
+
+    @property
+    def propose(self) -> Callable[[Goal, Room], Proposal]:
+        """The moves that reach the goal, and an answer for every bundle that was considered."""
+
+
+def plan_kind(name: str) -> Kind:
+    """The registry entry of this plan kind. Raises `UsageError` if it is unknown."""
+    return cast("Kind", find(KINDS, name, "plan kind"))
+
+
+def load(name: str) -> PlanKind:
+    """The plan kind with this name. Raises `UsageError` if it is unknown."""
+    return cast("PlanKind", plan_kind(name).load())

@@ -1,0 +1,240 @@
+"""Room for bundles: the brokers that each may go to, and what their usage would be, as moves add up.
+
+Destinations pass Pulsar's own filters (`placement.filters.destinations`) and what `apply` checks before a step. Usage
+is predicted by the `base_load` model, with the arithmetic of the plan's forecast, and every broker's own limits.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.base_load import BaseLoad
+from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, Booleans, ClusterState, Floats
+from pulsar_advisor.model.proportional import usage_of
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.placement.anti_affinity import NO_GROUP
+from pulsar_advisor.placement.filters import (
+    Candidates,
+    destinations,
+    facts_after_moves,
+    placement_facts,
+    policy_candidates,
+)
+
+Rows = npt.NDArray[np.signedinteger]
+
+ROOM_KEYS: Final = (
+    "loadBalancerBrokerOverloadedThresholdPercentage",
+    "loadBalancerBrokerMaxTopics",
+    *WEIGHT_KEYS,
+)
+"""Setting keys that determine the room, besides those of the filters."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The broker for one bundle (a row), NO_ROW if there is none, and its usage (ratio) with the bundle.
+
+    Without a broker the usage is the least that any allowed one would reach, NaN if none is allowed.
+    """
+
+    broker: int
+    usage_ratio: float
+
+
+NOWHERE: Final = Place(NO_ROW, float("nan"))
+
+
+class Room:
+    """The brokers of a cluster while bundles move, none above its ceiling (a ratio). Rows are those of the state."""
+
+    def __init__(
+        self, state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad, ceiling_ratio: float
+    ) -> None:
+        brokers, bundles = state.brokers, state.bundles
+        self.state, self.settings, self.base = state, settings, base
+        self.ceiling = np.full(len(brokers), ceiling_ratio)
+        self.leaving = np.zeros(len(brokers), dtype=np.bool_)
+        self.fit = brokers.available & brokers.complete & (brokers.report_updated_at_ms > 0)
+        self.receives = self.fit
+        self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
+        self.usage, self.owner, self.topics = brokers.usage.copy(), bundles.owner.copy(), brokers.topics.copy()
+        self.moved = _moved(state, base)
+        self._facts = placement_facts(state, settings)
+        self._by_namespace: dict[tuple[int, bool], Candidates] = {}
+        self._by_policy: dict[tuple[int, bool], Booleans] = {}
+
+    def copy(self) -> Self:
+        """The same room, to try other moves in."""
+        twin = copy.copy(self)
+        twin.usage, twin.owner, twin.topics = self.usage.copy(), self.owner.copy(), self.topics.copy()
+        return twin
+
+    def emptying(self, brokers: Sequence[int]) -> Self:
+        """The room that is left while these brokers (rows) are emptied."""
+        twin = self.copy()
+        twin.leaving, twin._by_namespace = self.leaving.copy(), {}
+        twin.leaving[list(brokers)] = True
+        return twin
+
+    def filling(self, brokers: Sequence[int], ceiling_ratio: float) -> Self:
+        """The room that these brokers (rows) have, up to this usage; no other broker takes anything."""
+        twin = self.up_to(ceiling_ratio)
+        twin.receives = self.fit & np.isin(np.arange(len(self.fit)), brokers)
+        return twin
+
+    def up_to(self, ceiling_ratio: float) -> Self:
+        """The room that there is under another ceiling."""
+        twin = self.copy()
+        twin.ceiling = np.full(len(self.ceiling), ceiling_ratio)
+        return twin
+
+    def rows_of(self, brokers: Sequence[str]) -> list[int]:
+        """The rows of brokers by id."""
+        return [self.state.brokers.ids.index(broker) for broker in brokers]
+
+    def bundles_of(self, brokers: Sequence[int]) -> list[int]:
+        """The bundles that these brokers own, the largest first: by the share of its broker that moves with it."""
+        rows = np.flatnonzero(np.isin(self.owner, brokers))
+        return [int(row) for row in rows[np.lexsort((rows, -self._shares(rows)))]]
+
+    def share(self, bundle: int) -> float:
+        """The part (ratio) of its broker's resources that moves with a bundle (a row)."""
+        return float(self._shares(np.array([bundle]))[0])
+
+    def _shares(self, bundles: Rows) -> Floats:
+        return self.ratios(self.moved[bundles], self.owner[bundles])
+
+    def usage_of(self, brokers: Sequence[int] | Rows) -> Floats:
+        """The usage (ratio) of brokers (rows) now."""
+        return self.ratios(self.usage[brokers], brokers)
+
+    def ratios(self, usage: Floats, brokers: Sequence[int] | Rows) -> Floats:
+        """Usage by resource, at these brokers (rows), as one ratio each."""
+        return weighted_maximum(usage, self.state.brokers.limit[brokers], self.settings)
+
+    def mean_ratio(self) -> float:
+        """The mean usage (ratio) of the fit brokers, as found."""
+        return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
+
+    def candidates(self, bundle: int) -> Candidates:
+        """The brokers that Pulsar's filters leave for a bundle (a row), and the answer about each broker."""
+        state = self.state
+        namespace, non_persistent = self._kind(bundle)
+        in_group = self._group(namespace) != NO_GROUP
+        key = (namespace, non_persistent)
+        if key in self._by_namespace and not in_group:
+            return self._by_namespace[key]
+        facts = self._facts
+        if in_group:  # the only filter whose answer depends on the moves so far
+            facts = facts_after_moves(
+                facts, replace(state, bundles=replace(state.bundles, owner=self.owner)), self.settings
+            )
+        found = destinations(state, self.settings, facts, namespace, self.leaving, non_persistent=non_persistent)
+        self._by_namespace[key] = found
+        return found
+
+    def allowed(self, bundle: int) -> Rows:
+        """The brokers (rows) that a bundle (a row) may move to, whatever their usage."""
+        rows, source = self.candidates(bundle).brokers, int(self.owner[bundle])
+        topics = self.topics[rows] + self.state.bundles.topics[bundle]
+        may = self.receives[rows] & (rows != source) & (topics <= self.settings.load_balancer_broker_max_topics)
+        peers = self._peers(int(self.state.bundles.namespace[bundle]))
+        if peers is not None:
+            may &= peers[rows] <= peers[source]
+        found: Rows = rows[may].astype(np.intp)
+        return found
+
+    def policies_allow(self, bundle: int) -> bool:
+        """Whether the isolation policies allow a bundle (a row) where it is."""
+        namespace, non_persistent = self._kind(bundle)
+        if (namespace, non_persistent) not in self._by_policy:
+            self._by_policy[namespace, non_persistent] = policy_candidates(
+                self.state, self._facts, namespace, non_persistent=non_persistent
+            )
+        return bool(self._by_policy[namespace, non_persistent][self.owner[bundle]])
+
+    def with_fewer_peers(self, bundle: int) -> Rows:
+        """The brokers (rows) that a bundle (a row) may move to and that have less of its anti-affinity group."""
+        peers = self._peers(int(self.state.bundles.namespace[bundle]))
+        if peers is None:
+            return np.empty(0, dtype=np.intp)
+        rows = self.allowed(bundle)
+        thinner: Rows = rows[peers[rows] < peers[self.owner[bundle]]]
+        return thinner
+
+    def place(self, bundle: int, among: Rows | None = None, *, fullest: bool = False) -> Place:
+        """The broker that would be used least with a bundle (a row), or the `fullest` one, within its ceiling.
+
+        `among`: the brokers (rows) to choose from; by default all that are allowed.
+        """
+        rows = self.allowed(bundle) if among is None else among
+        if not len(rows):
+            return NOWHERE
+        usage = self.ratios(self.usage[rows] + self.moved[bundle], rows)
+        fits = np.flatnonzero(usage <= self.ceiling[rows])
+        if not len(fits):
+            return Place(NO_ROW, float(usage.min()))
+        best = fits[np.argmax(usage[fits]) if fullest else np.argmin(usage[fits])]
+        return Place(int(rows[best]), float(usage[best]))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def move(self, bundle: int, broker: int) -> None:
+        """Move a bundle to a broker (rows)."""
+        source = int(self.owner[bundle])
+        self.usage[source] -= self.moved[bundle]
+        self.usage[broker] += self.moved[bundle]
+        self.topics[source] -= self.state.bundles.topics[bundle]
+        self.topics[broker] += self.state.bundles.topics[bundle]
+        self.owner[bundle] = broker
+
+    def _kind(self, bundle: int) -> tuple[int, bool]:
+        """Namespace, and whether the bundle is known to hold non-persistent topics."""
+        return int(self.state.bundles.namespace[bundle]), bool(self._facts.non_persistent[bundle])
+
+    def _group(self, namespace: int) -> int:
+        return int(self._facts.anti_affinity.group_of_namespace[namespace])
+
+    def _peers(self, namespace: int) -> npt.NDArray[np.int64] | None:
+        """Per broker, the other namespaces of the anti-affinity group that have a bundle there; None without a group.
+
+        `apply` sends no bundle to a broker that has more of them than its source.
+        """
+        group = self._group(namespace)
+        if group == NO_GROUP:
+            return None
+        of_bundle = self.state.bundles.namespace
+        same = (self._facts.anti_affinity.group_of_namespace[of_bundle] == group) & (of_bundle != namespace)
+        rows = np.flatnonzero(same & (self.owner != NO_ROW))
+        pairs = np.unique(np.stack((of_bundle[rows], self.owner[rows])), axis=1)
+        return np.bincount(pairs[1], minlength=len(self.state.brokers)).astype(np.int64)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _moved(state: ClusterState, base: BaseLoad) -> Floats:
+    """(m, 5): what moves with each bundle, as the plan's forecast has it; nothing with one that nobody owns."""
+    brokers, bundles = state.brokers, state.bundles
+    movable = brokers.usage.copy()
+    movable[:, CPU] -= base.likely
+    moved, owned = np.zeros((len(bundles), len(RESOURCES))), np.flatnonzero(bundles.owner != NO_ROW)
+    owner = bundles.owner[owned]
+    moved[owned] = usage_of(bundles.traffic[owned], brokers.traffic[owner], movable[owner])
+    return moved
+
+
+def wave_numbers(destinations: Sequence[int]) -> list[int]:
+    """For each move, how many earlier ones have the same destination: each wave brings a broker one bundle at most."""
+    seen = Counter[int]()
+    numbers = []
+    for broker in destinations:
+        numbers.append(seen[broker])
+        seen[broker] += 1
+    return numbers

@@ -1,0 +1,106 @@
+"""Small clusters for plan kinds, and the plan that a kind makes of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.plan import Plan, PlanInputs, Step
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.planning.build_plan import build_plan
+from pulsar_advisor.planning.goal import resolved_goal
+from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Limits, Request
+from states import BrokerRow, BundleRow, cluster_state
+
+SETTINGS = resolve_settings("4.0.8")
+OVERLOADED = 0.85
+MESSAGES = 10.0
+"""Messages per second, in and out each, of a bundle of size 1: one percent of a broker's CPU."""
+
+
+def cluster(
+    sizes: Mapping[str, Sequence[float]],
+    *,
+    clients: Mapping[str, Sequence[int]] | None = None,
+    limits: Mapping[str, float] | None = None,
+    namespaces: Mapping[str, Sequence[str]] | None = None,
+    idle: Sequence[str] = (),
+    groups: Mapping[str, str] | None = None,
+    policies: Sequence[IsolationPolicy] = (),
+) -> ClusterState:
+    """Brokers by name, each with bundles of these sizes: percent points of CPU, of 100 unless `limits` says otherwise.
+
+    Without `namespaces` (parallel to the sizes) each bundle has one: `t/<broker>-<number>`. `idle` namespaces have no
+    loaded topic. No broker has a base load.
+    """
+    bundles, counts = [], []
+    for broker, own in sizes.items():
+        for number, size in enumerate(own):
+            namespace = namespaces[broker][number] if namespaces else f"t/{broker}-{number}"
+            place = number * 0x10000000 if namespaces else 0
+            text = f"0x{place:08x}_0x{place + 0x10000000:08x}" if namespaces else "0x00000000_0xffffffff"
+            rate = 0.0 if namespace in idle else size * MESSAGES
+            topics = 0 if namespace in idle else 1
+            bundles.append(BundleRow(namespace, text, f"{broker}:8080", (rate, rate, rate, rate), topics=topics))
+            counts.append(clients[broker][number] if clients else 1)
+    rows = [
+        BrokerRow(
+            f"{broker}:8080",
+            cpu=(sum(own), (limits or {}).get(broker, 100.0)),
+            traffic=(sum(own) * MESSAGES,) * 4,
+        )
+        for broker, own in sizes.items()
+    ]
+    state = cluster_state(rows, bundles, anti_affinity_groups=groups, isolation_policies=tuple(policies))
+    by_name = {f"{bundle.namespace}/{bundle.range}": number for bundle, number in zip(bundles, counts, strict=True)}
+    consumers = np.array([by_name[state.bundle_name(row)] for row in range(len(state.bundles))], dtype=np.int64)
+    return replace(state, bundles=replace(state.bundles, consumers=consumers))
+
+
+def proposed(state: ClusterState, goal: Goal) -> Proposal:
+    """What a kind proposes, under the settings of 4.0.8."""
+    [(_, proposal)] = propose(Request(goal=_resolved(state, goal)), state, SETTINGS.values, _history(state))
+    assert isinstance(proposal, Proposal)
+    return proposal
+
+
+def planned(state: ClusterState, goal: Goal, **limits: Any) -> Plan:
+    """The plan of it."""
+    request = Request(goal=_resolved(state, goal), limits=Limits(**limits))
+    [(_, proposal)] = propose(request, state, SETTINGS.values, _history(state))
+    assert isinstance(proposal, Proposal)
+    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
+    return build_plan(state, SETTINGS, proposal, request, inputs, frozenset(), history=_history(state))
+
+
+def _history(state: ClusterState) -> list[ClusterState]:
+    """Earlier moments that show that no broker has a base load: its CPU usage follows its messages."""
+    brokers = state.brokers
+    return [
+        replace(state, brokers=replace(brokers, usage=brokers.usage * part, traffic=brokers.traffic * part))
+        for part in (0.25, 0.5, 0.75)
+    ]
+
+
+def _resolved(state: ClusterState, goal: Goal) -> Goal:
+    return resolved_goal(goal, state.brokers.ids, OVERLOADED)
+
+
+def moved(plan: Plan) -> dict[str, str]:
+    """Namespace to destination host, of a plan's executable steps."""
+    return {step.namespace: host(step.destination) for step in executable(plan)}
+
+
+def executable(plan: Plan) -> list[Step]:
+    return [step for step in plan.steps if step.executable]
+
+
+def host(broker: str | None) -> str:
+    return (broker or "").removesuffix(":8080")

@@ -1,0 +1,86 @@
+"""conform: bundles leave brokers that their policies forbid, and nothing else moves."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.cluster_state import IsolationPolicy
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.isolation_policies import isolation_of
+from pulsar_advisor.placement.filters import placement_facts, policy_candidates
+from unit.planning.kinds.clusters import SETTINGS, cluster, executable, moved, planned
+
+CONFORM = Goal("conform")
+
+
+def vip(primary: str, secondary: tuple[str, ...] = ()) -> IsolationPolicy:
+    return IsolationPolicy("vip", ("t/a-0",), (primary,), secondary, 1, 100)
+
+
+def test_a_bundle_outside_its_policy_and_one_on_a_reserved_broker_move() -> None:
+    state = cluster({"a": [10, 10], "b": [20], "c": [5]}, policies=[vip("b")])
+    # t/b-0 has no policy, and b is reserved now; t/a-1 may stay.
+    assert moved(planned(state, CONFORM)) == {"t/a-0": "b", "t/b-0": "c"}
+
+
+def test_a_secondary_that_is_not_needed_any_more_is_left() -> None:
+    assert moved(planned(cluster({"a": [10], "b": []}, policies=[vip("b", ("a",))]), CONFORM)) == {"t/a-0": "b"}
+
+
+def test_where_no_broker_is_allowed_the_plan_says_what_keeps_each_out() -> None:
+    plan = planned(cluster({"a": [10], "b": [1]}, policies=[vip("gone")]), CONFORM)
+    assert not executable(plan)
+    [caveat] = plan.decision.caveats
+    assert "t/a-0/0x00000000_0xffffffff may go to no other broker" in caveat
+    assert "b:8080: neither primary nor secondary in the namespace's isolation policy" in caveat
+
+
+def test_where_the_allowed_broker_is_full_the_plan_says_by_how_much() -> None:
+    both = IsolationPolicy("vip", ("t/a-0", "t/b-0"), ("b",), (), 1, 100)
+    plan = planned(cluster({"a": [30], "b": [70], "c": [1]}, policies=[both]), CONFORM)
+    [stuck] = plan.steps
+    assert "would reach 100.0%" in (stuck.not_executable_because or "")
+    assert "All would fit with a ceiling of 100%" in plan.decision.caveats[0]
+
+
+def test_a_group_that_sits_on_one_broker_is_spread() -> None:
+    groups = {"t/a-0": "g", "t/a-1": "g"}
+    plan = planned(cluster({"a": [10, 10], "b": [1], "c": [5]}, groups=groups), CONFORM)
+    assert moved(plan) == {"t/a-0": "b"}
+    assert not planned(cluster({"a": [10], "b": [1]}, groups={"t/a-0": "g", "t/b-0": "g"}), CONFORM).steps
+
+
+def test_a_cluster_that_conforms_needs_no_plan() -> None:
+    plan = planned(cluster({"a": [10], "b": [1]}), CONFORM)
+    assert plan.decision.why_nothing == "no bundle that may move is on a broker that its policies forbid"
+
+
+@given(
+    owners=st.lists(st.sampled_from("abcd"), min_size=1, max_size=6),
+    policy_of=st.lists(st.sampled_from(["", "p", "q"]), min_size=6, max_size=6),
+    primaries=st.tuples(st.sets(st.sampled_from("abcd")), st.sets(st.sampled_from("abcd"))),
+)
+@settings(max_examples=60, deadline=None)
+def test_afterwards_every_bundle_is_allowed_where_it_is_or_no_broker_is(
+    owners: list[str], policy_of: list[str], primaries: tuple[set[str], set[str]]
+) -> None:
+    every = list(zip(owners, (f"t/{policy}-{row}" for row, policy in enumerate(policy_of)), strict=False))
+    names = {broker: [name for owner, name in every if owner == broker] for broker in "abcd"}
+    policies = [
+        IsolationPolicy(name, (f"t/{name}-.*",), tuple(sorted(hosts)), (), 1, 100)
+        for name, hosts in zip("pq", primaries, strict=True)
+    ]
+    sizes = {broker: [5.0] * len(own) for broker, own in names.items()}
+    state = cluster(sizes, namespaces=names, policies=policies)
+    plan = planned(state, CONFORM)
+    facts = placement_facts(state, SETTINGS.values)
+    to = {step.namespace: step.destination for step in executable(plan)}
+    assert isolation_of(state).unusable == ()
+    for row, namespace in enumerate(state.namespaces.names):
+        allowed = policy_candidates(state, facts, row)
+        (bundle,) = (state.bundles.namespace == row).nonzero()[0]
+        owner = state.brokers.ids[state.bundles.owner[bundle]]
+        ends = to.get(namespace, owner)
+        assert allowed[state.brokers.ids.index(ends)] or not allowed.any()
+        assert namespace not in to or not allowed[state.brokers.ids.index(owner)]

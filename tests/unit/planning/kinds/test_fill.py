@@ -1,0 +1,70 @@
+"""fill: a new broker gets its share from the busiest ones, and nobody ends above it for that."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.cluster_state import IsolationPolicy
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.request import Request
+from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, planned
+
+TEN_BUSY = {**{f"b{number}": [4.0] * 20 for number in range(10)}, "new": []}
+
+
+def test_ten_brokers_at_80_percent_and_one_at_0() -> None:
+    """The mean is 72.7 %: ThresholdShedder does nothing, and the idle broker stays idle (PIP-220)."""
+    state = cluster(TEN_BUSY)
+    request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate", splits=False)
+    [(_, shedder)] = propose(request, state, SETTINGS.values)
+    assert not shedder.moves
+    plan = planned(state, Goal("fill", ("new",)))
+    after = {host(broker): row.usage_ratio or 0.0 for broker, row in plan.predicted.after.brokers.items()}
+    assert after.pop("new") == pytest.approx(0.72)
+    assert max(after.values()) == pytest.approx(0.76)
+    assert min(after.values()) == pytest.approx(0.72)
+    assert len(executable(plan)) == 18
+
+
+def test_the_largest_bundles_that_fit_come_first() -> None:
+    plan = planned(cluster({"a": [40, 30, 20, 10], "new": []}), Goal("fill", ("new",)))
+    assert [step.namespace for step in plan.steps] == ["t/a-0", "t/a-3"]
+
+
+def test_up_to_a_chosen_usage() -> None:
+    plan = planned(cluster(TEN_BUSY), Goal("fill", ("new",), 0.3))
+    assert plan.predicted.after.brokers["new:8080"].usage_ratio == pytest.approx(0.28)
+
+
+def test_two_new_brokers_share() -> None:
+    plan = planned(cluster({"a": [10] * 8, "x": [], "y": []}), Goal("fill", ("x", "y")))
+    brokers = [host(step.destination) for step in plan.steps]
+    assert (brokers.count("x"), brokers.count("y")) == (2, 2)
+
+
+def test_a_reserved_broker_takes_nothing_and_the_plan_says_why() -> None:
+    policy = IsolationPolicy("vip", ("vip/.*",), ("new",), (), 1, 100)
+    plan = planned(cluster({"a": [40, 40], "new": []}, policies=[policy]), Goal("fill", ("new",)))
+    assert not plan.steps
+    assert "new:8080: reserved: primary in an isolation policy" in (plan.decision.why_nothing or "")
+
+
+def test_one_large_bundle_is_not_passed_around() -> None:
+    plan = planned(cluster({"a": [60], "new": []}), Goal("fill", ("new",), 0.8))
+    assert (plan.decision.why_nothing or "").startswith("no bundle is small enough")
+
+
+@given(sizes=st.lists(st.lists(st.integers(1, 30), max_size=5), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_the_filled_broker_ends_within_the_mean_and_no_broker_above_the_busiest(sizes: list[list[int]]) -> None:
+    state = cluster({**{f"b{number}": own for number, own in enumerate(sizes)}, "new": []})
+    plan = planned(state, Goal("fill", ("new",)))
+    after = {host(broker): row.usage_ratio or 0.0 for broker, row in plan.predicted.after.brokers.items()}
+    mean = sum(map(sum, sizes)) / 100 / (len(sizes) + 1)
+    assert after["new"] <= mean + 1e-6
+    for step in executable(plan):
+        assert host(step.destination) == "new"
+    assert (plan.predicted.after.maximum_ratio or 0) <= (plan.predicted.before.maximum_ratio or 0) + 1e-6

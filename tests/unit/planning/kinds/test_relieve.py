@@ -1,0 +1,99 @@
+"""relieve: the broker reaches its target, with the fewest clients that any choice disturbs."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.goal import Goal
+from unit.planning.kinds.clusters import cluster, executable, moved, planned
+
+CLOSE = 2e-5
+"""Rounding of loads to whole parts per million."""
+
+
+def test_the_bundle_with_the_fewest_clients_moves() -> None:
+    state = cluster({"a": [30, 30, 20], "b": [10], "c": [20]}, clients={"a": [900, 7, 800], "b": [1], "c": [1]})
+    plan = planned(state, Goal("relieve", ("a",), 0.5))
+    assert moved(plan) == {"t/a-1": "b"}
+    figures = plan.decision.figures
+    assert (figures["clients"], figures["clients_bound"], figures["clients_gap"]) == (7, 7, 0)
+    assert plan.predicted.after.brokers["a:8080"].usage_ratio == pytest.approx(0.5, abs=CLOSE)
+
+
+def test_two_small_bundles_may_disturb_fewer_than_a_large_one() -> None:
+    state = cluster({"a": [40, 20, 20], "b": [10]}, clients={"a": [100, 10, 20], "b": [1]})
+    assert moved(planned(state, Goal("relieve", ("a",), 0.4))) == {"t/a-1": "b", "t/a-2": "b"}
+
+
+def test_among_equally_many_clients_the_fewest_bundles() -> None:
+    state = cluster({"a": [40, 20, 20], "b": [10]}, clients={"a": [30, 10, 20], "b": [1]})
+    assert moved(planned(state, Goal("relieve", ("a",), 0.4))) == {"t/a-0": "b"}
+
+
+def test_without_a_target_the_mean_is_enough() -> None:
+    plan = planned(cluster({"a": [10] * 8, "b": [20], "c": [20]}), Goal("relieve", ("a",)))
+    assert plan.decision.figures["target_ratio"] == pytest.approx(0.4)
+    assert len(executable(plan)) == 4
+
+
+def test_what_can_not_be_reached_is_named() -> None:
+    plan = planned(cluster({"a": [40, 40], "b": [60]}), Goal("relieve", ("a",), 0.3))
+    assert not executable(plan)
+    assert plan.decision.why_nothing == "no other broker may take, or has room for, a bundle"
+    assert "no other broker has room for more" in plan.decision.caveats[0]
+
+
+def test_a_broker_within_its_target_is_left_alone() -> None:
+    plan = planned(cluster({"a": [30], "b": [60]}), Goal("relieve", ("a",), 0.5))
+    assert (plan.steps, plan.decision.why_nothing) == ((), "its usage of 30.0% is within 50.0%")
+
+
+def test_one_broker_at_a_time() -> None:
+    with pytest.raises(UsageError, match="exactly one broker"):
+        planned(cluster({"a": [30], "b": [60]}), Goal("relieve", ("a", "b"), 0.5))
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=5),
+    number=st.lists(st.integers(0, 20), min_size=5, max_size=5),
+    others=st.lists(st.integers(0, 80), min_size=1, max_size=2),
+    target=st.integers(5, 80),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_choice_disturbs_fewer_clients(sizes: list[int], number: list[int], others: list[int], target: int) -> None:
+    """Against every choice of bundles and every distribution of them."""
+    hosts = ["b", "c"][: len(others)]
+    state = cluster(
+        {"a": sizes, **{name: [load] for name, load in zip(hosts, others, strict=True)}},
+        clients={"a": number, **{name: [0] for name in hosts}},
+    )
+    plan = planned(state, Goal("relieve", ("a",), target / 100))
+    used = sum(sizes)
+
+    def works(chosen: tuple[int, ...]) -> bool:
+        stays = sum(size for size, to in zip(sizes, chosen, strict=True) if to < 0)
+        loads = [load + sum(s for s, to in zip(sizes, chosen, strict=True) if to == i) for i, load in enumerate(others)]
+        takes = [i in chosen for i in range(len(others))]
+        # Ten parts per million are kept free: a broker that would be exactly at its ceiling takes nothing.
+        return stays <= target and all(load < 85 or not taken for load, taken in zip(loads, takes, strict=True))
+
+    costs = [
+        (sum(n for n, to in zip(number, chosen, strict=False) if to >= 0), sum(to >= 0 for to in chosen))
+        for chosen in itertools.product(range(-1, len(others)), repeat=len(sizes))
+        if works(chosen)
+    ]
+    steps = executable(plan)
+    reached = plan.predicted.after.brokers["a:8080"].usage_ratio or 0.0
+    if not costs:
+        assert reached > target / 100 - CLOSE or not steps
+        assert plan.decision.caveats
+        return
+    assert reached <= target / 100 + CLOSE
+    disturbed = sum(number[int(step.namespace.rpartition("-")[2])] for step in steps)
+    assert (disturbed, len(steps)) == min(costs)
+    assert used <= target or plan.decision.figures["clients_gap"] == 0
