@@ -1,9 +1,9 @@
 """# Rebalance a Pulsar cluster after a named person has approved the exact plan
 
-Runs only when triggered manually. Enter the **digest** of a plan you have reviewed, or leave it empty to capture a
-fresh snapshot and run the strategies chosen in the form, or to make a plan for a goal: drain, relieve or fill brokers,
-or conform to policies. The user who triggers the run proposes the plan and **can't
-approve it**.
+Runs only when triggered manually. Choose the cluster. Enter the **digest** of a plan you have reviewed, or leave it
+empty to capture a fresh snapshot and run the strategies chosen in the form, or to make a plan for a goal: drain,
+relieve or fill brokers, or conform to policies. The user who triggers the run proposes the plan and **can't approve
+it**.
 
 | task | what it does |
 |---|---|
@@ -14,6 +14,7 @@ approve it**.
 | `approve` | shows the plan and waits (*Required Actions*). No response in time counts as a rejection |
 | `apply` | carries the plan out step by step, trusting only the observed state of the cluster |
 | `after`, `verify` | compares prediction and outcome, using another fresh snapshot |
+| `restore_guard` | however `apply` ended: switches the cluster's own balancer on again, if a run left it off |
 
 After a rejection all tasks downstream of `approve` are skipped and nothing is written to the cluster. A failed `apply`
 with steps left can be cleared: it resumes from the cluster's current state. To take a run back, trigger this DAG again
@@ -21,8 +22,6 @@ with the plan's digest and *Undo* ticked.
 """
 
 from __future__ import annotations
-
-from datetime import timedelta
 
 from airflow.sdk import Param, TaskGroup, chain, dag, get_current_context, task
 
@@ -38,21 +37,24 @@ from pulsar_advisor.model.bounds import (
     TOPICS_PER_MINUTE,
 )
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.clusters import clusters
+from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import (
     CONFIGURED,
+    FORM_MACROS,
     GOAL,
     GOAL_ARGUMENTS,
     HOUR_S,
     LIMIT_ARGUMENTS,
     LIMITS,
     STRATEGY_ARGUMENTS,
+    cluster_param,
     number_param,
     strategy_params,
 )
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
-from pulsar_advisor_airflow.stages import captured, spark_stage, trusted_snapshot
+from pulsar_advisor_airflow.stages import captured, place_in_form, spark_stage, trusted_snapshot
 
 LIMITS_OF_A_RUN = (
     "pause_s",
@@ -79,13 +81,15 @@ def given_or_fresh() -> str:
 @dag(
     schedule=None,
     render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
+    user_defined_macros=FORM_MACROS,
     allowed_run_types=["manual"],
-    max_active_runs=1,
+    max_active_runs=len(clusters()),  # the ledger allows one active run per cluster
     is_paused_upon_creation=False,
     doc_md=__doc__,
     tags=["pulsar", "writes-to-cluster"],
-    default_args={"owner": "pulsar-advisor", "retries": 2, "retry_delay": timedelta(minutes=1)},
+    default_args={"owner": "pulsar-advisor", **RETRIES},
     params={
+        "cluster": cluster_param(),
         "digest": Param(
             None,
             type=["null", "string"],
@@ -141,21 +145,24 @@ def given_or_fresh() -> str:
 )
 def pulsar_rebalance() -> None:
     """Plan → propose → approve → apply → verify."""
-    place = {"root": option("root"), "cluster": option("cluster")}
-    given = task(multiple_outputs=False)(tasks.plan_by_digest)("{{ params.digest }}")
-    undone = task(multiple_outputs=False)(tasks.undo_plan)("{{ params.digest }}", option("pulsar_conn_id"))
+    place = place_in_form()
+    given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, "{{ params.digest }}")
+    undone = task(multiple_outputs=False)(tasks.undo_plan)(place.cluster, "{{ params.digest }}", place.pulsar_conn_id)
     with TaskGroup("fresh") as fresh:
-        snapshot = trusted_snapshot()
-        made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(snapshot)
-        recommended = spark_stage("recommend", snapshot, (*STRATEGY_ARGUMENTS, *LIMIT_ARGUMENTS, *GOAL_ARGUMENTS))
-        chain(recommended, task(tasks.report)(snapshot), made)
+        snapshot = trusted_snapshot(place)
+        made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(place.cluster, snapshot)
+        arguments = (*STRATEGY_ARGUMENTS, *LIMIT_ARGUMENTS, *GOAL_ARGUMENTS)
+        recommended = spark_stage("recommend", place, snapshot, arguments)
+        chain(recommended, task(tasks.report)(place.cluster, snapshot), made)
     chain(given_or_fresh(), [given, undone, fresh])
 
-    plan = task(trigger_rule="none_failed_min_one_success", multiple_outputs=False)(tasks.propose)(given, undone, made)
+    proposed = task(trigger_rule="none_failed_min_one_success", multiple_outputs=False)(tasks.propose)
+    plan = proposed(place.cluster, given, undone, made)
     gate = PlanApprovalOperator(
         task_id="approve",
         plan=plan,
-        **place,
+        root=place.root,
+        cluster=place.cluster,
         answer_within_h="{{ params.answer_within_h }}",
         valid_for_h="{{ params.expires_h }}",
         throttle={
@@ -167,13 +174,15 @@ def pulsar_rebalance() -> None:
     applied = PulsarApplyOperator(
         task_id="apply",
         plan=plan,
-        **place,
-        pulsar_conn_id=option("pulsar_conn_id"),
+        root=place.root,
+        cluster=place.cluster,
+        pulsar_conn_id=place.pulsar_conn_id,
     )
     with TaskGroup("after") as after:
-        later = captured()
-        chain(later, spark_stage("normalize", later))
-    chain(gate, applied, after, task(multiple_outputs=False)(tasks.verify)(plan, later))
+        later = captured(place)
+        chain(later, spark_stage("normalize", place, later))
+    chain(gate, applied, after, task(multiple_outputs=False)(tasks.verify)(place.cluster, plan, later))
+    chain(applied, task(tasks.restore_guard)(place.cluster).as_teardown(on_failure_fail_dagrun=True))
 
 
 pulsar_rebalance()

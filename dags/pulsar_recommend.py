@@ -10,44 +10,55 @@ outcomes and writes the report. It writes nothing to the cluster.
 | `recommend` | writes a plan for each combination of strategies (Spark) |
 | `report` | writes the HTML report; returns its location |
 
-To carry a plan out, trigger `pulsar_rebalance` with its digest.
+To carry a plan out, trigger `pulsar_rebalance` with its digest. Each cluster of the registry has a DAG like this one.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from airflow.sdk import Param, chain, dag, task
 
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.assets import SNAPSHOT_VALIDATED
-from pulsar_advisor_airflow.forms import ALL, STRATEGY_ARGUMENTS, strategy_params
-from pulsar_advisor_airflow.stages import spark_stage
+from pulsar_advisor_airflow.assets import snapshot_validated
+from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
+from pulsar_advisor_airflow.failures import RETRIES
+from pulsar_advisor_airflow.forms import FORM_MACROS, STRATEGY_ARGUMENTS, strategy_params
+from pulsar_advisor_airflow.stages import place_of, spark_stage
 
 
-@dag(
-    schedule=[SNAPSHOT_VALIDATED],
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    doc_md=__doc__,
-    tags=["pulsar", "recommendation"],
-    default_args={"owner": "pulsar-advisor", "retries": 2, "retry_delay": timedelta(minutes=1)},
-    params={
-        "snapshot": Param(
-            None,
-            type=["null", "string"],
-            pattern=r"^\d{8}T\d{6}Z$",
-            title="Snapshot",
-            description="For a manual run: the id of a snapshot, 20261121T083000Z",
-        ),
-        **strategy_params(ALL, ALL),
-    },
-)
-def pulsar_recommend() -> None:
-    """Recommend → report."""
-    named = task(task_id="snapshot")(tasks.snapshot_to_recommend_on)()
-    snapshot = task(tasks.require_trusted_snapshot)(named)
-    chain(spark_stage("recommend", snapshot, STRATEGY_ARGUMENTS), task(tasks.report)(snapshot))
+def recommend_dag(cluster: Cluster) -> None:
+    """Add a cluster's DAG to this file."""
+
+    @dag(
+        labelled("pulsar_recommend", cluster),
+        schedule=[snapshot_validated(cluster)],
+        render_template_as_native_obj=True,
+        user_defined_macros=FORM_MACROS,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        doc_md=__doc__,
+        tags=["pulsar", "recommendation", cluster.name],
+        default_args={"owner": "pulsar-advisor", **RETRIES},
+        params={
+            "snapshot": Param(
+                None,
+                type=["null", "string"],
+                pattern=r"^\d{8}T\d{6}Z$",
+                title="Snapshot",
+                description="For a manual run: the id of a snapshot, 20261121T083000Z",
+            ),
+            **strategy_params(cluster.shedder, cluster.placement),
+        },
+    )
+    def pulsar_recommend() -> None:
+        """Recommend → report."""
+        place = place_of(cluster)
+        named = task(task_id="snapshot")(tasks.snapshot_to_recommend_on)()
+        snapshot = task(tasks.require_trusted_snapshot)(place.cluster, named)
+        recommended = spark_stage("recommend", place, snapshot, STRATEGY_ARGUMENTS)
+        chain(recommended, task(tasks.report)(place.cluster, snapshot))
+
+    pulsar_recommend()
 
 
-pulsar_recommend()
+for each in clusters_to_build("pulsar_recommend"):
+    recommend_dag(each)

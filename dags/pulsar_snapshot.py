@@ -12,30 +12,38 @@ Captures the cluster without changing it, converts the data into tables, and jud
 
 A snapshot that passes triggers an event of the asset `pulsar-snapshot-validated`. A failed `require_trusted_snapshot`
 is a verdict on the data: `validation/…/result.json` says which check failed and what to do.
+
+Each cluster of the registry has a DAG like this one, with its own schedule, history and asset.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from airflow.sdk import dag
 
-from pulsar_advisor_airflow.assets import SNAPSHOT_VALIDATED
-from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.stages import trusted_snapshot
+from pulsar_advisor_airflow.assets import snapshot_validated
+from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
+from pulsar_advisor_airflow.failures import RETRIES
+from pulsar_advisor_airflow.stages import place_of, trusted_snapshot
 
 
-@dag(
-    schedule=option("snapshot_schedule"),
-    catchup=False,
-    max_active_runs=1,
-    doc_md=__doc__,
-    tags=["pulsar", "snapshot"],
-    default_args={"owner": "pulsar-advisor", "retries": 2, "retry_delay": timedelta(minutes=1)},
-)
-def pulsar_snapshot() -> None:
-    """Capture → normalize → validate."""
-    trusted_snapshot(outlets=[SNAPSHOT_VALIDATED])
+def snapshot_dag(cluster: Cluster) -> None:
+    """Add a cluster's DAG to this file."""
+
+    @dag(
+        labelled("pulsar_snapshot", cluster),
+        schedule=cluster.schedule,
+        catchup=False,
+        max_active_runs=1,
+        doc_md=__doc__,
+        tags=["pulsar", "snapshot", cluster.name],
+        default_args={"owner": "pulsar-advisor", **RETRIES},
+    )
+    def pulsar_snapshot() -> None:
+        """Capture → normalize → validate."""
+        trusted_snapshot(place_of(cluster), outlets=[snapshot_validated(cluster)])
+
+    pulsar_snapshot()
 
 
-pulsar_snapshot()
+for each in clusters_to_build("pulsar_snapshot"):
+    snapshot_dag(each)

@@ -1,8 +1,12 @@
-"""The only asset: a snapshot that was captured, converted into tables, and passed validation."""
+"""The assets: for each cluster, snapshots that were captured, converted into tables, and passed validation."""
 
 from __future__ import annotations
 
 from airflow.sdk import Asset
 
-SNAPSHOT_VALIDATED = Asset("pulsar-snapshot-validated")
-"""Each event's extra is `{"root", "cluster", "snapshot"}`: the location, never the data."""
+from pulsar_advisor_airflow.clusters import Cluster, labelled
+
+
+def snapshot_validated(cluster: Cluster) -> Asset:
+    """Each event's extra is `{"root", "cluster", "snapshot"}`: the location, never the data."""
+    return Asset(labelled("pulsar-snapshot-validated", cluster))

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 SECTION: Final = "pulsar_advisor"
 
-REPORTS_PREFIX: Final = "/pulsar-advisor/reports"
-"""Where the web server shows reports; a snapshot's id follows."""
+PAGES_PREFIX: Final = "/pulsar-advisor"
+"""Where the web server shows our pages."""
 
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "root": {
@@ -31,8 +31,14 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": "",
         "example": "/etc/pulsar-advisor/approval-policy.yaml",
     },
+    "clusters": {
+        "description": "Registry of clusters (YAML): a path, or variable:NAME for an Airflow Variable. Empty: one "
+        "cluster, as the next three options describe it.",
+        "default": "",
+        "example": "/etc/pulsar-advisor/clusters.yaml",
+    },
     "cluster": {
-        "description": "Name of the cluster in the root: letters, digits, dot, dash, underscore.",
+        "description": "Name of the cluster in the root: a letter, then letters, digits, dot, dash, underscore.",
         "default": "pulsar",
         "example": "prod-eu",
     },
@@ -40,6 +46,12 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "description": "The connection (type pulsar_admin) of that cluster.",
         "default": "pulsar_default",
         "example": "pulsar_prod_eu",
+    },
+    "zookeeper_conn_id": {
+        "description": "The connection (type pulsar_zookeeper) to its metadata store. Empty: the ZooKeeper hosts of "
+        "the other connection, if it names any.",
+        "default": "",
+        "example": "zookeeper_prod_eu",
     },
     "spark_conn_id": {
         "description": "The connection (type spark) that the Spark stages are submitted to.",
@@ -54,9 +66,16 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "example": "true",
     },
     "snapshot_schedule": {
-        "description": "Cron expression of the DAG pulsar_snapshot.",
+        "description": "Cron expression of snapshots, for clusters whose entry in the registry has none.",
         "default": "*/15 * * * *",
         "example": "0 * * * *",
+    },
+    "keep_days": {
+        "description": "For how many days pulsar_maintenance keeps snapshots; those that a plan refers to, and the "
+        "newest, stay.",
+        "type": "integer",
+        "default": "30",
+        "example": "90",
     },
 }
 """In the format of a provider's `config` section; each option is also `AIRFLOW__PULSAR_ADVISOR__<NAME>`."""
@@ -82,12 +101,17 @@ def job(stage: str) -> str:
     """The file that spark-submit runs for a stage."""
     import pulsar_advisor
 
-    return str(Path(pulsar_advisor.__path__[0]).parent / f"{stage}.py")
+    return str(Path(pulsar_advisor.__path__[0]) / "spark_jobs" / f"{stage}.py")
 
 
-def report_link(snapshot: str) -> str:
-    """The address of a snapshot's report, relative to the host of Airflow's web server."""
+def page_link(cluster: str, *parts: str) -> str:
+    """The address of a page about a cluster, relative to the host of Airflow's web server."""
     from airflow.sdk import conf
 
     base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return f"{base}{REPORTS_PREFIX}/{snapshot}"
+    return "/".join((f"{base}{PAGES_PREFIX}", "clusters", cluster, *parts))
+
+
+def report_link(cluster: str, snapshot: str) -> str:
+    """The address of a snapshot's report."""
+    return page_link(cluster, "reports", snapshot)

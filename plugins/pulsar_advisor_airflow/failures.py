@@ -1,23 +1,44 @@
-"""Translates the product's errors into Airflow's: errors that a retry can't fix fail at once, others may be retried."""
+"""Failures by kind: what a retry can't mend fails at once; a cluster that didn't answer gets more time than a disk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final
 
+from airflow.sdk import ExceptionRetryPolicy, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 
 UNEXPECTED = AdvisorError.exit_code
 """Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""
 
+FINAL_EXIT_CODES: Final = frozenset({2, 3, 4, 5})
+
+
+class ClusterDidNotAnswer(AirflowException):  # type: ignore[misc]
+    """The cluster, or ZooKeeper, couldn't be reached or refused access."""
+
+
+RETRIES: Final[dict[str, Any]] = {
+    "retries": 2,
+    "retry_delay": timedelta(minutes=1),
+    "retry_policy": ExceptionRetryPolicy(
+        [RetryRule(ClusterDidNotAnswer, retry_delay=timedelta(minutes=5), reason="a restarted broker takes minutes")]
+    ),
+}
+"""How our tasks are retried: arguments of an operator."""
+
 
 @contextmanager
 def as_airflow_errors() -> Iterator[None]:
-    """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, `AirflowException` for the others."""
+    """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, other Airflow errors for the rest."""
     try:
         yield
     except AdvisorError as error:
+        if isinstance(error, ClusterUnreachable):
+            raise ClusterDidNotAnswer(str(error)) from error
         kind = AirflowException if error.exit_code == UNEXPECTED else AirflowFailException
         raise kind(str(error)) from error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from airflow.sdk import Param
 
-from pulsar_advisor.model.bounds import MAX_SPLITS, MAX_UNLOADS, Bounds
+from pulsar_advisor.model.bounds import HISTORY, MAX_SPLITS, MAX_UNLOADS, Bounds
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED
 from pulsar_advisor.planning.kinds.registry import KINDS
+from pulsar_advisor.planning.request import ALL
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor_airflow.clusters import cluster, clusters
 
-ALL = "all"
 HOUR_S = 3600
 _BOTH = {CONFIGURED: "the cluster's own, as its brokers are configured", ALL: "all, and advise the best"}
 
@@ -19,6 +20,13 @@ _VIEWS = {
     "fresh": "fresh: as the brokers have them now",
     "published": "published: as the leader sees them in ZooKeeper",
 }
+
+
+def cluster_param() -> Param:
+    """The cluster: one of the registry's. The form demands a choice if there are several."""
+    names = list(clusters())
+    default = {"default": names[0]} if len(names) == 1 else {}
+    return Param(**default, type="string", enum=names, title="Cluster")
 
 
 def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
@@ -59,6 +67,23 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
             title="Figures",
             section="What to recommend",
         ),
+        "what_if": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": r"^[A-Za-z]+=.*$"},
+            title="What-if settings",
+            description="One per line: loadBalancerBrokerThresholdShedderPercentage=5",
+            section="What to recommend",
+        ),
+        "history": Param(
+            None,
+            type=["null", "integer"],
+            minimum=HISTORY.least,
+            maximum=HISTORY.greatest,
+            title="Earlier snapshots to learn from",
+            description="Empty: those within the grace period of unloads",
+            section="What to recommend",
+        ),
     }
 
 
@@ -68,8 +93,19 @@ STRATEGY_ARGUMENTS = (
     "{{ '--splits' if params.splits else '--no-splits' }}",
     "{{ '--unload-children' if params.unload_children else '--no-unload-children' }}",
     "--view={{ params.view }}",
+    "{{ what_if(params.what_if) }}",
+    "{{ '' if params.history is none else '--history=%d' % params.history }}",
 )
-"""The same for the command line of `recommend`."""
+"""The same for the command line of `recommend`, in a DAG with native templates and `FORM_MACROS`."""
+
+
+def what_if(settings: list[str]) -> list[str]:
+    """What-if settings as arguments."""
+    return [f"--set={setting}" for setting in settings]
+
+
+FORM_MACROS = {"registered": cluster, "what_if": what_if}
+"""What templates about the form use."""
 
 
 def _percent_param(title: str, description: str) -> Param:

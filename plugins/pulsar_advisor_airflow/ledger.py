@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 AUTHENTICATED_BY: Final = "airflow"
 
 
-def approval_policy() -> ApprovalPolicy:
-    """The policy of `[pulsar_advisor] approval_policy`; by default, approvers must be authenticated."""
+def approval_policy(cluster: str) -> ApprovalPolicy:
+    """The policy of a cluster, else that of the configuration; by default, approvers must be authenticated."""
     from pulsar_advisor.execution.policy import ApprovalPolicy, read_policy
+    from pulsar_advisor_airflow.clusters import clusters
 
-    named = option("approval_policy")
+    registered = clusters().get(cluster)
+    named = registered.approval_policy if registered else option("approval_policy")
     policy = read_policy(Path(named)) if named else ApprovalPolicy()
     if "require_authenticated" in policy.model_fields_set:
         return policy

@@ -1,4 +1,4 @@
-"""Declares this package to Airflow: a connection type with its form, and a configuration section."""
+"""Declares this package to Airflow: two connection types with their forms, and a configuration section."""
 
 from __future__ import annotations
 
@@ -9,13 +9,32 @@ from pulsar_advisor_airflow.configuration import OPTIONS, SECTION
 
 _TEXT: Final = {"type": ["string", "null"]}
 
-_CONNECTION_TYPE: Final[dict[str, Any]] = {
+
+def _file(label: str, description: str = "A path on the workers.") -> dict[str, Any]:
+    return {"label": label, "description": description, "schema": _TEXT}
+
+
+def _box(label: str, *, default: bool) -> dict[str, Any]:
+    return {"label": label, "schema": {"type": ["boolean", "null"], "default": default}}
+
+
+_TLS_FIELDS: Final = {
+    "tls_ca_file": _file("TLS: CA file"),
+    "tls_cert_file": _file("TLS: certificate file"),
+    "tls_key_file": _file("TLS: key file"),
+    "tls_verify_hostname": _box("TLS: check the host name", default=True),
+}
+
+_ADMIN: Final[dict[str, Any]] = {
     "connection-type": "pulsar_admin",
     "hook-class-name": "pulsar_advisor_airflow.hooks.pulsar_admin.PulsarAdminHook",
     "hook-name": "Apache Pulsar admin",
     "ui-field-behaviour": {
         "hidden-fields": ["host", "port", "schema"],
-        "relabeling": {"login": "User (basic authentication only)", "password": "Token, or password of the user"},
+        "relabeling": {
+            "login": "User (basic authentication), or client id (OAuth2)",
+            "password": "Token, password of the user, or client secret",
+        },
         "placeholders": {"password": "of a super-user: even reading requires one"},
     },
     "conn-fields": {
@@ -26,7 +45,8 @@ _CONNECTION_TYPE: Final[dict[str, Any]] = {
         },
         "zookeeper": {
             "label": "ZooKeeper hosts",
-            "description": "host:port,host:port/chroot. Without it the leader's averages are not captured.",
+            "description": "host:port,host:port/chroot. For digest authentication or TLS, make a connection of type "
+            "Apache Pulsar ZooKeeper instead. Without either, the leader's averages are not captured.",
             "schema": _TEXT,
         },
         "service_url": {
@@ -34,13 +54,36 @@ _CONNECTION_TYPE: Final[dict[str, Any]] = {
             "description": "pulsar://broker:6650. Only for what Extensible brokers publish to their leader.",
             "schema": _TEXT,
         },
-        "tls_ca_file": {"label": "TLS: CA file", "schema": _TEXT},
-        "tls_cert_file": {"label": "TLS: certificate file", "schema": _TEXT},
-        "tls_key_file": {"label": "TLS: key file", "schema": _TEXT},
-        "tls_verify_hostname": {
-            "label": "TLS: check the host name",
-            "schema": {"type": ["boolean", "null"], "default": True},
+        "token_file": _file("Token file", "A path on the workers, in place of a token; read again for every call."),
+        "oauth2_issuer_url": {
+            "label": "OAuth2: issuer URL",
+            "description": "With it, the two fields above hold a client's id and secret.",
+            "schema": _TEXT,
         },
+        "oauth2_audience": {"label": "OAuth2: audience", "schema": _TEXT},
+        "oauth2_scope": {"label": "OAuth2: scope", "schema": _TEXT},
+        "oauth2_tls_ca_file": _file("OAuth2: CA file of the issuer"),
+        **_TLS_FIELDS,
+    },
+}
+
+_ZOOKEEPER: Final[dict[str, Any]] = {
+    "connection-type": "pulsar_zookeeper",
+    "hook-class-name": "pulsar_advisor_airflow.hooks.pulsar_zookeeper.PulsarZooKeeperHook",
+    "hook-name": "Apache Pulsar ZooKeeper",
+    "ui-field-behaviour": {
+        "hidden-fields": ["host", "port", "schema"],
+        "relabeling": {"login": "User (digest authentication)", "password": "Password of the user"},
+        "placeholders": {"login": "empty if anyone may read"},
+    },
+    "conn-fields": {
+        "hosts": {
+            "label": "Hosts",
+            "description": "host:port,host:port/chroot: the brokers' metadataStoreUrl without zk:",
+            "schema": {"type": "string"},
+        },
+        "tls": _box("TLS: the hosts' ports are the secure ones", default=False),
+        **_TLS_FIELDS,
     },
 }
 
@@ -52,7 +95,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": "Pulsar Rebalance Advisor",
         "description": "Previews, explains and safely carries out load balancing of Apache Pulsar clusters.",
         "versions": [importlib.metadata.version("pulsar-rebalance-advisor")],
-        "connection-types": [_CONNECTION_TYPE],
+        "connection-types": [_ADMIN, _ZOOKEEPER],
         "config": {
             SECTION: {
                 "description": "The Pulsar Rebalance Advisor.",

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from airflow.api_fastapi.core_api.security import requires_access_dag
-from fastapi import Depends, FastAPI, HTTPException
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse
 
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow.clusters import Cluster, clusters, labelled
 from pulsar_advisor_airflow.configuration import option
-
-RECOMMENDING_DAG: Final = "pulsar_recommend"
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -28,14 +27,23 @@ HEADERS: Final = {
 }
 """Anyone who can write the root controls this page, so it runs no script, loads nothing, and has an opaque origin."""
 
-app = FastAPI(title="Reports of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
+app = FastAPI(title="Pages of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
 
 
 # A mounted application has no authentication unless it adds it.
-@app.get("/{snapshot}", dependencies=[Depends(requires_access_dag(method="GET", param_dag_id=RECOMMENDING_DAG))])
-def report(snapshot: str) -> HTMLResponse:
-    """The report of one snapshot of the configured cluster; 404 if there is none."""
-    root = Root(option("root"), option("cluster"))
+def readable(cluster: str, request: Request, user: GetUserDep) -> Cluster:
+    """The cluster of an address, for users who may see the DAG that recommends on it; otherwise 401, 403 or 404."""
+    found = clusters().get(cluster)
+    if found is None:
+        raise HTTPException(404, "there is no such cluster")
+    requires_access_dag(method="GET", param_dag_id=labelled("pulsar_recommend", found))(request, user)
+    return found
+
+
+@app.get("/clusters/{cluster}/reports/{snapshot}")
+def report(cluster: Annotated[Cluster, Depends(readable)], snapshot: str) -> HTMLResponse:
+    """The report of one snapshot; 404 if there is none."""
+    root = Root(option("root"), cluster.name)
     try:
         page = read_file(root.folder("reports", root.resolve(snapshot)) / "report.html", "report")
     except AdvisorError as error:

@@ -1,45 +1,70 @@
-"""Builds the Spark stages, and the chain capture → normalize → validate that two DAGs share."""
+"""Builds the tasks that two or more DAGs share: a Spark stage, and the chain capture → normalize → validate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import chain, task
 
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.configuration import job, one_spark_task, option
+from pulsar_advisor_airflow.clusters import Cluster
+from pulsar_advisor_airflow.configuration import one_spark_task, option
 from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
+from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator, SparkStage
 
 
-def spark_stage(stage: str, snapshot: Any, arguments: Sequence[str] = ()) -> SparkSubmitOperator:
-    """One stage on Spark. It succeeds once its result file is written; the next task reads that file and decides."""
-    place = ["--root", option("root"), "--cluster", option("cluster"), "--snapshot", snapshot]
-    return SparkSubmitOperator(
-        task_id=stage,
-        application=job(stage),
-        application_args=[*place, *arguments],
-        conf={"spark.log.level": "WARN"},  # at INFO a stage writes tens of thousands of lines to the task log
-        conn_id=option("spark_conn_id"),
-        name=f"pulsar-advisor {stage}",
+@dataclass(frozen=True)
+class Place:
+    """Which cluster, where its files are, and how it is reached; each part may be a template."""
+
+    root: str
+    cluster: str
+    pulsar_conn_id: str
+    zookeeper_conn_id: str | None
+
+
+def place_of(cluster: Cluster) -> Place:
+    """The place of a known cluster."""
+    return Place(option("root"), cluster.name, cluster.pulsar_conn_id, cluster.zookeeper_conn_id)
+
+
+def place_in_form() -> Place:
+    """The place of the cluster that is chosen in the form: for DAGs with the macro `registered`."""
+    return Place(
+        option("root"),
+        "{{ params.cluster }}",
+        "{{ registered(params.cluster).pulsar_conn_id }}",
+        "{{ registered(params.cluster).zookeeper_conn_id }}",
     )
 
 
-def captured() -> Any:
+def spark_stage(
+    stage: SparkStage, place: Place, snapshot: Any, arguments: Sequence[str] = ()
+) -> PulsarSparkStageOperator:
+    """One stage on Spark, under its own name; the next task reads the result file and decides."""
+    return PulsarSparkStageOperator(
+        task_id=stage,
+        stage=stage,
+        root=place.root,
+        cluster=place.cluster,
+        snapshot=snapshot,
+        arguments=arguments,
+        spark_conn_id=option("spark_conn_id"),
+    )
+
+
+def captured(place: Place) -> Any:
     """A task that captures the cluster and returns the snapshot's id."""
-    return PulsarCaptureOperator(
-        task_id="capture",
-        root=option("root"),
-        cluster=option("cluster"),
-        pulsar_conn_id=option("pulsar_conn_id"),
-    ).output
+    return PulsarCaptureOperator(task_id="capture", **asdict(place)).output
 
 
-def trusted_snapshot(outlets: Sequence[Any] = ()) -> Any:
+def trusted_snapshot(place: Place, outlets: Sequence[Any] = ()) -> Any:
     """The tasks from `capture` to the decision whether the snapshot may be used; returns its id if so."""
-    snapshot = captured()
-    decision = task(task_id="require_trusted_snapshot", outlets=list(outlets))(tasks.require_trusted_snapshot)(snapshot)
-    stages = ("snapshot",) if one_spark_task() else ("normalize", "validate")
-    chain(*(spark_stage(stage, snapshot) for stage in stages), decision)
+    snapshot = captured(place)
+    judged = task(task_id="require_trusted_snapshot", outlets=list(outlets))(tasks.require_trusted_snapshot)
+    decision = judged(place.cluster, snapshot)
+    stages: tuple[SparkStage, ...] = ("snapshot",) if one_spark_task() else ("normalize", "validate")
+    chain(*(spark_stage(stage, place, snapshot) for stage in stages), decision)
     return decision

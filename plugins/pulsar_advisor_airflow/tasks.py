@@ -1,16 +1,19 @@
 """The light tasks between the stages: they read a stage's result file and make a decision, or pass an id on.
 
-Plain functions, which the DAG files turn into tasks. The product's exit codes 2 to 5 become failures without retry.
+Plain functions, which the DAG files turn into tasks; `cluster` is a cluster's name in the root. The product's exit
+codes 2 to 5 become failures without retry.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
@@ -18,14 +21,16 @@ from pulsar_advisor_airflow.failures import as_airflow_errors
 if TYPE_CHECKING:
     from pulsar_advisor.storage.root import Root
 
+log = logging.getLogger(__name__)
 
-def require_trusted_snapshot(snapshot: str) -> str:
+
+def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
     """The snapshot's id, if validation passed; each outlet gets an event with the snapshot's location."""
     from pulsar_advisor.storage.files import read_json
     from pulsar_advisor.storage.root import RESULT
     from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 
-    root = _root()
+    root = _root(cluster)
     with as_airflow_errors():
         result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
     if not result["success"]:
@@ -50,26 +55,34 @@ def snapshot_to_recommend_on() -> str:
     raise AirflowFailException("name a snapshot: a manual run has no asset event that names one")
 
 
-def advised_plan(snapshot: str) -> dict[str, str] | None:
+def lint(cluster: str, snapshot: str) -> list[dict[str, Any]]:
+    """The rules that the settings of a normalized snapshot's cluster violate."""
+    from pulsar_advisor.stages.lint import run
+
+    with as_airflow_errors():
+        return [asdict(finding) for finding in run(_root(cluster), snapshot)]
+
+
+def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
     """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none."""
     from pulsar_advisor.storage import plans
 
     with as_airflow_errors():
-        chosen, reason = plans.advised_plan(_root(), snapshot)
+        chosen, reason = plans.advised_plan(_root(cluster), snapshot)
     if chosen is None:
         raise AirflowSkipException(f"nothing to approve: {reason}")
     return asdict(chosen)
 
 
-def plan_by_digest(digest: str) -> dict[str, str]:
+def plan_by_digest(cluster: str, digest: str) -> dict[str, str]:
     """The plan with the digest given in the form."""
     from pulsar_advisor.storage.plans import find_plan
 
     with as_airflow_errors():
-        return asdict(find_plan(_root(), digest))
+        return asdict(find_plan(_root(cluster), digest))
 
 
-def undo_plan(digest: str, pulsar_conn_id: str) -> dict[str, str]:
+def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
     """A plan that reverses the moves of a plan's run, based on the ledger and the current cluster."""
     from pulsar_advisor.model.plan import digest_of
     from pulsar_advisor.stages.undo import run
@@ -77,14 +90,14 @@ def undo_plan(digest: str, pulsar_conn_id: str) -> dict[str, str]:
     from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
     from pulsar_advisor_airflow.ledger import opened_ledger
 
-    root = _root()
+    root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
         connection = PulsarAdminHook(pulsar_conn_id).options().required_admin
         undo, file = run(find_plan(root, digest).load(root), ledger, root, connection)
     return asdict(PlanReference(undo.snapshot, file, digest_of(undo)))
 
 
-def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
+def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists."""
     from pulsar_advisor.execution import approval
     from pulsar_advisor.execution.person import Person
@@ -95,19 +108,19 @@ def propose(*candidates: Mapping[str, str] | None) -> dict[str, str]:
     proposer = get_current_context()["dag_run"].triggering_user_name
     if proposer is None:
         raise AirflowFailException("Airflow doesn't report who triggered this run, so the plan has no proposer")
-    root = _root()
+    root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
         approval.propose(ledger, reference.load(root), Person(proposer, AUTHENTICATED_BY))
     return asdict(reference)
 
 
-def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
+def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
     """Compare prediction and outcome, using a snapshot taken after the plan was carried out."""
     from pulsar_advisor.stages.verify import run
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
 
-    root = _root()
+    root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
         result = run(PlanReference(**plan).load(root), ledger, root, snapshot)
     if result.deviations:
@@ -118,18 +131,70 @@ def verify(plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
     return result.as_document()
 
 
-def report(snapshot: str) -> str:
+def report(cluster: str, snapshot: str) -> str:
     """Write the HTML report of a snapshot's recommendation; returns its location."""
     from pulsar_advisor.stages.report import run
     from pulsar_advisor_airflow.ledger import ledger_head
 
-    root = _root()
+    root = _root(cluster)
     with as_airflow_errors():
         _, path = run(root, snapshot, ledger_head=ledger_head(root))
     return path
 
 
-def _root() -> Root:
+def cluster_names() -> list[str]:
+    """The clusters of this installation."""
+    from pulsar_advisor_airflow.clusters import clusters
+
+    return list(clusters())
+
+
+def prune_snapshots(cluster: str, keep_days: int) -> dict[str, Any]:
+    """Remove a cluster's snapshots older than this, except the newest and those that a plan refers to."""
+    from pulsar_advisor.execution.ledger import default_ledger_url
+    from pulsar_advisor.snapshots.retention import Retention, prune
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    root = _root(cluster)
+    with as_airflow_errors():
+        with opened_ledger(root):
+            pass  # before the first proposal there is none, and nothing is removed without one
+        address = option("ledger") or default_ledger_url(root)
+        return prune(root, Retention(keep_days), address, datetime.now(UTC), dry_run=False).document()
+
+
+def audit_ledger(known_head: str | None) -> str:
+    """The ledger's head, if the ledger is as it was written and still holds the event of an earlier head."""
+    from pulsar_advisor.execution.audit import audit
+    from pulsar_advisor.execution.chain import ChainHead
+    from pulsar_advisor.storage.root import Root
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    with as_airflow_errors(), opened_ledger(Root(option("root"), "any")) as ledger:
+        result = audit(ledger, ChainHead.parse(known_head) if known_head else None)
+    if result.findings:
+        raise AirflowFailException(f"the ledger is not as it was written: {'; '.join(result.findings)}")
+    return str(result.head)
+
+
+def restore_guard(cluster: str) -> None:
+    """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored."""
+    from pulsar_advisor.execution.guard import left_off, warning
+    from pulsar_advisor.stages.apply import restore_what_was_left
+    from pulsar_advisor_airflow.clusters import cluster as registered
+    from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
+        names = {record.cluster_name for record in ledger.plans(cluster)}
+        for name in sorted(name for name in names if left_off(ledger, name)):
+            connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
+            restore_what_was_left(name, ledger, connection.required_admin, log.warning)
+            if still := left_off(ledger, name):
+                raise AirflowException("; ".join(warning(switch, name) for switch in still))
+
+
+def _root(cluster: str) -> Root:
     from pulsar_advisor.storage.root import Root
 
-    return Root(option("root"), option("cluster"))
+    return Root(option("root"), cluster)

@@ -75,13 +75,18 @@ class Stages:
     cluster: FakeCluster
     plan: Plan
     calls: list[str] = field(default_factory=list)
+    arguments: list[list[str]] = field(default_factory=list)
+    """Each stage on Spark, with its arguments."""
+    captured_with: list[Any] = field(default_factory=list)
     fit_for_use: bool = True
     nothing_to_do: bool = False
     applied_with: ApplyOptions | None = None
 
     def capture(self, options: Any, root: Root) -> str:
         assert options.admin.authorization() == "Bearer eyJ.a.b"
+        assert root == self.root
         self.calls.append("capture")
+        self.captured_with.append(options)
         return self.snapshot()
 
     def snapshot(self) -> str:
@@ -94,8 +99,9 @@ class Stages:
         stage = Path(application).stem
         arguments = hook._application_args
         snapshot = arguments[arguments.index("--snapshot") + 1]
-        assert arguments[:4] == ["--root", self.root.url, "--cluster", "demo"]
-        self.calls.append(" ".join([stage, *arguments[6:]]))
+        assert arguments[:2] == [f"--root={self.root.url}", f"--cluster={self.root.cluster}"]
+        self.arguments.append([stage, *arguments])
+        self.calls.append(" ".join([stage, *arguments[4:]]))
         getattr(self, f"_{stage}", lambda _snapshot: None)(snapshot)
 
     def _validate(self, snapshot: str) -> None:
@@ -185,6 +191,7 @@ def run_dag(stages: Stages) -> Iterator[Callable[..., Any]]:
         dag = DagBag(REPOSITORY / "dags" / f"{dag_id}.py").dags[dag_id]
         for task in dag.tasks:
             task.retry_delay = timedelta(0)
+            task.retry_policy = None  # its delays are longer
         done = threading.Event()
         responder = threading.Thread(target=_respond_or_interrupt, args=(dag_id, answer, done))
         responder.start()

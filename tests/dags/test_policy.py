@@ -13,6 +13,7 @@ from airflow.sdk import DAG, BaseOperator
 
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 
@@ -51,6 +52,7 @@ def test_a_dag_runs_once_at_a_time_and_retries_what_may_pass(dags: Mapping[str, 
     assert dag.max_active_runs == 1
     assert dag.catchup is False
     assert {task.retries for task in dag.tasks} == {2}
+    assert all(task.retry_policy for task in dag.tasks)
 
 
 def test_parsing_the_dags_imports_nothing_heavy() -> None:
@@ -102,10 +104,34 @@ def test_no_way_leads_to_apply_around_a_gate(dags: Mapping[str, DAG]) -> None:
         assert [gate.plan.operator.task_id for gate in gates] == [task.plan.operator.task_id]
 
 
-def test_everything_below_apply_waits_for_it(dags: Mapping[str, DAG]) -> None:
+def test_everything_below_apply_waits_for_it_but_what_cleans_up_after_it(dags: Mapping[str, DAG]) -> None:
     for task in operators(dags, PulsarApplyOperator):
         below = task.get_flat_relatives(upstream=False)
-        assert {each.trigger_rule for each in below} == {"all_success"}
+        assert {each.trigger_rule for each in below if not each.is_teardown} == {"all_success"}
+        assert [each.task_id for each in below if each.is_teardown] == ["restore_guard"]
+
+
+def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapping[str, DAG]) -> None:
+    """The stage `apply` is the only one that opens a connection that can write; its approval covers the restoring."""
+    plugin = REPOSITORY / "plugins" / "pulsar_advisor_airflow"
+    importing = {
+        (str(file.relative_to(plugin)), line.split(" import ")[1])
+        for file in plugin.rglob("*.py")
+        for line in file.read_text().splitlines()
+        if "import" in line and ("pulsar_advisor.stages.apply" in line or "cluster_writes" in line)
+    }
+    assert importing == {("operators/apply.py", "run"), ("tasks.py", "restore_what_was_left")}
+    restoring = {
+        (dag_id, task.task_id)
+        for dag_id, dag in dags.items()
+        for task in dag.tasks
+        if getattr(task, "python_callable", None) is tasks.restore_guard
+        or (
+            getattr(task, "op_kwargs_expand_input", None) is not None
+            and task.partial_kwargs.get("python_callable") is tasks.restore_guard
+        )
+    }
+    assert restoring == {("pulsar_rebalance", "restore_guard"), ("pulsar_maintenance", "restore_guard")}
 
 
 def test_the_ids_that_spark_stages_get_come_from_the_tasks_before_them(dags: Mapping[str, DAG]) -> None:

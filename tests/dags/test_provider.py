@@ -13,7 +13,8 @@ import pytest
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow.configuration import OPTIONS, job, option, report_link
-from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+from pulsar_advisor_airflow.hooks.pulsar_admin import ADMIN_FIELDS, OAUTH2, OAUTH2_FIELDS, PulsarAdminHook
+from pulsar_advisor_airflow.hooks.pulsar_zookeeper import ZOOKEEPER_FIELDS, PulsarZooKeeperHook
 from pulsar_advisor_airflow.provider import get_provider_info
 
 AIRFLOW = Path(airflow.__path__[0])
@@ -37,8 +38,24 @@ def test_airflow_offers_the_connection_type_with_its_fields() -> None:
     hook = manager.hooks["pulsar_admin"]
     assert hook is not None
     assert hook.hook_name == "Apache Pulsar admin"
+    assert manager.hooks["pulsar_zookeeper"]
     widgets = manager.connection_form_widgets
-    assert {"extra__pulsar_admin__admin_urls", "extra__pulsar_admin__zookeeper"} <= widgets.keys()
+    assert {"extra__pulsar_admin__admin_urls", "extra__pulsar_zookeeper__hosts"} <= widgets.keys()
+
+
+@pytest.mark.parametrize(
+    ("connection_type", "read"),
+    [
+        (
+            "pulsar_admin",
+            {"admin_urls", "zookeeper", "service_url", *ADMIN_FIELDS, *(f"{OAUTH2}{name}" for name in OAUTH2_FIELDS)},
+        ),
+        ("pulsar_zookeeper", {"hosts", *ZOOKEEPER_FIELDS}),
+    ],
+)
+def test_a_form_has_the_fields_that_its_hook_reads(connection_type: str, read: set[str]) -> None:
+    types = {one["connection-type"]: one for one in get_provider_info()["connection-types"]}
+    assert types[connection_type]["conn-fields"].keys() == read
 
 
 def test_each_option_has_a_default_that_the_environment_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +71,7 @@ def test_each_spark_stage_has_its_file(stage: str) -> None:
 
 def test_the_link_to_a_report_keeps_the_path_airflow_is_served_under(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://tools.example/airflow/")
-    assert report_link("20261121T083000Z") == "/airflow/pulsar-advisor/reports/20261121T083000Z"
+    assert report_link("c", "20261121T083000Z") == "/airflow/pulsar-advisor/clusters/c/reports/20261121T083000Z"
 
 
 def test_a_token_is_handed_over_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +93,68 @@ def test_a_token_is_handed_over_and_nowhere_else(monkeypatch: pytest.MonkeyPatch
 def test_a_user_and_a_password_are_basic_authentication(monkeypatch: pytest.MonkeyPatch) -> None:
     options = connect(monkeypatch, login="ann", password="secret").options()
     assert options.admin.authorization() == "Basic YW5uOnNlY3JldA=="
+
+
+def test_with_an_issuer_they_are_a_clients_id_and_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"oauth2_issuer_url": "https://issuer.example/realm", "oauth2_audience": "pulsar", "oauth2_scope": ""}
+    options = connect(monkeypatch, login="advisor", password="secret", extra=extra).options()
+    assert options.admin is not None
+    oauth2 = options.admin.oauth2
+    assert oauth2 is not None
+    assert (oauth2.issuer_url, oauth2.audience, oauth2.scope) == ("https://issuer.example/realm", "pulsar", None)
+    assert oauth2.key is not None
+    assert json.loads(oauth2.key.get_secret_value()) == {"client_id": "advisor", "client_secret": "secret"}
+    assert "secret" not in repr(options).replace("client_secret", "")
+    assert options.admin.basic_user is None
+
+
+def test_a_token_may_be_in_a_file_of_the_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("eyJ.c.d")
+    options = connect(monkeypatch, extra={"token_file": str(file)}).options()
+    assert options.admin is not None
+    assert options.admin.authorization() == "Bearer eyJ.c.d"
+
+
+def test_two_ways_to_authenticate_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="give only one of token_file, token_env, basic_user, oauth2"):
+        connect(monkeypatch, password="eyJ.a.b", extra={"token_file": "/token"}).options()
+
+
+def connect_zookeeper(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> PulsarZooKeeperHook:
+    document = {"conn_type": "pulsar_zookeeper", **fields}
+    monkeypatch.setenv("AIRFLOW_CONN_ZOOKEEPER", json.dumps(document))
+    return PulsarZooKeeperHook("zookeeper")
+
+
+def test_zookeeper_has_a_connection_with_digest_and_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"hosts": "zk1:2281/pulsar", "tls": True, "tls_ca_file": "/ca.pem", "tls_verify_hostname": False}
+    options = connect_zookeeper(monkeypatch, login="reader", password="secret", extra=extra).options()
+    assert (options.hosts, options.tls, options.tls_verify_hostname) == ("zk1:2281/pulsar", True, False)
+    assert options.tls_ca_file == Path("/ca.pem")
+    assert options.digest_user == "reader"
+    assert options.digest_password is not None
+    assert options.digest_password.get_secret_value() == "secret"
+    assert "secret" not in repr(options)
+
+
+def test_it_takes_the_place_of_the_hosts_in_the_other_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect_zookeeper(monkeypatch, extra={"hosts": "zk2:2181"})
+    connect(monkeypatch, extra={"zookeeper": "zk1:2181"})
+    options = PulsarAdminHook("pulsar_default", "zookeeper").options()
+    assert options.zookeeper is not None
+    assert options.zookeeper.hosts == "zk2:2181"
+
+
+def test_a_field_of_zookeeper_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"zookeeper\.hosts: not a ZooKeeper address"):
+        connect_zookeeper(monkeypatch, extra={}).options()
+
+
+def test_testing_a_zookeeper_that_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    works, message = connect_zookeeper(monkeypatch, extra={"hosts": "127.0.0.1:1"}).test_connection()
+    assert not works
+    assert "ZooKeeper 127.0.0.1:1: no session" in message
 
 
 def test_without_a_secret_none_is_sent_and_zookeeper_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import ParamValidationError
 
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster_port import Unload
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
+from pulsar_advisor.storage.root import Root
 from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.airflow
@@ -63,6 +67,45 @@ def test_a_goal_reaches_the_job(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_rebalance", conf, Answer("Reject"))
     [recommended] = [called for called in stages.calls if called.startswith("recommend")]
     assert recommended.endswith("--goal=relieve --brokers=broker-1 --to=60 --ceiling=")
+
+
+def test_what_if_settings_and_the_history_reach_recommend_one_argument_each(stages: Stages, run_dag: RunDag) -> None:
+    settings = ["loadBalancerBrokerThresholdShedderPercentage=5", "loadBalancerSheddingEnabled=true --root=/tmp"]
+    run_dag("pulsar_rebalance", {"what_if": settings, "history": 0, **FAST}, Answer("Reject"))
+    [recommended] = [call for call in stages.arguments if call[0] == "recommend"]
+    assert [word for word in recommended if word.startswith(("--set", "--history"))] == [
+        *(f"--set={setting}" for setting in settings),
+        "--history=0",
+    ]
+
+
+def test_a_choice_of_cluster_decides_where_everything_happens(
+    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = tmp_path / "clusters.yaml"
+    connections = [{"name": name, "pulsar_conn_id": f"pulsar_{name}"} for name in ("demo", "other")]
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": connections}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    stages.root = Root(stages.root.url, "other")
+    stages.plan = stages.plan.model_copy(update={"cluster": "other"})
+    admin = {"conn_type": "pulsar_admin", "password": "eyJ.a.b", "extra": {"admin_urls": "http://other:1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_PULSAR_OTHER", json.dumps(admin))
+    state, _ = run_dag("pulsar_rebalance", {"cluster": "other", **FAST}, Answer("Approve"))
+    assert state == "success"
+    assert {url for options in stages.captured_with for url in options.admin.admin_urls} == {"http://other:1"}
+    assert len(stages.root.snapshots()) == 2
+    assert Root(stages.root.url, "demo").snapshots() == []
+
+
+def test_without_a_choice_of_several_clusters_nothing_starts(
+    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = tmp_path / "clusters.yaml"
+    connections = [{"name": name, "pulsar_conn_id": "pulsar_default"} for name in ("demo", "other")]
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": connections}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    with pytest.raises(ParamValidationError):
+        run_dag("pulsar_rebalance", FAST)
 
 
 def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from pulsar_advisor_airflow import report_page
+from pulsar_advisor_airflow.clusters import clusters
 
 SNAPSHOT = "20261121T083000Z"
 
@@ -20,15 +21,13 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
         folder = tmp_path / stage / "cluster=c" / f"snapshot={SNAPSHOT}"
         folder.mkdir(parents=True)
         (folder / file).write_text("<script>alert(1)</script>")
-    for route in report_page.app.routes:
-        for dependency in getattr(getattr(route, "dependant", None), "dependencies", ()):
-            report_page.app.dependency_overrides[dependency.call] = lambda: None
+    report_page.app.dependency_overrides[report_page.readable] = lambda: clusters()["c"]
     yield TestClient(report_page.app)
     report_page.app.dependency_overrides.clear()
 
 
 def test_a_report_runs_no_script_and_has_no_part_in_airflows_origin(client: TestClient) -> None:
-    answer = client.get(f"/{SNAPSHOT}")
+    answer = client.get(f"/clusters/c/reports/{SNAPSHOT}")
     assert answer.status_code == 200
     directives = {part.split()[0]: part.split()[1:] for part in answer.headers["content-security-policy"].split(";")}
     assert directives["default-src"] == ["'none'"]
@@ -41,4 +40,4 @@ def test_a_report_runs_no_script_and_has_no_part_in_airflows_origin(client: Test
 
 @pytest.mark.parametrize("snapshot", ["20261121T083001Z", "latest2", "..%2f..%2fetc"])
 def test_what_is_no_snapshot_is_not_found(client: TestClient, snapshot: str) -> None:
-    assert client.get(f"/{snapshot}").status_code == 404
+    assert client.get(f"/clusters/c/reports/{snapshot}").status_code == 404

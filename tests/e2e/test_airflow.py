@@ -157,7 +157,7 @@ def user(airflow: standalone.Airflow) -> Callable[[str], Api]:
 def recommended(user: Callable[[str], Api]) -> dict[str, str]:
     """What `pulsar_snapshot`, and `pulsar_recommend` after it, leave behind: snapshot id and path of the report."""
     admin = user("admin")
-    wait_for(lambda: len(admin.get("/dags")["dags"]) == 3)
+    wait_for(lambda: len(admin.get("/dags")["dags"]) == 4)
     admin.call("PATCH", "/dags/pulsar_snapshot", {"is_paused": False}).raise_for_status()
     run = admin.trigger("pulsar_snapshot")
     assert admin.finished("pulsar_snapshot", run) == "success", admin.tasks("pulsar_snapshot", run)
@@ -198,7 +198,7 @@ def test_a_snapshot_leads_to_a_recommendation_on_exactly_that_snapshot(recommend
 def test_the_report_is_shown_to_those_who_may_see_the_dag(
     user: Callable[[str], Api], airflow: standalone.Airflow, recommended: dict[str, str]
 ) -> None:
-    page = f"{airflow.url}/pulsar-advisor/reports/{recommended['snapshot']}"
+    page = f"{airflow.url}/pulsar-advisor/clusters/live/reports/{recommended['snapshot']}"
     logged_in = {"Authorization": f"Bearer {user('vic').token}"}
     assert requests.get(page, timeout=30).status_code == 401
     shown = requests.get(page, headers=logged_in, timeout=30)

@@ -72,7 +72,7 @@ def capture_options(
     *,
     profile: Profile | None = None,
     admin: Mapping[str, Any] | None = None,
-    zookeeper: str | None = None,
+    zookeeper: str | Mapping[str, Any] | None = None,
     service_url: str | None = None,
     max_requests: int | None = None,
     second_pass: bool | None = None,
@@ -80,7 +80,8 @@ def capture_options(
     """Options from a profile, overridden by those given explicitly.
 
     `admin` holds fields of `AdminConnection`; None and empty values count as not given. An authentication
-    method replaces the profile's. Raises `UsageError` naming the field that can't be used.
+    method replaces the profile's. `zookeeper` is the hosts, or fields of `ZooKeeperConnection`. Raises `UsageError`
+    naming the field that can't be used.
     """
     MAX_REQUESTS.check(max_requests)
     fields = dict(profile.connection) if profile is not None else {}
@@ -90,7 +91,8 @@ def capture_options(
         inherited = {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
     fields["admin"] = inherited | given
     if zookeeper is not None:
-        fields["zookeeper"] = {**fields.get("zookeeper", {}), "hosts": zookeeper}
+        given_there = {"hosts": zookeeper} if isinstance(zookeeper, str) else zookeeper
+        fields["zookeeper"] = {**fields.get("zookeeper", {}), **given_there}
     fields |= {
         name: value
         for name, value in (

@@ -345,7 +345,7 @@ def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnect
 
     left = left_off(ledger, plan.identity.cluster_name)
     if left and reach is not None:
-        restore_what_was_left(plan, ledger, reach(), log)
+        restore_what_was_left(plan.identity.cluster_name, ledger, reach(), log)
         return
     for switch in left:
         log(f"{warning(switch, plan.identity.cluster_name)}: `apply --abort` with an admin URL puts it back")

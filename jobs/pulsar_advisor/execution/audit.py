@@ -147,7 +147,7 @@ def _missing_triggers(session: Session) -> Iterator[str]:
 
 
 def _not_reached(events: Sequence[Event], known: ChainHead | None) -> Iterator[str]:
-    if known is None:
+    if known is None or known.event == 0:  # the head of an empty ledger
         return
     chains = {event.id: event.chain for event in events}
     if known.event not in chains:

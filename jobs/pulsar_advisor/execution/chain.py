@@ -34,6 +34,8 @@ class ChainHead:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse a head. Raises `UsageError` for anything else."""
+        if text.strip() == str(cls(0, START)):
+            return cls(0, START)
         found = re.fullmatch(r"(\d+):([0-9a-f]{64})", text.strip())
         if found is None:
             raise UsageError(f"'{text}' is not the head of a ledger; expected NUMBER:HASH as a report shows it")

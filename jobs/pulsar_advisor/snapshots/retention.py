@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from upath import UPath
 
 from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger_address import ledger_url
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import StorageError, UsageError
@@ -82,9 +83,10 @@ class Pruned:
             yield "nothing to prune"
 
 
-def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetime, *, dry_run: bool) -> Pruned:
+def prune(root: Root, retention: Retention, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
     """Remove outdated snapshots: the raw manifest first, so that none ever exists in part, then every stage's folder.
 
+    `address` is the ledger's (see `ledger_address`), by default SQLite beside a local root.
     Others may capture, or make and apply plans, at the same time: the manifest, the plans' references and any active
     stage are checked again before each snapshot is removed.
     Raises `UsageError` if the snapshots that plans refer to can't be determined (see `PlanReferences`), and
@@ -95,7 +97,7 @@ def prune(root: Root, retention: Retention, ledger_url: str | None, now: datetim
         root, stages
     )  # before the manifests are listed, so that a new snapshot is not mistaken for a remainder
     existing = root.snapshots()
-    references = PlanReferences(root, ledger_url, has_plans=PLANS in stages)
+    references = PlanReferences(root, address, has_plans=PLANS in stages)
     removed: list[str] = []
     remainders: list[str] = []
     referred_to: list[str] = []
@@ -140,14 +142,14 @@ class PlanReferences:
     raised.
     """
 
-    def __init__(self, root: Root, ledger_url: str | None, *, has_plans: bool) -> None:
+    def __init__(self, root: Root, address: str | None, *, has_plans: bool) -> None:
         self._root = root
-        self._url = ledger_url or default_ledger_url(root)
+        self._url = address or default_ledger_url(root)
         self._read: dict[str, tuple[str, ...]] = {}
         """The references of each plan, by its digest or file; a plan never changes, so they are read once."""
         if not ledger_exists(self._url):
-            if ledger_url is not None:
-                raise UsageError(f"there is no ledger at {ledger_url}: nothing was removed")
+            if address is not None:
+                raise UsageError(f"there is no ledger at {address}: nothing was removed")
             if has_plans:
                 raise UsageError(
                     f"{root.path} holds plans but no ledger that refers to them: name it with --ledger URL"
@@ -164,7 +166,7 @@ class PlanReferences:
         return frozenset(chain.from_iterable(self._read.values()))
 
     def _read_ledger(self) -> None:
-        engine = create_engine(self._url)
+        engine = create_engine(ledger_url(self._url))
         try:
             with engine.connect() as connection:
                 mine = PlanRecord.cluster == self._root.cluster

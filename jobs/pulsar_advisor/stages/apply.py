@@ -12,6 +12,7 @@ from pulsar_advisor.execution.apply import ApplyResult, Progress, apply_plan
 from pulsar_advisor.execution.cluster_writes import AdminCluster
 from pulsar_advisor.execution.executor import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.probe import PublishProbe, publishing
+from pulsar_advisor.model.errors import Refused
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
@@ -34,9 +35,14 @@ def run(
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
 
 
-def restore_what_was_left(plan: Plan, ledger: Ledger, connection: AdminConnection, progress: Progress) -> None:
-    """Restore anything that earlier runs left switched off on the plan's cluster; otherwise sends nothing."""
-    cluster_name = plan.identity.cluster_name
+def restore_what_was_left(cluster_name: str, ledger: Ledger, connection: AdminConnection, progress: Progress) -> None:
+    """Restore anything that earlier runs left switched off on a cluster (Pulsar's own name); otherwise sends nothing.
+
+    Raises `Refused` if the connection reaches another cluster.
+    """
     if guard.left_off(ledger, cluster_name):
         with AdminTransport(connection, writes=True) as transport:
-            guard.restore_what_was_left(ledger, cluster_name, AdminCluster(transport), progress)
+            cluster = AdminCluster(transport)
+            if (reached := cluster.cluster_name()) != cluster_name:
+                raise Refused(f"the connection reaches cluster '{reached}', not '{cluster_name}': nothing was restored")
+            guard.restore_what_was_left(ledger, cluster_name, cluster, progress)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseHook
 
+from pulsar_advisor_airflow.hooks.connection_fields import filled, plain_fields
+from pulsar_advisor_airflow.hooks.pulsar_zookeeper import PulsarZooKeeperHook
+
 if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.admin.read_client import ReadClient
+
+ADMIN_FIELDS: Final = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file", "tls_verify_hostname")
+"""Fields of the form that `AdminConnection` has by the same name."""
+
+OAUTH2: Final = "oauth2_"
+OAUTH2_FIELDS: Final = ("issuer_url", "audience", "scope", "tls_ca_file")
+"""Fields of the form, after this prefix, that `ClientCredentials` has by the same name."""
 
 
 class PulsarAdminHook(BaseHook):  # type: ignore[misc]
-    """The admin API (and the ZooKeeper, if there is one) of a Pulsar cluster.
+    """The admin API of a Pulsar cluster, and its ZooKeeper if there is one.
 
     :param pulsar_conn_id: connection of type `pulsar_admin`
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`, in place of the hosts that the other one names
     """
 
     conn_name_attr = "pulsar_conn_id"
@@ -21,42 +38,60 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
     conn_type = "pulsar_admin"
     hook_name = "Apache Pulsar admin"
 
-    def __init__(self, pulsar_conn_id: str = default_conn_name) -> None:
+    def __init__(self, pulsar_conn_id: str = default_conn_name, zookeeper_conn_id: str | None = None) -> None:
         super().__init__()
         self.pulsar_conn_id = pulsar_conn_id
+        self.zookeeper_conn_id = zookeeper_conn_id
 
     def options(self) -> CaptureOptions:
         """The connection in the product's own form. Raises `UsageError` naming the field that can't be used."""
-        from pydantic import SecretStr
-
         from pulsar_advisor.admin.options import capture_options
 
         connection = self.get_connection(self.pulsar_conn_id)
         extra = connection.extra_dejson
         urls = [url.strip() for url in (extra.get("admin_urls") or "").split(",") if url.strip()]
-        admin: dict[str, Any] = {
-            name: extra.get(name) for name in ("tls_ca_file", "tls_cert_file", "tls_key_file", "tls_verify_hostname")
-        }
-        if connection.login:
-            admin |= {"basic_user": connection.login, "basic_password": SecretStr(connection.password or "")}
-        elif connection.password:
-            admin["token"] = SecretStr(connection.password)
+        zookeeper = (
+            PulsarZooKeeperHook(self.zookeeper_conn_id).fields()
+            if self.zookeeper_conn_id
+            else extra.get("zookeeper") or None
+        )
         return capture_options(
-            admin={**admin, "admin_urls": urls},
-            zookeeper=extra.get("zookeeper") or None,
+            admin={**plain_fields(extra, ADMIN_FIELDS), **_credentials(connection, extra), "admin_urls": urls},
+            zookeeper=zookeeper,
             service_url=extra.get("service_url") or None,
         )
 
-    def test_connection(self) -> tuple[bool, str]:
-        """Whether the admin API grants access, and which cluster answers."""
+    @contextmanager
+    def get_conn(self) -> Iterator[ReadClient]:
+        """A client of the admin API that can send nothing but GET, for the time of the block."""
         from pulsar_advisor.admin.read_client import ReadClient
         from pulsar_advisor.admin.transport import AdminTransport
+
+        with AdminTransport(self.options().required_admin) as transport:
+            yield ReadClient(transport)
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether the admin API grants access, and which cluster answers."""
         from pulsar_advisor.capture.session import identify
         from pulsar_advisor.model.errors import AdvisorError
 
         try:
-            with AdminTransport(self.options().required_admin) as transport:
-                found = identify(ReadClient(transport))
+            with self.get_conn() as client:
+                found = identify(client)
         except AdvisorError as error:
             return False, str(error)
         return True, f"cluster '{found.cluster_name}', {len(found.brokers)} active brokers, leader {found.leader}"
+
+
+def _credentials(connection: Connection, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What login and password mean: a client's id and secret (OAuth2), a user's name and password, or a token."""
+    from pydantic import SecretStr
+
+    login, password = connection.login, connection.password
+    oauth2 = {name: extra.get(f"{OAUTH2}{name}") for name in OAUTH2_FIELDS}
+    if filled(oauth2["issuer_url"]):
+        key = json.dumps({"client_id": login or "", "client_secret": password or ""})
+        return {"oauth2": {**plain_fields(oauth2, OAUTH2_FIELDS), "key": SecretStr(key)}}
+    if login:
+        return {"basic_user": login, "basic_password": SecretStr(password or "")}
+    return {"token": SecretStr(password)} if password else {}

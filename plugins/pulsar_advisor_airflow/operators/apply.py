@@ -68,7 +68,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()
             unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
-            options = ApplyOptions(policy=approval_policy(), resume=unfinished, wait_for_holder=True)
+            options = ApplyOptions(policy=approval_policy(self.cluster), resume=unfinished, wait_for_holder=True)
             result = run(
                 reference.load(root),
                 ledger,

@@ -99,7 +99,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             return
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "An unknown user"
-        self.body = approval_request.body(plan, throttle, proposer, report_link(plan.snapshot), why_a_person)
+        self.body = approval_request.body(
+            plan, throttle, proposer, report_link(self.cluster, plan.snapshot), why_a_person
+        )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers] or None
         try:
@@ -139,7 +141,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.approval import approve_automatically
         from pulsar_advisor.model.errors import Refused
 
-        policy = approval_policy()
+        policy = approval_policy(self.cluster)
         if policy.automatic is None:
             return ""
         valid_for_s = int(float(self.valid_for_h) * 3600)
@@ -149,14 +151,13 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             return str(refused)
         return None
 
-    @staticmethod
-    def _approver_in(context: Context, ledger: Ledger, plan: Plan) -> str | None:
+    def _approver_in(self, context: Context, ledger: Ledger, plan: Plan) -> str | None:
         """The user whose approval at this gate, in this DAG run, is still valid."""
         from pulsar_advisor.execution.approval import standing_approval
         from pulsar_advisor.model.errors import Refused
 
         try:
-            approval = standing_approval(ledger, plan, approval_policy())
+            approval = standing_approval(ledger, plan, approval_policy(self.cluster))
         except Refused:
             return None
         started_ms = context["dag_run"].start_date.timestamp() * 1000
@@ -185,7 +186,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 plan,
                 digest=digest,
                 approver=Person(responder, AUTHENTICATED_BY),
-                policy=approval_policy(),
+                policy=approval_policy(self.cluster),
                 consents=[consent.name for consent in CONSENTS if form.get(FIELD[consent.name]) is True],
                 throttle=ApplyThrottle(**self.throttle),
                 valid_for_s=int(float(self.valid_for_h) * 3600),

@@ -19,15 +19,19 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`, if the metadata store needs one
     """
 
-    template_fields: Sequence[str] = ("root", "cluster", "pulsar_conn_id")
+    template_fields: Sequence[str] = ("root", "cluster", "pulsar_conn_id", "zookeeper_conn_id")
 
-    def __init__(self, *, root: str, cluster: str, pulsar_conn_id: str, **kwargs: object) -> None:
+    def __init__(
+        self, *, root: str, cluster: str, pulsar_conn_id: str, zookeeper_conn_id: str | None = None, **kwargs: object
+    ) -> None:
         super().__init__(**kwargs)
         self.root = root
         self.cluster = cluster
         self.pulsar_conn_id = pulsar_conn_id
+        self.zookeeper_conn_id = zookeeper_conn_id
 
     def execute(self, context: Context) -> str:  # noqa: ARG002
         """The id of the new snapshot."""
@@ -36,5 +40,5 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
         with as_airflow_errors():
-            options = PulsarAdminHook(self.pulsar_conn_id).options()
+            options = PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options()
             return run(options, Root(self.root, self.cluster))

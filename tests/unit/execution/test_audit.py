@@ -57,6 +57,13 @@ def test_an_empty_ledger_is_intact(ledger: Ledger) -> None:
     }
 
 
+def test_the_head_of_an_empty_ledger_is_reached_by_whatever_follows(ledger: Ledger, cluster: FakeCluster) -> None:
+    before = ChainHead.parse(str(ledger.head()))
+    assert audit(ledger, before).findings == ()
+    run(approved(ledger, PLAN), ledger, cluster)
+    assert audit(ledger, before).findings == ()
+
+
 @pytest.mark.parametrize(
     ("change", "finding"),
     [

@@ -98,6 +98,14 @@ def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> Non
     assert pruned(root, count=1).referred_to == (OLD,)
 
 
+def test_a_ledger_named_by_a_reference_is_read(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGER", default_ledger_url(root))
+    ledger = open_ledger("env:LEDGER")
+    propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
+    ledger.close()
+    assert prune(root, Retention(keep_count=1), "env:LEDGER", NOW, dry_run=True).referred_to == (OLD,)
+
+
 def test_a_snapshot_of_a_plan_file_stays_though_this_ledger_does_not_know_it(root: Root) -> None:
     write_plan(root, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD))
     write_plan(root, make_plan([unload_step(executable=False)], cluster=root.cluster, snapshot=MIDDLE))

@@ -1,0 +1,45 @@
+"""# Maintenance of the advisor's files and ledger
+
+Runs every hour, for all clusters; one that fails doesn't stop the others.
+
+| task | what it does |
+|---|---|
+| `clusters` | lists the clusters of the registry |
+| `prune_snapshots` | removes old snapshots and what was made of them; the newest and those that plans refer to stay |
+| `restore_guard` | switches a cluster's own balancer on again, if a run that was lost left it off |
+| `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
+
+It sends nothing else to a cluster. The approval of the run that switched the balancer off covers that it is restored.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import dag, task
+
+from pulsar_advisor.model.bounds import KEEP_DAYS
+from pulsar_advisor_airflow import tasks
+from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.failures import RETRIES
+from pulsar_advisor_airflow.forms import number_param
+
+
+@dag(
+    schedule="23 * * * *",
+    catchup=False,
+    max_active_runs=1,
+    doc_md=__doc__,
+    tags=["pulsar", "maintenance"],
+    default_args={"owner": "pulsar-advisor", **RETRIES},
+    params={"keep_days": number_param(int(option("keep_days")), KEEP_DAYS, "Keep snapshots for (days)", "Retention")},
+    render_template_as_native_obj=True,
+)
+def pulsar_maintenance() -> None:
+    """Retention and guard for each cluster, and the audit of the ledger."""
+    names = task(task_id="clusters")(tasks.cluster_names)()
+    by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
+    task(**by_name)(tasks.prune_snapshots).partial(keep_days="{{ params.keep_days }}").expand(cluster=names)
+    task(**by_name)(tasks.restore_guard).expand(cluster=names)
+    task(tasks.audit_ledger)("{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
+
+
+pulsar_maintenance()

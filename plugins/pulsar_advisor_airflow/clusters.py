@@ -1,0 +1,166 @@
+"""The clusters of this installation: those of the registry, or the one that the configuration names.
+
+The registry is a YAML document, in a file or in an Airflow Variable. It is checked as a whole: while an entry is
+invalid, no DAG is made from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import yaml
+from croniter import croniter
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.strategy import find
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.configured import CONFIGURED
+from pulsar_advisor.planning.request import ALL
+from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor_airflow.configuration import option
+
+REGISTRY_SCHEMA: Final = "pulsar-advisor/clusters/1"
+
+VARIABLE: Final = "variable:"
+"""Prefix of a registry kept in an Airflow Variable; anything else is a path."""
+
+_PRESETS: Final = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
+
+
+class Cluster(BaseModel):
+    """One cluster: how Airflow reaches it, when it is captured, and how it is judged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Begins with a letter: a form's value passes through a template, which would turn `2024` into a number.
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,99}$")]
+    """Part of every path in the root."""
+    pulsar_conn_id: Annotated[str, Field(min_length=1)]
+    zookeeper_conn_id: str | None = None
+    """Connection of type `pulsar_zookeeper`."""
+    schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"))
+    """Cron expression of its snapshots; null: only manual ones."""
+    shedder: str = ALL
+    """What `pulsar_recommend` asks for, unless its form says otherwise."""
+    placement: str = ALL
+    approval_policy: str = Field(default_factory=lambda: option("approval_policy"))
+    """Path of its approval policy."""
+
+    @field_validator("schedule")
+    @classmethod
+    def _is_cron(cls, schedule: str | None) -> str | None:
+        if schedule is not None and schedule not in _PRESETS and not croniter.is_valid(schedule):
+            raise ValueError(f"'{schedule}' is not a cron expression, like */15 * * * *")
+        return schedule
+
+    @field_validator("shedder")
+    @classmethod
+    def _is_shedder(cls, name: str) -> str:
+        return _strategy(name, SHEDDERS, "shedder")
+
+    @field_validator("placement")
+    @classmethod
+    def _is_placement(cls, name: str) -> str:
+        return _strategy(name, PLACEMENTS, "placement strategy")
+
+
+class _Registry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_name: Annotated[Literal["pulsar-advisor/clusters/1"], Field(alias="schema")]
+    clusters: Annotated[tuple[Cluster, ...], Field(min_length=1)]
+
+    @field_validator("clusters")
+    @classmethod
+    def _named_once(cls, clusters: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
+        if twice := [name for name, times in Counter(each.name for each in clusters).items() if times > 1]:
+            raise ValueError(f"more than one is named {some_of(twice)}")
+        return clusters
+
+
+def clusters() -> Mapping[str, Cluster]:
+    """The clusters by name, in the order of the registry. Raises `UsageError` that lists what is wrong with it."""
+    source = option("clusters")
+    if not source:
+        name = option("cluster")
+        connections = {key: option(key) or None for key in ("pulsar_conn_id", "zookeeper_conn_id")}
+        return {name: _checked("[pulsar_advisor] cluster", Cluster, {"name": name, **connections})}
+    return _read(source, _content(source))
+
+
+def cluster(name: str) -> Cluster:
+    """A cluster by its name. Raises `UsageError` with the names that there are."""
+    known = clusters()
+    if name not in known:
+        raise UsageError(f"there is no cluster '{name}'; there are: {some_of(list(known))}")
+    return known[name]
+
+
+def labelled(base: str, cluster: Cluster) -> str:
+    """The id of a cluster's DAG, or its asset's name: `pulsar_snapshot__prod-eu`; the bare name without a registry."""
+    return f"{base}__{cluster.name}" if option("clusters") else base
+
+
+def clusters_to_build(base: str) -> Iterator[Cluster]:
+    """The clusters whose DAGs this process needs: all of them, or in a task only the one whose DAG it runs."""
+    from airflow.sdk import get_parsing_context
+
+    running = get_parsing_context().dag_id
+    for each in clusters().values():
+        if running in (None, labelled(base, each)):
+            yield each
+
+
+def _content(source: str) -> str:
+    if source.startswith(VARIABLE):
+        from airflow.sdk import Variable
+
+        name = source.removeprefix(VARIABLE)
+        content = Variable.get(name, default=None)
+        if content is None:
+            raise UsageError(f"there is no Variable '{name}', which [pulsar_advisor] clusters names")
+        return str(content)
+    try:
+        return Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read the registry of clusters {source}: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def _read(source: str, content: str) -> Mapping[str, Cluster]:
+    """The registry, read anew only when its text has changed."""
+    try:
+        # libyaml's parser: Python's own takes seconds for 500 clusters.
+        document = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise UsageError(f"the registry of clusters {source} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict) or document.get("schema") != REGISTRY_SCHEMA:
+        raise UsageError(f"the registry of clusters {source} must begin with 'schema: {REGISTRY_SCHEMA}'")
+    registry: _Registry = _checked(f"the registry of clusters {source}", _Registry, document)
+    return {each.name: each for each in registry.clusters}
+
+
+def _checked(where: str, model: type[Any], document: Mapping[str, Any]) -> Any:
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].removeprefix('Value error, ')}"
+            for problem in error.errors(include_input=False, include_url=False)
+        ]
+        raise UsageError(f"{where} is not valid: {some_of(problems)}") from error
+
+
+def _strategy(name: str, known: Any, kind: str) -> str:
+    if name not in (ALL, CONFIGURED):
+        try:
+            find(known, name, kind)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+    return name

@@ -1,0 +1,62 @@
+"""Builds the product's ZooKeeper options from an Airflow connection of type `pulsar_zookeeper`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import BaseHook
+
+from pulsar_advisor_airflow.hooks.connection_fields import plain_fields
+
+if TYPE_CHECKING:
+    from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
+
+ZOOKEEPER_FIELDS: Final = ("tls", "tls_ca_file", "tls_cert_file", "tls_key_file", "tls_verify_hostname")
+"""Fields of the form that `ZooKeeperConnection` has by the same name."""
+
+
+class PulsarZooKeeperHook(BaseHook):  # type: ignore[misc]
+    """The ZooKeeper in which a Pulsar cluster keeps its metadata. Read-only.
+
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`
+    """
+
+    conn_name_attr = "zookeeper_conn_id"
+    default_conn_name = "pulsar_zookeeper_default"
+    conn_type = "pulsar_zookeeper"
+    hook_name = "Apache Pulsar ZooKeeper"
+
+    def __init__(self, zookeeper_conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.zookeeper_conn_id = zookeeper_conn_id
+
+    def fields(self) -> dict[str, Any]:
+        """The connection as fields of `ZooKeeperConnection`, not yet checked."""
+        from pydantic import SecretStr
+
+        connection = self.get_connection(self.zookeeper_conn_id)
+        extra = connection.extra_dejson
+        fields = {"hosts": extra.get("hosts") or "", **plain_fields(extra, ZOOKEEPER_FIELDS)}
+        if connection.login:
+            fields |= {"digest_user": connection.login, "digest_password": SecretStr(connection.password or "")}
+        return fields
+
+    def options(self) -> ZooKeeperConnection:
+        """The connection in the product's own form. Raises `UsageError` naming the field that can't be used."""
+        from pulsar_advisor.admin.options import capture_options
+
+        options = capture_options(zookeeper=self.fields()).zookeeper
+        assert options is not None
+        return options
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether Pulsar's metadata can be read there, and how many brokers are registered."""
+        from pulsar_advisor.admin.zookeeper import connected
+        from pulsar_advisor.model.errors import AdvisorError
+
+        try:
+            with connected(self.options()) as reader:
+                brokers = reader.active_brokers()
+        except AdvisorError as error:
+            return False, str(error)
+        return True, f"{len(brokers)} registered broker(s)"

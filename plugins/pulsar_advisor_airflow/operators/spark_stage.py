@@ -1,0 +1,72 @@
+"""A stage on Spark as a task: `normalize`, `validate`, both in one (`snapshot`), `recommend`, `simulate`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from pulsar_advisor_airflow.configuration import job
+from pulsar_advisor_airflow.failures import FINAL_EXIT_CODES
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+SparkStage = Literal["normalize", "validate", "snapshot", "recommend", "simulate"]
+
+
+class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
+    """Submit one stage. It succeeds once its result file is written, whatever the result says.
+
+    A job that ended with a verdict (exit codes 2 to 5) fails its task without a retry.
+
+    :param stage: name of the stage
+    :param root: path or object-store URL of the root, the same for Airflow and Spark (templated)
+    :param cluster: name of the cluster in the root (templated)
+    :param snapshot: id of the snapshot (templated)
+    :param arguments: options of the stage's command, such as `--shedder=all` (templated). One that renders to nothing
+        is left out; one that renders to a list is several
+    :param spark_conn_id: connection of type `spark`
+
+    Other parameters are those of `SparkSubmitOperator`.
+    """
+
+    def __init__(
+        self,
+        *,
+        stage: SparkStage,
+        root: str,
+        cluster: str,
+        snapshot: Any,
+        arguments: Sequence[str] = (),
+        spark_conn_id: str = "spark_default",
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", f"pulsar-advisor {stage}")
+        # At INFO a stage writes tens of thousands of lines to the task log.
+        kwargs.setdefault("conf", {"spark.log.level": "WARN"})
+        super().__init__(
+            application=job(stage),
+            application_args=[f"--root={root}", f"--cluster={cluster}", "--snapshot", snapshot, *arguments],
+            conn_id=spark_conn_id,
+            **kwargs,
+        )
+
+    def execute(self, context: Context) -> None:
+        """Run the job. Raises `AirflowFailException` for a verdict, `AirflowException` for what may pass."""
+        self.application_args: list[str] = list(_flat(self.application_args))
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            code = re.search(r"Error code is: (\d+)", str(error))
+            if code is None or int(code[1]) not in FINAL_EXIT_CODES:
+                raise
+            raise AirflowFailException(str(error)) from error
+
+
+def _flat(arguments: Sequence[Any]) -> Iterator[str]:
+    for argument in arguments:
+        yield from map(str, argument if isinstance(argument, list) else [argument] if argument != "" else [])

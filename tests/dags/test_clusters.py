@@ -1,0 +1,155 @@
+"""The registry of clusters: what it may say, which DAGs come of it, and how quickly."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor_airflow.clusters import cluster, clusters, labelled
+
+REPOSITORY = Path(__file__).parents[2]
+PARSE = """
+import sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(sys.argv[1])
+assert bag.import_errors == {}, bag.import_errors
+for dag_id, dag in sorted(bag.dags.items()):
+    schedule = [asset.name for asset in dag.schedule] if isinstance(dag.schedule, list) else [dag.schedule]
+    print(dag_id, sorted(dag.tags), *schedule)
+"""
+TWO = """
+schema: pulsar-advisor/clusters/1
+clusters:
+  - name: prod-eu
+    pulsar_conn_id: pulsar_eu
+    zookeeper_conn_id: zookeeper_eu
+    schedule: "*/5 * * * *"
+    shedder: TransferShedder
+    approval_policy: /etc/policy.yaml
+  - name: prod-us
+    pulsar_conn_id: pulsar_us
+    schedule: null
+"""
+
+Registry = Callable[[str], Path]
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """Write a registry and configure it; gives its path."""
+
+    def write(text: str) -> Path:
+        file = tmp_path / "clusters.yaml"
+        file.write_text(text)
+        monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(file))
+        return file
+
+    return write
+
+
+def parsed(*, dag: str | None = None) -> list[str]:
+    """The DAGs of the repository as a process of its own sees them, a line each; in a task, with the DAG it runs."""
+    environment = {**os.environ, **({"_AIRFLOW_PARSING_CONTEXT_DAG_ID": dag} if dag else {})}
+    command = [sys.executable, "-c", PARSE, str(REPOSITORY / "dags")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    return [line for line in ended.stdout.splitlines() if line.startswith("pulsar_")]
+
+
+def test_without_a_registry_there_is_the_one_cluster_of_the_configuration() -> None:
+    [only] = clusters().values()
+    assert (only.name, only.pulsar_conn_id, only.zookeeper_conn_id) == ("demo", "pulsar_default", None)
+    assert labelled("pulsar_snapshot", only) == "pulsar_snapshot"
+
+
+def test_an_entry_says_how_a_cluster_is_reached_and_judged(registry: Registry) -> None:
+    registry(TWO)
+    europe, america = clusters().values()
+    assert (europe.pulsar_conn_id, europe.zookeeper_conn_id) == ("pulsar_eu", "zookeeper_eu")
+    assert (europe.schedule, europe.shedder, europe.placement) == ("*/5 * * * *", "TransferShedder", "all")
+    assert europe.approval_policy == "/etc/policy.yaml"
+    assert (america.schedule, america.shedder) == (None, "all")
+    assert labelled("pulsar_snapshot", europe) == "pulsar_snapshot__prod-eu"
+
+
+def test_what_an_entry_leaves_out_the_configuration_says(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__SNAPSHOT_SCHEDULE", "@daily")
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__APPROVAL_POLICY", "/etc/of-all.yaml")
+    registry("schema: pulsar-advisor/clusters/1\nclusters: [{name: c, pulsar_conn_id: p}]")
+    assert (cluster("c").schedule, cluster("c").approval_policy) == ("@daily", "/etc/of-all.yaml")
+
+
+def test_the_registry_may_be_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", "variable:pulsar_clusters")
+    monkeypatch.setenv("AIRFLOW_VAR_PULSAR_CLUSTERS", TWO)
+    assert list(clusters()) == ["prod-eu", "prod-us"]
+
+
+def test_an_unknown_cluster_is_refused_with_the_known_ones(registry: Registry) -> None:
+    registry(TWO)
+    with pytest.raises(UsageError, match="there is no cluster 'prod-asia'; there are: prod-eu, prod-us"):
+        cluster("prod-asia")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{name: ../c, pulsar_conn_id: p}", "clusters.0.name: String should match"),
+        ("{name: '2024', pulsar_conn_id: p}", "clusters.0.name: String should match"),
+        ("{name: c}", "clusters.0.pulsar_conn_id: Field required"),
+        ("{name: c, pulsar_conn_id: p, token: t}", "clusters.0.token: Extra inputs"),
+        ("{name: c, pulsar_conn_id: p, schedule: every day}", "'every day' is not a cron expression"),
+        ("{name: c, pulsar_conn_id: p, shedder: TresholdShedder}", "there is no shedder 'TresholdShedder'"),
+        ("{name: c, pulsar_conn_id: p, placement: Best}", "there is no placement strategy 'Best'"),
+        ("{name: c, pulsar_conn_id: p}, {name: c, pulsar_conn_id: q}", "more than one is named c"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_named(registry: Registry, entry: str, said: str) -> None:
+    registry(f"schema: pulsar-advisor/clusters/1\nclusters: [{entry}]")
+    with pytest.raises(UsageError, match=r"the registry of clusters .*clusters\.yaml is not valid") as refusal:
+        clusters()
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("[", "is not YAML"), ("clusters: []", "must begin with 'schema: pulsar-advisor/clusters/1'")],
+)
+def test_a_registry_that_is_none_is_refused(registry: Registry, text: str, said: str) -> None:
+    registry(text)
+    with pytest.raises(UsageError, match=said):
+        clusters()
+
+
+def test_a_registry_that_is_not_there_is_refused(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry(TWO).unlink()
+    with pytest.raises(UsageError, match="can't read the registry of clusters"):
+        clusters()
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", "variable:nowhere")
+    with pytest.raises(UsageError, match="there is no Variable 'nowhere'"):
+        clusters()
+
+
+def test_each_cluster_has_its_dags_and_its_asset_and_all_share_the_form(registry: Registry) -> None:
+    registry(TWO)
+    lines = parsed()
+    shared = [line for line in lines if "__" not in line.split()[0]]
+    assert [line.split()[0] for line in shared] == ["pulsar_maintenance", "pulsar_rebalance"]
+    assert [line for line in lines if "__" in line.split()[0]] == [
+        "pulsar_recommend__prod-eu ['prod-eu', 'pulsar', 'recommendation'] pulsar-snapshot-validated__prod-eu",
+        "pulsar_recommend__prod-us ['prod-us', 'pulsar', 'recommendation'] pulsar-snapshot-validated__prod-us",
+        "pulsar_snapshot__prod-eu ['prod-eu', 'pulsar', 'snapshot'] */5 * * * *",
+        "pulsar_snapshot__prod-us ['prod-us', 'pulsar', 'snapshot'] None",
+    ]
+
+
+def test_a_task_builds_only_the_dag_it_runs(registry: Registry) -> None:
+    registry(TWO)
+    lines = parsed(dag="pulsar_snapshot__prod-us")
+    assert [line.split()[0] for line in lines] == ["pulsar_maintenance", "pulsar_rebalance", "pulsar_snapshot__prod-us"]

@@ -1,0 +1,127 @@
+"""Whole runs of `pulsar_maintenance` on several clusters; snapshots and ledger are real, clusters are doubles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dags.conftest import Stages
+from pulsar_advisor.execution.approval import approve, propose
+from pulsar_advisor.execution.cluster_port import Override
+from pulsar_advisor.execution.ledger import default_ledger_url
+from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
+
+pytestmark = pytest.mark.airflow
+
+RunDag = Callable[..., tuple[str, dict[str, str]]]
+SHEDDING = "loadBalancerSheddingEnabled"
+
+
+@pytest.fixture
+def two_clusters(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`demo`, and `down`, which can't be reached."""
+    registry = tmp_path / "clusters.yaml"
+    entries = [{"name": name, "pulsar_conn_id": f"pulsar_{name}"} for name in ("demo", "down")]
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    connection = json.dumps({"conn_type": "pulsar_admin", "extra": {"admin_urls": "http://127.0.0.1:1"}})
+    for name in ("demo", "down"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_{name.upper()}", connection)
+
+
+@pytest.fixture
+def reached(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection reaches the double."""
+
+    @contextmanager
+    def transport(_connection: Any, writes: bool) -> Any:
+        yield SimpleNamespace()
+
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminTransport", transport)
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: stages.cluster)
+
+
+@pytest.fixture(autouse=True)
+def never_run_before(database: None) -> None:
+    """The heads that runs of other tests have left belong to other ledgers."""
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import delete
+
+    with create_session() as session:
+        session.execute(delete(XComModel).where(XComModel.dag_id == "pulsar_maintenance"))
+
+
+def left_off(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that switched shedding off, and whose process was lost."""
+    with closing(stages.ledger()) as ledger:
+        propose(ledger, stages.plan, ALICE)
+        who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
+        held = ledger.start_run(stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
+        held.switching_off(SHEDDING, "true")
+        stages.cluster.send(Override(SHEDDING, "false"))
+        held.end("stopped", "lost")
+
+
+def test_old_snapshots_go_and_the_newest_stays(stages: Stages, run_dag: RunDag, two_clusters: None) -> None:
+    for cluster, snapshots in (("demo", ("20250101T000000Z", "20250102T000000Z")), ("down", ("20250101T000000Z",))):
+        for snapshot in snapshots:
+            write_json(Root(stages.root.url, cluster).folder("raw", snapshot) / MANIFEST, {})
+    state, _ = run_dag("pulsar_maintenance")
+    assert state == "success"
+    assert stages.root.snapshots() == ["20250102T000000Z"]
+    assert Root(stages.root.url, "down").snapshots() == ["20250101T000000Z"]
+
+
+def test_what_a_lost_run_left_off_is_restored(
+    stages: Stages, run_dag: RunDag, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_off(stages, monkeypatch)
+    state, _ = run_dag("pulsar_maintenance")
+    assert (state, stages.cluster.override(SHEDDING)) == ("success", "true")
+
+
+def test_a_cluster_that_is_another_one_is_left_alone(
+    stages: Stages, run_dag: RunDag, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_off(stages, monkeypatch)
+    stages.cluster.name = "other"
+    state, _ = run_dag("pulsar_maintenance")
+    assert (state, stages.cluster.override(SHEDDING)) == ("failed", "false")
+
+
+def test_a_cluster_that_is_down_does_not_keep_the_others_from_their_turn(
+    stages: Stages, run_dag: RunDag, two_clusters: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_off(stages, monkeypatch)
+    write_json(Root(stages.root.url, "down").folder("raw", "20250101T000000Z") / MANIFEST, {})
+    write_json(Root(stages.root.url, "down").folder("raw", "20250102T000000Z") / MANIFEST, {})
+    state, tasks = run_dag("pulsar_maintenance")
+    assert (state, tasks["audit_ledger"]) == ("failed", "success")
+    assert Root(stages.root.url, "down").snapshots() == ["20250102T000000Z"]
+
+
+def test_a_ledger_that_is_still_empty_or_has_grown_passes_the_audit(stages: Stages, run_dag: RunDag) -> None:
+    assert run_dag("pulsar_maintenance")[0] == "success"
+    with closing(stages.ledger()) as ledger:
+        propose(ledger, stages.plan, ALICE)
+    assert run_dag("pulsar_maintenance")[0] == "success"
+
+
+def test_a_ledger_that_was_cut_off_since_the_last_run_fails_the_audit(stages: Stages, run_dag: RunDag) -> None:
+    with closing(stages.ledger()) as ledger:
+        propose(ledger, stages.plan, ALICE)
+    assert run_dag("pulsar_maintenance")[0] == "success"
+    Path(default_ledger_url(stages.root).removeprefix("sqlite:///")).unlink()
+    state, tasks = run_dag("pulsar_maintenance")
+    assert (state, tasks["audit_ledger"]) == ("failed", "failed")

@@ -1,0 +1,112 @@
+"""The wheel in an environment of its own, used by a DAG of another project: that of docs/airflow.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+RECORDED = REPOSITORY / "tests" / "data" / "recorded" / "modular-4.0.8.tar"
+RUN = """
+import sys
+from airflow.dag_processing.dagbag import DagBag
+from airflow.utils.db import initdb
+initdb()
+bag = DagBag(sys.argv[1])
+assert not bag.import_errors, bag.import_errors
+[dag] = bag.dags.values()
+ended = dag.test(run_conf={"snapshot": sys.argv[2]})
+print("ended:", ended.state, *sorted(f"{one.task_id}={one.state}" for one in ended.get_task_instances()))
+import pulsar_advisor, pulsar_advisor_airflow
+print("from:", pulsar_advisor.__file__, pulsar_advisor_airflow.__file__)
+"""
+
+pytestmark = [pytest.mark.full, pytest.mark.spark, pytest.mark.airflow]
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """An environment without the repository, and the folder beside it."""
+
+    folder: Path
+
+    @property
+    def binaries(self) -> Path:
+        return self.folder / "venv" / "bin"
+
+    def call(self, program: str, *words: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHON"))}
+        environment |= {
+            "PATH": f"{self.binaries}{os.pathsep}{os.environ['PATH']}",
+            "PYSPARK_PYTHON": str(self.binaries / "python"),
+            "AIRFLOW_HOME": str(self.folder / "airflow"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.folder / "dags"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+            "AIRFLOW__PULSAR_ADVISOR__ROOT": str(self.folder / "root"),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        }
+        command = [str(self.binaries / program), *words]
+        ended = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+    """The locked packages and the wheel, built from a copy of the repository that is gone afterwards."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    source = folder / "source"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(REPOSITORY / name, source / name, follow_symlinks=False)
+    pip = [sys.executable, "-m", "pip"]
+    build = [*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
+    subprocess.run(build, check=True)
+    shutil.rmtree(source)
+    [wheel] = folder.glob("*.whl")
+    found = subprocess.run([*pip, "config", "get", "global.index-url"], capture_output=True, text=True, check=False)
+    index = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("PIP_INDEX_URL") or found.stdout.strip()
+    environment = {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
+    uv = str(Path(sys.executable).parent / "uv")
+    python = str(folder / "venv" / "bin" / "python")
+    for words in (
+        ["venv", "-q", "--python", sys.executable, str(folder / "venv")],
+        ["pip", "install", "-q", "--python", python, "--require-hashes", "-r", str(REPOSITORY / "requirements.txt")],
+        ["pip", "install", "-q", "--python", python, "--no-deps", str(wheel)],
+    ):
+        subprocess.run([uv, *words], env=environment, check=True)
+    return Elsewhere(folder)
+
+
+def test_a_dag_of_another_project_runs_the_stages_without_the_repository(elsewhere: Elsewhere) -> None:
+    page = (REPOSITORY / "docs" / "airflow.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (elsewhere.folder / "dags").mkdir()
+    (elsewhere.folder / "dags" / "elsewhere.py").write_text(example)
+    place = ("--root", str(elsewhere.folder / "root"), "--cluster", "prod-eu")
+    snapshot = elsewhere.call("pulsar-advisor", "snapshots", "import", str(RECORDED), *place).strip()
+    said = elsewhere.call("python", "-c", RUN, str(elsewhere.folder / "dags"), snapshot)
+    ended, origin = (line for line in said.splitlines() if line.startswith(("ended:", "from:")))
+    assert ended.startswith("ended: success"), said
+    assert "failed" not in ended
+    assert str(REPOSITORY) not in origin
+    for result in ("tables/result", "validation", "plans", "simulations/result", "reports"):
+        assert any((elsewhere.folder / "root").glob(f"{result}/cluster=prod-eu/snapshot={snapshot}/*")), result
+
+
+def test_airflow_there_knows_the_connection_types(elsewhere: Elsewhere) -> None:
+    said = elsewhere.call("airflow", "providers", "hooks", "--output", "plain")
+    assert {"pulsar_admin", "pulsar_zookeeper"} <= set(said.split())
