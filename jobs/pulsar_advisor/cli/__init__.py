@@ -48,6 +48,8 @@ for verb in (
     goals.relieve,
     goals.fill,
     goals.conform,
+    goals.restart_order,
+    goals.scale,
     stages.report,
     stages.run,
     simulations.simulate,

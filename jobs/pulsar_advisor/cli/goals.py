@@ -1,19 +1,25 @@
-"""The verbs for what an operator wants of a cluster, one for each plan kind: each makes one plan."""
+"""The verbs for what an operator wants of a cluster: one for each plan kind, and two that answer without a plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, LedgerPlace, Master, Place, PlanOptions
+from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.cli.stages import answer
 from pulsar_advisor.model.bounds import ratio
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.storage.root import LATEST
 
 Broker = Annotated[str, Parameter(help="Broker id, or the beginning of its host name up to a dot.")]
+Onto = Annotated[
+    tuple[str, ...],
+    Parameter(name="--onto", help="Broker that may take bundles; repeatable. By default every broker may."),
+]
 Ceiling = Annotated[
     str | None,
     Parameter(help="No broker may end above this usage, for example 70%; by default the overload threshold."),
@@ -38,9 +44,9 @@ class Making:
         answer(request, self.place, self.snapshot, self.ledger, self.master, json=self.json)
 
 
-def drain(*broker: Broker, ceiling: Ceiling = None, making: Making = Making()) -> None:
+def drain(*broker: Broker, ceiling: Ceiling = None, onto: Onto = (), making: Making = Making()) -> None:
     """Make a plan that moves every bundle off brokers that are to be stopped, and say what doesn't fit elsewhere."""
-    making.plan(Goal("drain", broker, ceiling_ratio=_ratio(ceiling)))
+    making.plan(Goal("drain", broker, None, _ratio(ceiling), onto))
 
 
 def relieve(
@@ -49,10 +55,11 @@ def relieve(
     *,
     to: Annotated[str | None, Parameter(help="Usage to bring it down to; by default the mean of all brokers.")] = None,
     ceiling: Ceiling = None,
+    onto: Onto = (),
     making: Making = Making(),
 ) -> None:
     """Make a plan that brings one broker down to a usage and disturbs the fewest clients."""
-    making.plan(Goal("relieve", (broker,), _ratio(to), _ratio(ceiling)))
+    making.plan(Goal("relieve", (broker,), _ratio(to), _ratio(ceiling), onto))
 
 
 def fill(
@@ -67,6 +74,32 @@ def fill(
 def conform(*, ceiling: Ceiling = None, making: Making = Making()) -> None:
     """Make a plan that moves bundles off brokers that their isolation policy or anti-affinity group forbids."""
     making.plan(Goal("conform", ceiling_ratio=_ratio(ceiling)))
+
+
+def restart_order(
+    *, place: Place = Place(), snapshot: str = LATEST, ceiling: Ceiling = None, json: Json = False
+) -> None:
+    """Say in which order to restart all brokers so that each bundle moves least often; makes no plan."""
+    from pulsar_advisor.stages.restart_order import run
+
+    root = place.open()
+    order = run(root, root.resolve(snapshot), _ratio(ceiling))
+    print_json(asdict(order)) if json else say("\n".join(restart_lines(order)))
+
+
+def scale(
+    *,
+    to: Annotated[str, Parameter(help="Usage that the brokers are to have on average.")] = "60%",
+    place: Place = Place(),
+    snapshot: str = LATEST,
+    json: Json = False,
+) -> None:
+    """Say how many brokers this load needs, and what fewer or more would look like; makes no plan."""
+    from pulsar_advisor.stages.scale import run
+
+    root = place.open()
+    found = run(root, root.resolve(snapshot), ratio(to))
+    print_json(asdict(found)) if json else say("\n".join(scale_lines(found)))
 
 
 def _ratio(text: str | None) -> float | None:

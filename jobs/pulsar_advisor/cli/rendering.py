@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsar_advisor.model.some_of import some_of
+
 if TYPE_CHECKING:
     from pulsar_advisor.execution.apply import ApplyResult
     from pulsar_advisor.execution.plan_states import PlanState
     from pulsar_advisor.execution.verify import VerifyResult
     from pulsar_advisor.lint.judge import LintFinding
     from pulsar_advisor.model.plan import Plan
+    from pulsar_advisor.planning.restart_order import RestartOrder
+    from pulsar_advisor.planning.scale import Scale
 
 STEPS_SHOWN: Final = 20
 
@@ -79,6 +83,33 @@ def lint_lines(findings: Sequence[LintFinding]) -> Iterator[str]:
         if finding.change:
             options = " ".join(f"--set {key}={value}" for key, value in finding.change.items())
             yield f"         try       recommend {options}"
+
+
+def restart_lines(order: RestartOrder) -> Iterator[str]:
+    """The brokers in turn, each with the command that drains it; and how many moves that takes."""
+    for number, restart in enumerate(order.restarts, start=1):
+        lasting = number > 1 and not restart.will_move_again
+        onto = "".join(f" --onto {broker}" for broker in restart.onto) if lasting else ""
+        yield f"{number:>3}. pulsar-advisor drain {restart.broker}{onto}"
+        moves = f"{restart.bundles} bundle(s), {restart.clients:,} client(s)"
+        again = f", {restart.will_move_again} of them again later" if restart.will_move_again else ""
+        stay = f", {restart.stay} stay" if restart.stay else ""
+        yield f"     {moves}{again}{stay}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
+    yield f"{order.moves} moves in all; no order needs fewer than {order.moves_bound}"
+
+
+def scale_lines(found: Scale) -> Iterator[str]:
+    """What the load needs, the sizes around it, and what a division into bundles adds to that."""
+    needed = "no number of brokers is" if found.needed is None else f"{found.needed} broker(s) are"
+    yield f"{needed} enough for {found.target_ratio:.0%} on average; there are {found.brokers}"
+    for size in found.sizes:
+        mark = " now" if size.brokers == found.brokers else " needed" if size.brokers == found.needed else ""
+        yield f"{size.brokers:>7,} broker(s): {size.even_usage_ratio:>6.1%} each, divided evenly{mark}"
+    yield f"the largest bundle, {found.largest_bundle}, takes a broker to {found.largest_bundle_ratio:.1%} alone"
+    if found.losses_that_do_not_fit:
+        yield f"if one broker fails, the others have no room if it is {some_of(found.losses_that_do_not_fit)}"
+    else:
+        yield "whichever broker fails, the others have room for its bundles"
 
 
 def apply_lines(result: ApplyResult) -> Iterator[str]:

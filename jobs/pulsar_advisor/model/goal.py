@@ -22,6 +22,8 @@ class Goal:
     """The usage that those brokers are to reach; None: the kind's own choice."""
     ceiling_ratio: float | None = None
     """No destination is to end above this usage; in a plan never None."""
+    onto: tuple[str, ...] = ()
+    """The only brokers that may take bundles, like `brokers`; empty: every broker."""
 
     @property
     def title(self) -> str:

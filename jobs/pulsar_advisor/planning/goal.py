@@ -38,8 +38,10 @@ def resolved_goal(goal: Goal, broker_ids: Sequence[str], overloaded_ratio: float
             f"--ceiling {ceiling:.0%} is above the overload threshold of {overloaded_ratio:.0%} "
             "(loadBalancerBrokerOverloadedThresholdPercentage), and `apply` overloads no broker"
         )
-    ids = sorted({_broker_id(name, broker_ids) for name in goal.brokers})
-    return replace(goal, brokers=tuple(ids), ceiling_ratio=ceiling)
+    brokers, onto = (
+        tuple(sorted({_broker_id(name, broker_ids) for name in names})) for names in (goal.brokers, goal.onto)
+    )
+    return replace(goal, brokers=brokers, ceiling_ratio=ceiling, onto=onto)
 
 
 def _broker_id(name: str, broker_ids: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.decision import SheddingDecision
@@ -80,9 +79,8 @@ def _for_goal(
     if state.load_manager == "simple" or settings.behaviour < _DESTINATIONS_SINCE:
         why = "the Simple load manager" if state.load_manager == "simple" else f"Pulsar {state.pulsar_version}"
         return _without_unloads(goal.kind, "", state, None, f"{why} doesn't keep the destination of an unload.")
-    overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
-    room = Room(state, settings, base_load(state, history), goal.ceiling_ratio or overloaded)
-    return kinds.load(goal.kind).propose(goal, room)
+    room = Room.of(state, settings, history, goal.ceiling_ratio)
+    return kinds.load(goal.kind).propose(goal, room.onto(room.rows_of(goal.onto)) if goal.onto else room)
 
 
 def _combine(

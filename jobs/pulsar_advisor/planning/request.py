@@ -108,10 +108,15 @@ class Request:
         return cls(
             **{
                 **document,
-                "goal": None if goal is None else Goal(**{**goal, "brokers": tuple(goal["brokers"])}),
+                "goal": None if goal is None else Goal(**{name: _as_tuple(value) for name, value in goal.items()}),
                 "limits": Limits(**document["limits"]),
             }
         )
+
+
+def _as_tuple(value: Any) -> Any:
+    """JSON has no tuples."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def what_if(pairs: Iterable[str]) -> dict[str, str]:

@@ -41,6 +41,7 @@ from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.judged import (
     earlier_states,
+    fit_states,
     inputs_of,
     resolved_request,
     settings_of,
@@ -125,11 +126,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     inputs, checks = inputs_of(root, snapshot), _check_results(root, snapshot)
     scores = []
     try:
-        state = fit_part(state_of(root, snapshot, request.view, request.what_if))
-        earlier = [
-            fit_part(moment)
-            for moment in earlier_states(root, state, request.history, request.what_if, settings.values)
-        ]
+        state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
         proposals = list(propose_combinations(request, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])

@@ -13,6 +13,7 @@ from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.configured import configured_of
+from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.goal import resolved_goal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import assumptions, with_what_if
@@ -68,6 +69,19 @@ def inputs_of(root: Root, snapshot: str) -> PlanInputs:
     if not result["success"]:
         raise DataNotFit(f"snapshot {snapshot} did not pass validation: see `validate`, then capture again")
     return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))
+
+
+def fit_states(
+    root: Root,
+    snapshot: str,
+    view: WantedView,
+    history: int | None,
+    what_if: Mapping[str, str],
+    settings: LoadBalancerSettings,
+) -> tuple[ClusterState, list[ClusterState]]:
+    """The fit part of a view of a snapshot, and of the earlier snapshots that are comparable, oldest first."""
+    state = fit_part(state_of(root, snapshot, view, what_if))
+    return state, [fit_part(moment) for moment in earlier_states(root, state, history, what_if, settings)]
 
 
 def earlier_states(

@@ -8,9 +8,12 @@ import pytest
 
 from pulsar_advisor.cli import exit_code, goals
 from pulsar_advisor.cli.options import GoalOptions
+from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.restart_order import Restart, RestartOrder
+from pulsar_advisor.planning.scale import Scale, Size
 
 
 @pytest.fixture
@@ -34,6 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         ("relieve broker-3 --to 60 --ceiling 80", Goal("relieve", ("broker-3",), 0.6, 0.8)),
         ("fill broker-11", Goal("fill", ("broker-11",))),
         ("conform", Goal("conform")),
+        ("drain broker-3 --onto broker-1 --onto broker-2", Goal("drain", ("broker-3",), onto=("broker-1", "broker-2"))),
     ],
 )
 def test_a_verb_is_a_goal(line: str, goal: Goal, asked: list[Request]) -> None:
@@ -63,3 +67,26 @@ def test_a_form_fills_the_options_of_a_job() -> None:
     filled = GoalOptions(goal="relieve", brokers="broker-1:8080", to="60", ceiling="")
     assert filled.chosen() == Goal("relieve", ("broker-1:8080",), 0.6)
     assert GoalOptions(goal="drain", brokers="b1, b2").chosen() == Goal("drain", ("b1", "b2"))
+
+
+def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> None:
+    first = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, highest_usage_ratio=0.5)
+    second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=1, highest_usage_ratio=0.4)
+    assert list(restart_lines(RestartOrder((first, second), 6, 6))) == [
+        "  1. pulsar-advisor drain b",
+        "     2 bundle(s), 9 client(s), 2 of them again later; the busiest other broker is then at 50.0%",
+        "  2. pulsar-advisor drain a --onto b",
+        "     4 bundle(s), 20 client(s), 1 stay; the busiest other broker is then at 40.0%",
+        "6 moves in all; no order needs fewer than 6",
+    ]
+
+
+def test_sizes_are_shown_beside_the_one_there_is() -> None:
+    sizes = (Size(1, 1.2), Size(2, 0.6), Size(3, 0.4))
+    lines = list(scale_lines(Scale(2, 0.5, 3, sizes, "t/n/0x0_0x1", 0.3, ("b",))))
+    assert lines[0] == "3 broker(s) are enough for 50% on average; there are 2"
+    assert lines[2:4] == [
+        "      2 broker(s):  60.0% each, divided evenly now",
+        "      3 broker(s):  40.0% each, divided evenly needed",
+    ]
+    assert lines[-1] == "if one broker fails, the others have no room if it is b"

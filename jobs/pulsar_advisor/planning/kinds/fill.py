@@ -30,7 +30,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     filled = room.rows_of(goal.brokers)
     wanted = room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
     target = min(wanted, float(room.ceiling.max()))
-    after = room.filling(filled, target)
+    after = room.up_to(target).onto(filled)
     answers: list[Answer] = []
     members = {
         broker: [row for row in room.bundles_of([broker]) if fixed(room, row) is None]

@@ -15,7 +15,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.base_load import BaseLoad
+from pulsar_advisor.model.base_load import BaseLoad, base_load
 from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, Booleans, ClusterState, Floats
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
@@ -72,6 +72,18 @@ class Room:
         self._by_namespace: dict[tuple[int, bool], Candidates] = {}
         self._by_policy: dict[tuple[int, bool], Booleans] = {}
 
+    @classmethod
+    def of(
+        cls,
+        state: ClusterState,
+        settings: LoadBalancerSettings,
+        history: Sequence[ClusterState] = (),
+        ceiling_ratio: float | None = None,
+    ) -> Self:
+        """The room of a fit state; `history` shows base loads, the ceiling is by default the overload threshold."""
+        overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+        return cls(state, settings, base_load(state, history), overloaded if ceiling_ratio is None else ceiling_ratio)
+
     def copy(self) -> Self:
         """The same room, to try other moves in."""
         twin = copy.copy(self)
@@ -79,15 +91,14 @@ class Room:
         return twin
 
     def emptying(self, brokers: Sequence[int]) -> Self:
-        """The room that is left while these brokers (rows) are emptied."""
+        """The room that is left while these brokers (rows), and no others, are emptied."""
         twin = self.copy()
-        twin.leaving, twin._by_namespace = self.leaving.copy(), {}
-        twin.leaving[list(brokers)] = True
+        twin.leaving, twin._by_namespace = np.isin(np.arange(len(self.fit)), brokers), {}
         return twin
 
-    def filling(self, brokers: Sequence[int], ceiling_ratio: float) -> Self:
-        """The room that these brokers (rows) have, up to this usage; no other broker takes anything."""
-        twin = self.up_to(ceiling_ratio)
+    def onto(self, brokers: Sequence[int]) -> Self:
+        """The room that these brokers (rows) have; no other one takes anything."""
+        twin = self.copy()
         twin.receives = self.fit & np.isin(np.arange(len(self.fit)), brokers)
         return twin
 

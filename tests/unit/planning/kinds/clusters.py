@@ -14,6 +14,7 @@ from pulsar_advisor.model.plan import Plan, PlanInputs, Step
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.goal import resolved_goal
+from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Limits, Request
@@ -62,6 +63,11 @@ def cluster(
     by_name = {f"{bundle.namespace}/{bundle.range}": number for bundle, number in zip(bundles, counts, strict=True)}
     consumers = np.array([by_name[state.bundle_name(row)] for row in range(len(state.bundles))], dtype=np.int64)
     return replace(state, bundles=replace(state.bundles, consumers=consumers))
+
+
+def room(state: ClusterState) -> Room:
+    """The room in it, under the overload threshold."""
+    return Room.of(state, SETTINGS.values, _history(state))
 
 
 def proposed(state: ClusterState, goal: Goal) -> Proposal:

@@ -111,6 +111,14 @@ def test_several_brokers_at_once_and_none_of_them_receives() -> None:
     assert "fewer than two brokers remain" in plan.decision.caveats[0]
 
 
+def test_only_the_brokers_that_are_named_take_bundles() -> None:
+    state = cluster({"a": [20], "b": [1], "c": [60], "d": [80]})
+    assert moved(planned(state, Goal("drain", ("a",), onto=("c", "d")))) == {"t/a-0": "c"}
+    plan = planned(state, Goal("drain", ("a",), onto=("d",)))
+    assert not executable(plan)
+    assert "b:8080: takes nothing" not in plan.decision.caveats[0]
+
+
 def test_without_headroom_the_approver_is_warned() -> None:
     assert (
         "the others would be at 90% on average"

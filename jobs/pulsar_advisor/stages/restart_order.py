@@ -1,0 +1,12 @@
+"""`restart-order`: the order of a rolling restart that moves each bundle least often."""
+
+from __future__ import annotations
+
+from pulsar_advisor.planning.restart_order import RestartOrder, restart_order
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.rooms import room_of
+
+
+def run(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> RestartOrder:
+    """The order for a snapshot that was judged fit. Raises `DataNotFit` where figures are missing."""
+    return restart_order(room_of(root, snapshot, ceiling_ratio))

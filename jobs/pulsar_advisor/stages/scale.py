@@ -1,0 +1,12 @@
+"""`scale`: says how many brokers a snapshot's load needs, and what fewer or more would look like."""
+
+from __future__ import annotations
+
+from pulsar_advisor.planning.scale import Scale, scale
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.rooms import room_of
+
+
+def run(root: Root, snapshot: str, target_ratio: float) -> Scale:
+    """The answer for a snapshot that was judged fit. Raises `DataNotFit` where figures are missing."""
+    return scale(room_of(root, snapshot), target_ratio)

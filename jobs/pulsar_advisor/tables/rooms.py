@@ -1,0 +1,24 @@
+"""The room that a snapshot's brokers have for bundles."""
+
+from __future__ import annotations
+
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, refusals
+from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import fit_states, inputs_of, settings_of
+
+
+def room_of(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Room:
+    """The room in the judged view of a validated snapshot, under a ceiling: by default the overload threshold.
+
+    Raises `DataNotFit` if validation did not pass, or an input is missing that every move depends on.
+    """
+    inputs_of(root, snapshot)
+    settings = settings_of(root, snapshot, {}).values
+    state, earlier = fit_states(root, snapshot, "judged", None, {}, settings)
+    if lacks := refusals("the room for bundles", "shedder", EVERY_UNLOAD_READS, state):
+        raise DataNotFit(lacks[0].sentence)
+    if not state.brokers.available.any():
+        raise DataNotFit(f"snapshot {snapshot} has no active broker with fit figures: capture again")
+    return Room.of(state, settings, earlier, ceiling_ratio)
