@@ -223,8 +223,9 @@ def main(names: Sequence[str]) -> None:
     for file in files:
         with tempfile.TemporaryDirectory() as folder:
             replays.append(replay(read_recording(file), spark, Path(folder)))
+        print("\n".join(misses(replays[-1:])), flush=True)
     spark.stop()
-    print("\n".join((*misses(replays), "", table(replays))))
+    print(f"\n{table(replays)}")
 
 
 if __name__ == "__main__":
