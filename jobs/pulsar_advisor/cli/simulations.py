@@ -39,6 +39,8 @@ class SimulationOptions:
     """Load of every bundle, relative to the snapshot's."""
     noise: float = 0.0
     """How much the load of a bundle varies from cycle to cycle: 0.1 is about 10 %."""
+    replay: int = 0
+    """How many earlier snapshots give the load, at their own distances in time, before it is that of the snapshot."""
     seed: int = 0
     """Seed of random destinations, of the moments at which brokers measure, and of the noise."""
     seeds: int = 1
@@ -65,6 +67,7 @@ class SimulationOptions:
             cycles=self.cycles,
             scale=self.load,
             noise=self.noise,
+            replay=self.replay,
         )
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from pulsar_advisor.model.bounds import SEED, Bounds
+from pulsar_advisor.model.bounds import HISTORY, SEED, Bounds
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.planning.request import Request
 
 CYCLES: Final = Bounds("--cycles", 1, 100_000)
 SEEDS: Final = Bounds("--seeds", 1, 10_000)
+REPLAY: Final = Bounds("--replay", 0, HISTORY.greatest)
 DEFAULT_CYCLES: Final = 120
 """Two hours at Pulsar's default interval: four grace periods."""
 
@@ -37,11 +38,14 @@ class SimulationRequest:
     """Load of every bundle, relative to the snapshot's."""
     noise: float = 0.0
     """Standard deviation of the logarithm of each bundle's load, drawn anew in every cycle."""
+    replay: int = 0
+    """How many earlier snapshots give the load, one after the other, before it is the snapshot's."""
 
     def __post_init__(self) -> None:
         """Refuse unusable settings and numbers out of bounds before anything is read."""
         CYCLES.check(self.cycles)
         SEEDS.check(self.seeds)
+        REPLAY.check(self.replay)
         SEED.check(self.combinations.seed + self.seeds - 1)
         for option, value, greatest in (("--load", self.scale, MOST_SCALE), ("--noise", self.noise, MOST_NOISE)):
             if not 0 <= value <= greatest:

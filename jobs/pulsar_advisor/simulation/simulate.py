@@ -10,7 +10,15 @@ from typing import Final, Literal
 import numpy as np
 
 from pulsar_advisor.model.base_load import base_load
-from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import (
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    Integers,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -41,20 +49,54 @@ _SEEN_DIGITS: Final = 3
 """Digits of the usage (ratio) up to which a leader sees the same as before."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Load:
     """The load during a simulation, relative to that of the snapshot."""
 
     scale: float = 1.0
     noise: float = 0.0
     """Standard deviation of the natural logarithm of each bundle's load, drawn anew in every cycle."""
+    replayed: tuple[tuple[int, Floats], ...] = ()
+    """From how many milliseconds after the start on, and by how much the load of each bundle is multiplied then; in
+    the order of time."""
 
-    def factors(self, bundles: int, draw: np.random.Generator) -> Floats | float:
+    def factors(self, bundles: int, draw: np.random.Generator, elapsed_ms: int) -> Floats | float:
         """By how much the load of each bundle is multiplied in one cycle; the noise leaves the mean as it is."""
+        begun = [factors for from_ms, factors in self.replayed if from_ms <= elapsed_ms]
+        factor = self.scale * begun[-1] if begun else self.scale
         if not self.noise:
-            return self.scale
-        drawn: Floats = self.scale * draw.lognormal(-(self.noise**2) / 2, self.noise, bundles)
+            return factor
+        drawn: Floats = factor * draw.lognormal(-(self.noise**2) / 2, self.noise, bundles)
         return drawn
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def replayed(state: ClusterState, earlier: Sequence[ClusterState]) -> tuple[tuple[int, Floats], ...]:
+    """The load of earlier states, oldest first, relative to that of `state`, at their own distances in time.
+
+    A bundle's load is its throughput, else its message rate. One that an earlier state doesn't have, or that is idle
+    now, keeps the load it has.
+    """
+    if not earlier:
+        return ()
+    rows = {state.bundle_name(row): row for row in range(len(state.bundles))}
+    now = _load(state)
+    changes = []
+    for moment in earlier:
+        factors = np.ones(len(state.bundles))
+        pairs = [(rows[name], row) for row in range(len(moment.bundles)) if (name := moment.bundle_name(row)) in rows]
+        here, there = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        factors[here] = _load(moment)[there] / now[here]
+        changes.append(
+            (moment.captured_at_ms - earlier[0].captured_at_ms, np.where(np.isfinite(factors), factors, 1.0))
+        )
+    return (*changes, (state.captured_at_ms - earlier[0].captured_at_ms, np.ones(len(state.bundles))))
+
+
+def _load(state: ClusterState) -> Floats:
+    bundles = state.bundles
+    flow = throughput_bytes_per_s(bundles.traffic)
+    return np.where(bundles.reported, np.where(flow > 0, flow, rate_per_s(bundles.traffic)), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,25 +176,29 @@ def simulate(
     passed = [_cycle(0, state, steady, reports, settings)]
     met: dict[bytes, int] = {}
     quiet = 0
+    factors: Floats | float = 1.0
     for number in range(1, cycles + 1):
-        cluster = steady.under(load.factors(len(state.bundles), draw))
+        before, factors = factors, load.factors(len(state.bundles), draw, reports.now_ms - state.captured_at_ms)
+        load_changes = not np.array_equal(before, factors)
+        cluster = steady.under(factors)
         seen = state_seen(reports, state, steady, unloaded_at_ms)
         unloads, memories = leader.lead(seen, number, memories)
-        before, cluster = cluster, cluster.moved(*unloads)
+        as_it_was, cluster = cluster, cluster.moved(*unloads)
         steady = steady.moved(*unloads)
-        passed.append(_cycle(number, state, cluster, reports, settings, unloads.bundle, before))
+        passed.append(_cycle(number, state, cluster, reports, settings, unloads.bundle, as_it_was))
         quiet = 0 if len(unloads.bundle) else quiet + 1
         if len(unloads.bundle):
             unloaded_at_ms = unloaded_at_ms.copy()
             unloaded_at_ms[unloads.bundle] = reports.now_ms
-        if len(unloads.bundle) or load.noise or (number == 1 and load.scale != 1):
-            touched = np.union1d(before.owner[unloads.bundle], unloads.destination)
+        if len(unloads.bundle) or load_changes:
+            touched = np.union1d(as_it_was.owner[unloads.bundle], unloads.destination)
             reports = after_change(reports, touched[touched >= 0])
-        if quiet >= QUIET_CYCLES and not _in_grace(unloaded_at_ms, reports.now_ms, intervals).any():
+        is_over = not load.replayed or reports.now_ms - state.captured_at_ms >= load.replayed[-1][0]
+        if is_over and quiet >= QUIET_CYCLES and not _in_grace(unloaded_at_ms, reports.now_ms, intervals).any():
             return Simulation(state, tuple(passed), "settled", None, intervals.shedding)
         if len(unloads.bundle):
             circumstances = _circumstances(steady, unloaded_at_ms, seen, settings, reports, intervals)
-            if circumstances in met:
+            if is_over and circumstances in met:
                 return Simulation(state, tuple(passed), "repeats", met[circumstances], intervals.shedding)
             met[circumstances] = number
         until_ms = reports.now_ms + intervals.shedding

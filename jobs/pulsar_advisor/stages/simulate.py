@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.model.cluster_state import FIGURES, ClusterState, WantedView
-from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.errors import AdvisorError, DataNotFit
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.what_if import with_what_if
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
-from pulsar_advisor.simulation.simulate import Load, Simulation, simulate
+from pulsar_advisor.simulation.simulate import Load, Simulation, replayed, simulate
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import RESULT, Root
@@ -81,6 +81,7 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, di
         "cycles": request.cycles,
         "scale": request.scale,
         "noise": request.noise,
+        "replay": request.replay,
     }
     each = [
         {**common, "shedder": shedder, "placement": placement, "what_if": point, "seed": combinations.seed + number}
@@ -112,7 +113,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
             state,
             settings,
             cycles=task["cycles"],
-            load=Load(task["scale"], task["noise"]),
+            load=Load(task["scale"], task["noise"], replayed(state, _replayed_states(root, state, task, settings))),
             seed=task["seed"],
             history=[fit_part(one) for one in earlier],
         )
@@ -126,6 +127,21 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
             "moves": [{**key, **row} for row in _move_rows(simulation)],
         }
     )
+
+
+def _replayed_states(
+    root: Root, state: ClusterState, task: Mapping[str, Any], settings: LoadBalancerSettings
+) -> list[ClusterState]:
+    """The earlier snapshots whose load is replayed. Raises `DataNotFit` if there are fewer."""
+    if not task["replay"]:
+        return []
+    earlier = earlier_states(root, state, task["replay"], task["what_if"], settings)
+    if len(earlier) < task["replay"]:
+        raise DataNotFit(
+            f"the load of {task['replay']} earlier snapshots can't be replayed: {len(earlier)} can be compared with "
+            f"{state.snapshot}"
+        )
+    return [fit_part(moment) for moment in earlier]
 
 
 def _judged_state(root: Root, task: Mapping[str, Any], settings: LoadBalancerSettings) -> ClusterState:
@@ -184,6 +200,7 @@ def _document(
             "cycles": request.cycles,
             "load": request.scale,
             "noise": request.noise,
+            "replay": request.replay,
         },
         "interval_minutes": settings.values.load_balancer_shedding_interval_minutes,
         "own": {"shedder": own.shedder, "placement": own.placement},

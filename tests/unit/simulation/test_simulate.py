@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
-from pulsar_advisor.simulation.simulate import Load, Simulation, simulate
+from pulsar_advisor.simulation.simulate import Load, Simulation, replayed, simulate
 from states import cluster_state
 from unit.any_cluster import Rows, coherent_rows
 from unit.simulation.clusters import cluster, settings
@@ -170,6 +171,33 @@ def test_noise_is_drawn_from_the_seed() -> None:
     )
     assert np.array_equal(one.cycles[3].usage, again.cycles[3].usage)
     assert not np.array_equal(one.cycles[3].usage, other.cycles[3].usage)
+
+
+def at(state: ClusterState, minutes: int, factor: float) -> ClusterState:
+    """The same cluster, minutes earlier, with more or less traffic on every bundle."""
+    earlier_ms = state.captured_at_ms - minutes * 60_000
+    return replace(
+        state, captured_at_ms=earlier_ms, bundles=replace(state.bundles, traffic=factor * state.bundles.traffic)
+    )
+
+
+def test_the_load_of_earlier_snapshots_is_replayed_and_then_ends() -> None:
+    state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
+    load = Load(replayed=replayed(state, [at(state, 8, 0.5), at(state, 5, 1.2)]))
+    simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(), load=load)
+    highest = [round(100 * float(cycle.usage.max())) for cycle in simulation.cycles[1:12]]
+    assert highest == [30, 30, 30, 72, 72, 72, 72, 72, 60, 60, 60]
+    assert simulation.ended == "settled"
+
+
+def test_a_bundle_that_was_not_there_or_is_idle_keeps_its_load() -> None:
+    state = cluster({"a": [20.0, 20.0], "b": [10.0]})
+    earlier = at(state, 5, 2.0)
+    state.bundles.traffic[0] = 0.0
+    earlier.bundles.reported[1] = False
+    (_, factors), (until_ms, at_the_end) = replayed(state, [earlier])
+    assert factors.tolist() == [1.0, 1.0, 2.0]
+    assert (until_ms, at_the_end.tolist()) == (5 * 60_000, [1.0, 1.0, 1.0])
 
 
 def test_isolation_policies_hold_in_every_cycle() -> None:
