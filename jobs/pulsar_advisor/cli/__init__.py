@@ -11,7 +11,17 @@ from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pulsar_advisor.cli import clusters, goals, ledger, plans, records, simulations, snapshots, stages
+from pulsar_advisor.cli import (
+    clusters,
+    explanations,
+    goals,
+    ledger,
+    plans,
+    records,
+    simulations,
+    snapshots,
+    stages,
+)
 from pulsar_advisor.cli.output import Ended, log
 from pulsar_advisor.cli.usage import PlainHelp, explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -53,6 +63,7 @@ for verb in (
     stages.report,
     stages.run,
     simulations.simulate,
+    explanations.explain,
     plans.approve,
     plans.withdraw,
     plans.apply,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.apply import ApplyResult
     from pulsar_advisor.execution.plan_states import PlanState
     from pulsar_advisor.execution.verify import VerifyResult
-    from pulsar_advisor.lint.judge import LintFinding
     from pulsar_advisor.model.plan import Plan
     from pulsar_advisor.planning.restart_order import RestartOrder
     from pulsar_advisor.planning.scale import Scale
@@ -72,17 +71,45 @@ def entry_lines(entry: Mapping[str, str]) -> Iterator[str]:
             yield f"  {field:<10}  {text}"
 
 
-def lint_lines(findings: Sequence[LintFinding]) -> Iterator[str]:
-    """The violated rules, each with its figures, reason and remedy."""
+def lint_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The violated rules, each with its figures, reason, remedy, and what the cluster would do with it."""
+    from pulsar_advisor.reporting.futures import effect_sentence
+
     if not findings:
         yield "every rule is kept"
     for finding in findings:
-        yield f"{finding.severity:<8} {finding.rule}: {finding.sentence}"
-        yield f"         expected  {finding.title}. {finding.why}"
-        yield f"         remedy    {finding.remedy}"
-        if finding.change:
-            options = " ".join(f"--set {key}={value}" for key, value in finding.change.items())
+        yield f"{finding['severity']:<8} {finding['rule']}: {finding['sentence']}"
+        yield f"         expected  {finding['title']}. {finding['why']}"
+        yield f"         remedy    {finding['remedy']}"
+        if finding["change"]:
+            options = " ".join(f"--set {key}={value}" for key, value in finding["change"].items())
             yield f"         try       recommend {options}"
+        if finding["effect"] is not None:
+            yield f"         effect    {effect_sentence(finding['effect'])}"
+
+
+def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
+    """What happens with the subject, every answer behind it, and the changes that would alter it."""
+    acts = explanation["acts_in_cycle"]
+    yield explanation["sentence"] + (f" (cycle {acts})" if explanation["acts"] and acts else "")
+    yield f"{explanation['pulsar']}."
+    for link in explanation["chain"]:
+        about = f", for {link['about']}" if link["about"] else ""
+        yield ""
+        yield f"{link['strategy']} as {link['role']}, {link['subject']}s{about}:"
+        for answer in link["answers"]:
+            last_digit = " (decided by the last digit)" if answer["last_digit"] else ""
+            yield f"  {'yes' if answer['chosen'] else 'no ':<3} {answer['object']}: {answer['sentence']}{last_digit}"
+        if link["number"] > len(link["answers"]):
+            yield f"      and {link['number'] - len(link['answers']):,} more"
+    yield ""
+    if not explanation["flips"]:
+        yield f"No single setting changes this; tried: {', '.join(explanation['tried'])}"
+        return
+    for number, flip in enumerate(explanation["flips"]):
+        change = flip["change"]
+        label = "Smallest change" if number == 0 else "Or"
+        yield f"{label}: {change['key']}={change['after']} instead of {change['before'] or 'none'}. {flip['sentence']}"
 
 
 def restart_lines(order: RestartOrder) -> Iterator[str]:

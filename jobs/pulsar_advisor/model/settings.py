@@ -179,7 +179,7 @@ def resolve_settings(
     for key, text in (dynamic or {}).items():
         if key not in _FIELD_OF_KEY or key not in known:
             continue
-        if not _is_dynamic(release, key):
+        if not is_dynamic(release, key):
             notes.append(
                 f"{key}={text} is stored as a dynamic value, but {release} reads this key only at start-up: ignored"
             )
@@ -215,7 +215,7 @@ def setting_value(
     if key not in _defaults()[release]:
         return _defaults()[_first_release_with(key)][key]
     value = _defaults()[release][key]
-    for texts, counts in ((runtime, True), (dynamic, _is_dynamic(release, key))):
+    for texts, counts in ((runtime, True), (dynamic, is_dynamic(release, key))):
         if counts and texts is not None and key in texts:
             with suppress(_Unparsable):
                 value = _parse(key, texts[key])
@@ -273,8 +273,9 @@ def _defaults() -> dict[str, dict[str, Scalar]]:
     return {release: {key: entry["default"] for key, entry in keys.items()} for release, keys in _document().items()}
 
 
-def _is_dynamic(release: str, key: str) -> bool:
-    return bool(_document()[release][key]["dynamic"])
+def is_dynamic(release: str, key: str) -> bool:
+    """Whether brokers of a listed release take a dynamic value of a key without a restart."""
+    return bool(_document()[release].get(key, {}).get("dynamic"))
 
 
 def _first_release_with(key: str) -> str:
@@ -290,6 +291,18 @@ SETTING_KEYS: Final[frozenset[str]] = frozenset(_FIELD_OF_KEY)
 
 ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().values() for key in keys)
 """Pulsar's keys that may be stored from a broker's configuration: none of them can contain a secret."""
+
+
+def field_of(key: str) -> str:
+    """The field of `LoadBalancerSettings` that holds one of Pulsar's keys."""
+    return _FIELD_OF_KEY[key]
+
+
+def range_of(key: str) -> tuple[float, float]:
+    """The lowest and the highest number that a what-if may set for a key with a number."""
+    metadata = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].metadata
+    allowed = next(item for item in metadata if isinstance(item, Range))
+    return allowed.low, allowed.high
 
 
 _WHOLE_NUMBER = re.compile(r"[+-]?0{0,99}\d{1,19}", re.ASCII)

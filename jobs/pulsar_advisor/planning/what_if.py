@@ -6,7 +6,7 @@ cards, the weights and the history percentage are read by the brokers themselves
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -21,6 +21,9 @@ from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
+
+Resolve = Callable[[Mapping[str, str]], LoadBalancerSettings]
+"""A cluster's settings with some of Pulsar's keys replaced by texts."""
 
 NIC_SPEED: Final = "loadBalancerOverrideBrokerNicSpeedGbps"
 _HISTORY_PERCENTAGE: Final = "loadBalancerHistoryResourcePercentage"

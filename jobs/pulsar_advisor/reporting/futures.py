@@ -114,6 +114,19 @@ def ending(score: Score) -> str:
     return f"settles in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})"
 
 
+def effect_sentence(trial: Mapping[str, Any]) -> str:
+    """What a change of settings does, from a trial as `recommendation.json` holds it."""
+    score = trial["score"]
+    if score is None:
+        return f"its effect could not be simulated: {trial['error']}"
+    figures = (
+        f"{name} {percent(score[f'first_usage_{column}_ratio'])} → {percent(score[f'last_usage_{column}_ratio'])}"
+        for name, column in (("highest usage", "maximum"), ("standard deviation", "standard_deviation"))
+    )
+    unloads = f", {count(score['unloads'], 'unload')}, {', '.join(figures)}" if score["unloads"] else ""
+    return f"with it, Pulsar's own balancer {ending(score).replace('nothing happens', 'does nothing')}{unloads}"
+
+
 def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
     """What the cluster's own strategies would do in time; None if they were not simulated with its own settings."""
     of_own = [

@@ -1,0 +1,130 @@
+"""The smallest change of one setting that makes a strategy decide otherwise, found by asking it again.
+
+No formula is inverted: each candidate value is tried. A number is tried at growing distances below and above its value;
+between the last distance without effect and the first with one, the limit is found by bisection. If the answer changes
+back and forth in between, the limit found is one of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Final
+
+from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.settings import LoadBalancerSettings, field_of, range_of
+
+Differs = Callable[[str, str], bool]
+"""(key, text): whether the answer differs with this value of the setting."""
+
+FIRST_DISTANCE: Final = 0.01
+"""Relative to the value: the first distance that is tried."""
+GROWTH: Final = 4
+FINEST: Final = 0.001
+"""Relative to the value: how closely the limit of a fraction is found. That of a whole number is exact."""
+FINEST_FRACTION: Final = 0.01
+"""The distance that is tried first where a fraction is near zero."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting with another value."""
+
+    key: str
+    before: str
+    after: str
+    size: float
+    """The difference relative to the greater of both numbers, 0..1; 1 for a flag and for a list of names."""
+
+
+def smallest_changes(
+    settings: LoadBalancerSettings, keys: Iterable[str], namespaces: Iterable[str], differs: Differs
+) -> tuple[Change, ...]:
+    """For each of Pulsar's keys with which the answer can be changed, its smallest change; the smallest first.
+
+    Weights of resources come after all others: they change what usage means for every broker and every strategy.
+    Numbers, flags and lists of namespaces are tried; in such a list, `namespaces` are added or left out.
+    """
+    own = tuple(namespaces)
+    found = (_smallest(settings, key, own, differs) for key in keys)
+    changes = (change for change in found if change is not None)
+    return tuple(sorted(changes, key=lambda one: (one.key in WEIGHT_KEYS, one.size, one.key)))
+
+
+def _smallest(settings: LoadBalancerSettings, key: str, namespaces: tuple[str, ...], differs: Differs) -> Change | None:
+    value = getattr(settings, field_of(key))
+    if isinstance(value, bool):
+        text = str(not value).lower()
+        return Change(key, str(value).lower(), text, 1.0) if differs(key, text) else None
+    if isinstance(value, int | float):
+        limits = [_limit(key, value, bound, differs) for bound in range_of(key)]
+        sizes = [_change(key, value, limit) for limit in limits if limit is not None]
+        return min(sizes, key=lambda one: (one.size, one.after), default=None)
+    if isinstance(value, tuple) and namespaces:
+        text = ",".join(_toggled(value, namespaces))
+        return Change(key, ",".join(value), text, 1.0) if text and differs(key, text) else None
+    return None
+
+
+def _change(key: str, before: float, after: float) -> Change:
+    size = abs(after - before) / max(abs(after), abs(before))
+    return Change(key, f"{before:.15g}", f"{after:.15g}", size)
+
+
+def _toggled(names: tuple[str, ...], others: tuple[str, ...]) -> list[str]:
+    """The names without the others if all of these are among them, else with them."""
+    if set(others) <= set(names):
+        return [name for name in names if name not in others]
+    return list(dict.fromkeys((*names, *others)))
+
+
+def _limit(key: str, value: float, bound: float, differs: Differs) -> float | None:
+    """The value nearest to this one, in the direction of `bound`, with which the answer differs; None without one."""
+    whole = isinstance(value, int)
+
+    def is_different(candidate: float) -> bool:
+        return differs(key, f"{candidate:.15g}")
+
+    unchanged = value
+    for candidate in _candidates(value, bound, whole):
+        if is_different(candidate):
+            return _between(unchanged, candidate, whole, is_different)
+        unchanged = candidate
+    return None
+
+
+def _candidates(value: float, bound: float, whole: bool) -> Iterator[float]:
+    """Values at growing distances from this one, the bound last."""
+    distance = max(abs(value) * FIRST_DISTANCE, 1 if whole else FINEST_FRACTION)
+    direction = 1 if bound > value else -1
+    while (bound - value) * direction > distance:
+        candidate = value + direction * distance
+        yield int(candidate) if whole else candidate
+        distance *= GROWTH
+    if bound != value:
+        yield int(bound) if whole else bound
+
+
+def _between(unchanged: float, changed: float, whole: bool, is_different: Callable[[float], bool]) -> float:
+    """The limit between a value without effect and one with an effect: the latter, as near to the former as it gets."""
+    finest = 1 if whole else max(abs(unchanged), abs(changed)) * FINEST
+    while abs(changed - unchanged) > finest:
+        middle = (unchanged + changed) / 2
+        middle = int(middle) if whole else middle
+        if is_different(middle):
+            changed = middle
+        else:
+            unchanged = middle
+    return changed if whole else _rounded(unchanged, changed, is_different)
+
+
+def _rounded(unchanged: float, changed: float, is_different: Callable[[float], bool]) -> float:
+    """The number with the fewest digits that is as good as `changed`: it lies between there and one step further."""
+    rounding = ROUND_CEILING if changed > unchanged else ROUND_FLOOR
+    step = abs(changed) * FINEST * 10
+    for digits in range(1, 16):
+        candidate = float(Context(prec=digits, rounding=rounding).create_decimal_from_float(changed))
+        if abs(candidate - changed) <= step and candidate != unchanged and is_different(candidate):
+            return candidate
+    return changed

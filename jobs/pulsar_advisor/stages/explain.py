@@ -1,0 +1,48 @@
+"""`explain`: why a bundle, a broker, a namespace or the whole cluster of a snapshot is balanced or left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.planning.build_plan import would_pulsar_act
+from pulsar_advisor.planning.explain import Kind, explain
+from pulsar_advisor.planning.fitness import fit_part
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import earlier_states, inputs_of, resolved_request, settings_of, state_of
+from pulsar_advisor.tables.state import settings_inputs
+
+EXPLANATION_SCHEMA: Final = "pulsar-advisor/explanation/1"
+
+
+def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> dict[str, Any]:
+    """The explanation as a document; nothing is written. `request` is about one shedder and one placement strategy.
+
+    Raises `DataNotFit` without a passed validation of the same manifest, or if a strategy can't judge the snapshot;
+    `UsageError` if the snapshot has no such bundle, broker or namespace.
+    """
+    request = resolved_request(root, snapshot, request)
+    inputs = inputs_of(root, snapshot)
+    settings = settings_of(root, snapshot, request.what_if)
+    state = fit_part(state_of(root, snapshot, request.view, {}))
+    earlier = earlier_states(root, state, request.history, {}, settings.values)
+
+    configuration = settings_inputs(root, snapshot)
+
+    def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve_settings(*configuration, what_if).values
+
+    found = explain(request, kind, name, state, resolve, [fit_part(moment) for moment in earlier])
+    return {
+        "schema": EXPLANATION_SCHEMA,
+        "cluster": root.cluster,
+        "snapshot": snapshot,
+        "manifest_sha256": inputs.manifest_sha256,
+        "view": state.view,
+        "what_if": dict(request.what_if),
+        "pulsar": would_pulsar_act(settings, state.load_manager, found.shedder, found.acts, has_splits=False),
+        **asdict(found),
+    }

@@ -1,0 +1,139 @@
+"""Why a bundle, a broker, a namespace or the cluster is balanced or left alone, and what would change that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.planning.explain import SHOWN, Explanation, Kind, Link, explain
+from pulsar_advisor.planning.request import Request
+from states import BrokerRow, BundleRow, cluster_state
+
+MIB = 1024.0 * 1024.0
+THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
+LARGEST, SECOND = "t/hot/0x00000000_0x40000000", "t/hot/0x40000000_0x80000000"
+
+
+def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+    return resolve_settings("4.0.8", what_if=what_if).values
+
+
+def why(state: ClusterState, kind: Kind = "cluster", name: str = "", **given: Any) -> Explanation:
+    request = Request(**{"shedder": "ThresholdShedder", "placement": "LeastLongTermMessageRate", **given})
+    return explain(request, kind, name, state, resolve)
+
+
+def link(found: Explanation, role: str, subject: str) -> Link:
+    return next(one for one in found.chain if (one.role, one.subject) == (role, subject))
+
+
+@pytest.fixture
+def idle_broker() -> ClusterState:
+    """Ten brokers at 80 % and one at 0 %: the mean is 72.7 %."""
+    names = [f"b{number:02}:8080" for number in range(10)]
+    ranges = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+    figures = (1000.0, 1000.0, 200 * MIB, 200 * MIB)
+    return cluster_state(
+        [*(BrokerRow(name, cpu=(80.0, 100.0), traffic=figures) for name in names), BrokerRow("idle:8080")],
+        [
+            BundleRow(f"t/{name[:3]}", text, name, (500.0, 500.0, 100 * MIB, 100 * MIB), topics=2)
+            for name in names
+            for text in ranges
+        ],
+    )
+
+
+def test_why_did_pulsar_do_nothing(idle_broker: ClusterState) -> None:
+    found = why(idle_broker)
+    assert not found.acts
+    assert found.sentence.startswith("Nothing is unloaded. ThresholdShedder does not act within 10 cycles: b0")
+    assert found.sentence.endswith("smoothed usage 80.00% is below mean plus threshold 82.73%.")
+    answers = link(found, "shedder", "broker")
+    assert answers.number == 11
+    first = answers.answers[0]
+    assert (first.code, first.relation, round(first.left or 0, 3), round(first.right or 0, 3)) == (
+        "near_mean", "<", 0.8, 0.827,
+    )  # fmt: skip
+
+
+def test_the_smallest_change_makes_it_act_and_a_smaller_one_does_not(idle_broker: ClusterState) -> None:
+    found = why(idle_broker)
+    smallest = found.flips[0].change
+    assert (smallest.key, smallest.before, smallest.after) == (THRESHOLD, "10", "7")
+    assert "lowerBoundarySheddingEnabled" in [flip.change.key for flip in found.flips]
+    assert why(idle_broker, what_if={THRESHOLD: "7"}).acts
+    assert not why(idle_broker, what_if={THRESHOLD: "8"}).acts
+
+
+def test_why_this_bundle_and_why_this_destination(state: ClusterState) -> None:
+    found = why(state, "bundle", LARGEST)
+    assert found.sentence == f"{LARGEST} is unloaded from a:8080 and goes to c:8080."
+    assert [(one.role, one.subject) for one in found.chain] == [
+        ("shedder", "broker"), ("shedder", "bundle"), ("load manager", "bundle"), ("load manager", "broker"),
+        ("placement", "broker"), ("splitting", "bundle"),
+    ]  # fmt: skip
+    filtered, placed = ({answer.object: answer.code for answer in one.answers} for one in found.chain[3:5])
+    assert (filtered["b:8080"], filtered["c:8080"]) == ("more_bundles", "candidate")
+    assert placed == {"c:8080": "lowest_rate"}
+
+
+def test_why_not_that_bundle(state: ClusterState) -> None:
+    found = why(state, "bundle", SECOND)
+    assert not found.acts
+    assert found.sentence.startswith(f"{SECOND} stays on a:8080: larger ones already carry 52,428,800 B/s of the ")
+    weight = next(flip.change for flip in found.flips if flip.change.key == "loadBalancerCPUResourceWeight")
+    assert 1.35 <= float(weight.after) < 1.37  # 0.5 x weight - 0.05 must exceed 50 of 80 MiB/s
+
+
+def test_every_change_found_holds_when_the_strategy_runs_with_it(state: ClusterState) -> None:
+    for kind, name in (("bundle", LARGEST), ("bundle", SECOND), ("broker", "a:8080"), ("namespace", "t/hot")):
+        found = why(state, kind, name)
+        assert found.flips
+        for flip in found.flips:
+            again = why(state, kind, name, what_if={flip.change.key: flip.change.after})
+            assert again.sentence == flip.sentence != found.sentence
+
+
+def test_a_broker_is_explained_as_source_and_as_destination(state: ClusterState) -> None:
+    assert why(state, "broker", "a:8080").sentence == "ThresholdShedder unloads 1 bundle from a:8080."
+    taker = why(state, "broker", "c:8080")
+    assert taker.sentence.startswith("c:8080 gives up nothing: smoothed usage 20.00% is below mean plus threshold")
+    placed = [one for one in taker.chain if one.about]
+    assert {answer.object for one in placed for answer in one.answers} == {"c:8080"}
+    assert {one.about for one in placed} == {LARGEST}
+
+
+def test_a_bundle_without_an_owner_and_one_that_was_just_unloaded(state: ClusterState) -> None:
+    assert why(state, "bundle", "t/unowned/0x00000000_0xffffffff").sentence.endswith("there is nothing to unload.")
+    state.bundles.last_unloaded_at_ms[:] = state.captured_at_ms - 60_000
+    recent = why(state, "bundle", LARGEST)
+    assert recent.sentence.endswith("was unloaded within the grace period, so it stays.")
+    assert "loadBalancerSheddingGracePeriodMinutes" in {flip.change.key for flip in recent.flips}
+
+
+def test_what_the_snapshot_does_not_hold_is_refused_with_the_nearest_name(state: ClusterState) -> None:
+    with pytest.raises(UsageError, match="no broker 'a:8081'; the nearest is 'a:8080'"):
+        why(state, "broker", "a:8081")
+    with pytest.raises(UsageError, match="no bundle 't/hot/0x0_0x1'"):
+        why(state, "bundle", "t/hot/0x0_0x1")
+    with pytest.raises(UsageError, match="no namespace 'hot'"):
+        why(state, "bundle", "hot/0x00000000_0x40000000")
+
+
+def test_a_strategy_that_lacks_an_input_explains_nothing(state: ClusterState) -> None:
+    with pytest.raises(DataNotFit, match="can't be judged: it reads isolation_policies"):
+        why(replace(state, missing={"isolation_policies": "isolation_policies: 500"}))
+
+
+def test_of_many_brokers_those_nearest_to_acting_are_kept() -> None:
+    brokers = [BrokerRow(f"b{number:03}:8080", cpu=(50.0 + number / 100, 100.0)) for number in range(100)]
+    found = why(cluster_state(brokers, [BundleRow("t/n", "0x00000000_0xffffffff", "b000:8080", topics=1)]))
+    answers = link(found, "shedder", "broker")
+    assert (len(answers.answers), answers.number) == (SHOWN, 100)
+    assert answers.answers[0].object == "b099:8080"
