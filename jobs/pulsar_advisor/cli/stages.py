@@ -209,12 +209,15 @@ def _recommend(
 
 def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
+    from pulsar_advisor.stages.lint import effects
     from pulsar_advisor.stages.lint import run as judge
 
     root = place.open()
     snapshot = root.resolve(snapshot)
     findings = judge(root, snapshot)
-    print_json([asdict(finding) for finding in findings]) if json else say("\n".join(lint_lines(findings)))
+    tried = {tuple(sorted(trial.change.items())): trial.document() for trial in effects(root, snapshot, findings)}
+    rows = [{**asdict(finding), "effect": tried.get(tuple(sorted(finding.change.items())))} for finding in findings]
+    print_json(rows) if json else say("\n".join(lint_lines(rows)))
 
 
 def report(

@@ -35,7 +35,7 @@ from pulsar_advisor.model.plan import (
     Step,
     StepPrediction,
 )
-from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.planning.children import after_split, child_moves
 from pulsar_advisor.planning.confidence import CheckResult, Grade, Grading
 from pulsar_advisor.planning.configured import configured_of
@@ -61,20 +61,24 @@ def would_pulsar_act(
     """Whether the cluster's own switches would let it do the same; they never suppress a recommendation."""
     if shedder in {kind.name for kind in KINDS}:
         return "Pulsar itself would not act: none of its strategies has this goal"
-    values = settings.values
-    off = [] if values.load_balancer_enabled else ["loadBalancerEnabled=false"]
-    if has_moves and not values.load_balancer_shedding_enabled:
-        off.append("loadBalancerSheddingEnabled=false")
-    if has_splits and not values.load_balancer_auto_bundle_split_enabled:
-        off.append("loadBalancerAutoBundleSplitEnabled=false")
-    own = configured_of(load_manager, values).shedder
-    if off:
+    own = configured_of(load_manager, settings.values).shedder
+    if off := switched_off(settings.values, has_moves=has_moves, has_splits=has_splits):
         return f"Pulsar itself would not act: {', '.join(off)}"
     if has_moves and own != shedder:
         return f"Pulsar itself is configured with {own}, not {shedder}"
     return (
         "Pulsar itself would act the same way" if has_moves or has_splits else "Pulsar itself would do nothing either"
     )
+
+
+def switched_off(values: LoadBalancerSettings, *, has_moves: bool, has_splits: bool) -> list[str]:
+    """The switches that keep Pulsar from moving or splitting, as `key=false`."""
+    off = [] if values.load_balancer_enabled else ["loadBalancerEnabled=false"]
+    if has_moves and not values.load_balancer_shedding_enabled:
+        off.append("loadBalancerSheddingEnabled=false")
+    if has_splits and not values.load_balancer_auto_bundle_split_enabled:
+        off.append("loadBalancerAutoBundleSplitEnabled=false")
+    return off
 
 
 def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[str, PlannedSetting]:

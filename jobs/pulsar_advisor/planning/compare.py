@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, Final
 
-from pulsar_advisor.model.plan import Plan, digest_of
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import ClusterState, Indices
+from pulsar_advisor.model.plan import Confidence, Plan, Step, digest_of
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.planning.fitness import Refusal
+
+_SAME_RATIO: Final = 0.0005
+"""Usages that read the same when written with a decimal."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +38,41 @@ class Score:
     acts_in_cycle: int | None
     why_nothing: str | None
     error: str | None
+    topics: int = 0
+    """Loaded topics that the unloads close; likewise producers and consumers that have to connect again."""
+    producers: int = 0
+    consumers: int = 0
+    confidence: Confidence | None = None
+    """Of the least certain step; None without a step."""
+    steps_sha256: str | None = None
+    """The same for plans whose steps do the same, whatever strategy made them; None without a step."""
+
+    @property
+    def disturbed(self) -> int:
+        """Topics closed, and producers and consumers that have to connect again."""
+        return self.topics + self.producers + self.consumers
+
+    @property
+    def gain_ratio(self) -> float | None:
+        """By how much the busiest broker's usage falls."""
+        if self.maximum_before is None or self.maximum_after is None:
+            return None
+        return self.maximum_before - self.maximum_after
 
     def document(self) -> dict[str, object]:
         """The score as `recommendation.json` holds it."""
         return asdict(self)
 
 
-def score(plan: Plan) -> Score:
-    """The score of a plan."""
+_CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+
+
+def score(plan: Plan, state: ClusterState) -> Score:
+    """The score of a plan; the clients of its bundles are those of the state that it was made from."""
     executable = [step for step in plan.steps if step.executable]
     unloads = [step for step in executable if step.action == "unload"]
     before, after = plan.predicted.before, plan.predicted.after
+    rows = _rows_of(unloads, state)
     return Score(
         shedder=plan.shedder,
         placement=plan.placement,
@@ -58,7 +90,28 @@ def score(plan: Plan) -> Score:
         acts_in_cycle=plan.decision.acts_in_cycle,
         why_nothing=plan.decision.why_nothing,
         error=None,
+        topics=sum(step.expect.topics for step in unloads),
+        producers=int(state.bundles.producers[rows].sum()),
+        consumers=int(state.bundles.consumers[rows].sum()),
+        confidence=min((step.confidence for step in executable), key=_CONFIDENCES.index, default=None),
+        steps_sha256=_sha256(executable) if executable else None,
     )
+
+
+def _rows_of(steps: Sequence[Step], state: ClusterState) -> Indices:
+    """Rows of the bundles of these steps; the children of a split have none."""
+    names = {f"{step.namespace}/{step.bundle}" for step in steps}
+    namespaces = {step.namespace for step in steps}
+    inside = [row for row, name in enumerate(state.namespaces.names) if name in namespaces]
+    rows = np.flatnonzero(np.isin(state.bundles.namespace, inside))
+    return np.array([row for row in rows.tolist() if state.bundle_name(row) in names], dtype=np.int32)
+
+
+def _sha256(steps: Iterable[Step]) -> str:
+    done = sorted(
+        (step.action, step.namespace, step.bundle, step.destination or "", *step.boundaries) for step in steps
+    )
+    return sha256(repr(done).encode()).hexdigest()
 
 
 def no_score(shedder: str, placement: str, error: str) -> Score:
@@ -70,29 +123,44 @@ def no_score(shedder: str, placement: str, error: str) -> Score:
     )  # fmt: skip
 
 
-def advise(scores: Sequence[Score], configured: tuple[str, str]) -> Score | None:
+def advise(scores: Sequence[Score], configured: tuple[str, str], floor_ratio: float = 0.0) -> Score | None:
     """The combination to advise; None if nothing is worth doing.
 
-    Plans that lower the busiest broker come first: lowest predicted maximum (to a tenth of a percent), then lowest
-    spread, then fewest unloads, then the cluster's own choice (`configured`: shedder, placement), then by name. If no
-    plan lowers it, one that only splits.
+    Plans count that lower the busiest broker by at least the noise floor. Of those that come within that floor of the
+    best one, the one that disturbs the fewest topics and clients is advised, then the lowest spread, then the cluster's
+    own choice (`configured`: shedder, placement), then by name. If no plan counts, one that only splits.
     """
     done = [row for row in scores if row.plan is not None and row.steps > 0]
-    better = [
-        row
-        for row in done
-        if row.maximum_before is not None and row.maximum_after is not None and row.maximum_after < row.maximum_before
-    ]
+    ranked = ranked_by_effect([row for row in done if is_worthwhile(row, floor_ratio)], configured, floor_ratio)
     splitting = [row for row in done if row.unloads == 0 and row.splits > 0]
+    return next(iter(ranked or ranked_by_effect(splitting, configured, floor_ratio)), None)
 
-    def rank(row: Score) -> tuple[float, float, int, bool, bool, str, str]:
+
+def is_worthwhile(row: Score, floor_ratio: float) -> bool:
+    """Whether a plan lowers the busiest broker, by at least the noise floor."""
+    return row.gain_ratio is not None and row.gain_ratio > 0 and row.gain_ratio >= floor_ratio
+
+
+def ranked_by_effect(rows: Iterable[Score], configured: tuple[str, str], floor_ratio: float) -> list[Score]:
+    """The best first: those that differ from the best one by less than the noise floor, cheapest first, then the next
+    best with those like it."""
+
+    def cost(row: Score) -> tuple[Any, ...]:
         spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
-        maximum = row.maximum_after if row.maximum_after is not None else float("inf")
-        own_shedder, own_placement = row.shedder == configured[0], row.placement == configured[1]
-        by_choice = (not own_shedder, not own_placement, row.shedder, row.placement)
-        return (round(maximum, 3), round(spread, 3), row.unloads, *by_choice)
+        by_choice = (row.shedder != configured[0], row.placement != configured[1], row.shedder, row.placement)
+        return (row.disturbed, row.unloads, round(spread, 3), *by_choice)
 
-    return min(better or splitting, key=rank, default=None)
+    left = sorted(rows, key=_highest)
+    ranked: list[Score] = []
+    while left:
+        alike = [row for row in left if _highest(row) <= _highest(left[0]) + max(floor_ratio, _SAME_RATIO)]
+        ranked += sorted(alike, key=cost)
+        left = left[len(alike) :]
+    return ranked
+
+
+def _highest(row: Score) -> float:
+    return row.maximum_after if row.maximum_after is not None else float("inf")
 
 
 def dominating(row: Score, others: Iterable[Score]) -> Score | None:
@@ -145,13 +213,22 @@ def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> 
 
 
 def advice_sentence(
-    advised: Score | None, scores: Sequence[Score], plans: Mapping[str, Plan], refusals: Sequence[Refusal] = ()
+    advised: Score | None,
+    scores: Sequence[Score],
+    plans: Mapping[str, Plan],
+    refusals: Sequence[Refusal] = (),
+    floor_ratio: float = 0.0,
 ) -> str:
     """The advice as one sentence for an operator."""
     if advised is None or advised.plan is None:
         if all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refusals]):
             return f"No unload can be judged: {refusals[0].missing} is missing ({refusals[0].reason})."
         reasons = {row.why_nothing or row.error for row in scores} - {None}
+        if any(is_worthwhile(row, 0.0) for row in scores):
+            return (
+                f"Do nothing: no strategy lowers the busiest broker by more than {floor_ratio:.1%}, and figures differ "
+                "that much from one snapshot to the next."
+            )
         if any(row.steps for row in scores):
             return "Do nothing: no strategy finds a move that lowers the busiest broker."
         only = f" {next(iter(reasons))}" if len(reasons) == 1 else ""

@@ -1,4 +1,4 @@
-"""The chart of broker usage before and after, drawn for wide and for narrow screens as inline SVG."""
+"""The charts, drawn for wide and for narrow screens as inline SVG: usage before and after, disruption and balance."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import vl_convert
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
 from pulsar_advisor.reporting.figures import percent
+from pulsar_advisor.reporting.options import Options
 
 # Colours are names here: the style sheet defines each for light mode, dark mode and print.
 _BEFORE: Final = "#b0b7be"
@@ -21,6 +22,7 @@ _FAINT: Final = "#e3e6e9"
 
 _FONT: Final = "system-ui, sans-serif"
 _BAR_HEIGHT: Final = 12
+_TRADEOFF_HEIGHT: Final = 220
 _PADDING: Final = {"left": 24, "right": 24, "top": 4, "bottom": 8}
 """Margin in pixels, as a reader's font may be wider than the one that the library measured."""
 _NAMESPACE_DECLARATIONS: Final = re.compile(r' xmlns(?::\w+)?="[^"]*"')
@@ -56,16 +58,83 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
                 x=x, y=alt.value(0), text="label:N"
             )
         )
-    chart = (
-        alt.layer(before, after, figures, *limits)
-        .properties(width=width, height=alt.Step(22), background="transparent", padding=_PADDING)
+    layers = alt.layer(before, after, figures, *limits)
+    return _svg(layers.properties(width=width, height=alt.Step(22)))
+
+
+def tradeoff_chart(options: Options, width: int) -> str:
+    """SVG of the plans by what they disturb (across) and the busiest broker's usage (up); `width` in pixels.
+
+    Plans on the front are dark, joined, and numbered as in the table of plans.
+    """
+    points = [
+        {
+            "disturbed": one.disturbed,
+            "maximum": one.maximum_ratio,
+            "number": str(number) if one.on_front else "",
+            "front": one.on_front,
+        }
+        for number, one in enumerate(options.tradeoffs, 1)
+    ]
+    x = alt.X(
+        "disturbed:Q",
+        axis=alt.Axis(format=",d", tickCount=5, tickMinStep=1, title="topics and clients disturbed", labelFlush=False),
+        scale=alt.Scale(nice=True, zero=True),
+    )
+    y = alt.Y(
+        "maximum:Q",
+        axis=alt.Axis(format=".0%", tickCount=5, title=None),
+        scale=alt.Scale(zero=False, nice=True, padding=10),
+    )
+    plot = alt.Chart(alt.Data(values=points))
+    front = plot.transform_filter("datum.front")
+    layers = [
+        front.mark_line(color=_AFTER, strokeWidth=1, interpolate="step-after").encode(x=x, y=y),
+        plot.transform_filter("!datum.front")
+        .mark_point(filled=True, size=60, color=_BEFORE, opacity=1)
+        .encode(x=x, y=y),
+        front.mark_point(filled=True, size=80, color=_AFTER, opacity=1).encode(x=x, y=y),
+        front.mark_text(align="left", dx=8, dy=-8, fontSize=12, color=_INK).encode(x=x, y=y, text="number:N"),
+    ]
+    if options.lowest_maximum_ratio is not None:
+        line = alt.Chart(alt.Data(values=[{"maximum": options.lowest_maximum_ratio}]))
+        layers.append(line.mark_rule(color=_LIMIT, strokeDash=[4, 3]).encode(y=y))
+    return _svg(alt.layer(*layers).properties(width=width, height=_TRADEOFF_HEIGHT))
+
+
+def _svg(chart: alt.LayerChart) -> str:
+    styled = (
+        chart.properties(background="transparent", padding=_PADDING)
         .configure(font=_FONT)
         .configure_view(stroke=None)
-        .configure_axis(labelColor=_INK, gridColor=_FAINT, domainColor=_FAINT, tickColor=_FAINT, labelFontSize=11)
+        .configure_axis(
+            labelColor=_INK,
+            titleColor=_INK,
+            titleFontWeight="normal",
+            gridColor=_FAINT,
+            domainColor=_FAINT,
+            tickColor=_FAINT,
+            labelFontSize=11,
+            titleFontSize=11,
+        )
         .configure_axisY(grid=False, ticks=False, domain=False, labelPadding=8)
     )
-    svg = vl_convert.vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])
+    svg = vl_convert.vegalite_to_svg(styled.to_dict(), allowed_base_urls=[])
     return _NAMESPACE_DECLARATIONS.sub("", str(svg), count=2)
+
+
+def tradeoff_text(options: Options) -> str:
+    """The chart of disruption and balance, in words."""
+    front = [one for one in options.tradeoffs if one.on_front]
+    best = min(front, key=lambda one: one.maximum_ratio)
+    lowest = options.lowest_maximum_ratio
+    return plain(
+        f"Chart of {len(options.tradeoffs)} choices by the topics and clients they disturb and the usage of the "
+        f"busiest broker. Without a plan it is at {percent(front[0].maximum_ratio)}. {best.name} reaches the lowest, "
+        f"{percent(best.maximum_ratio)}, and disturbs {best.disturbed:,}."
+        + (f" No moves reach less than {percent(lowest)}." if lowest is not None else "")
+        + " The table below has every figure."
+    )
 
 
 def shared_suffix(broker_ids: list[str]) -> str:

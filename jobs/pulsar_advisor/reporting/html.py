@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, usage_chart
+from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, tradeoff_chart, tradeoff_text, usage_chart
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.page import ReportPage
@@ -16,6 +16,8 @@ from pulsar_advisor.reporting.page import ReportPage
 _WIDE: Final = (640, 200)
 _NARROW: Final = (150, 96)
 """Pixels for the plot and the broker names."""
+_WIDE_PLOT: Final = 640
+_NARROW_PLOT: Final = 220
 
 
 def render_html(page: ReportPage) -> str:
@@ -23,12 +25,16 @@ def render_html(page: ReportPage) -> str:
     page = cut_for_readers(page)
     template = _environment().get_template("report.html")
     has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in page.brokers.rows)
+    options = page.options if page.options is not None and page.options.tradeoffs else None
     return template.render(
         page=page,
         # The chart library escapes the names it draws; everything else is escaped by the template.
         wide_chart=Markup(usage_chart(page.brokers, *_WIDE)) if has_chart else "",
         narrow_chart=Markup(usage_chart(page.brokers, *_NARROW)) if has_chart else "",
         chart_text=text_alternative(page.brokers) if has_chart else "",
+        wide_tradeoff=Markup(tradeoff_chart(options, _WIDE_PLOT)) if options else "",
+        narrow_tradeoff=Markup(tradeoff_chart(options, _NARROW_PLOT)) if options else "",
+        tradeoff_text=tradeoff_text(options) if options else "",
         shared_suffix=shared_suffix([row.id for row in page.brokers.rows]),
     )
 

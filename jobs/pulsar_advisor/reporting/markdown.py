@@ -9,7 +9,7 @@ from typing import Final
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
-from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.page import CombinationRow, ReportPage
 from pulsar_advisor.reporting.steps import StepView
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|&~#]|(?<!\w)_|_(?!\w)|(?<=:)/(?=/)|(?<=\bwww)\.")
@@ -49,6 +49,7 @@ def _lines(page: ReportPage) -> Iterator[str]:
         yield f"* **{finding.severity.capitalize()}:** {text(finding.sentence)}"
     for command in verdict.commands:
         yield from ("", f"{command.purpose}:", "", "```sh", *map(plain, command.continued.splitlines()), "```")
+    yield from _options(page)
     yield from _brokers(page)
     yield from _hot(page)
     yield from _steps(page)
@@ -74,6 +75,44 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator
 
 def _cut(shown: int, total: int, noun: str) -> tuple[str, ...]:
     return ("", f"{shown:,} of {count(total, noun)} shown.") if total > shown else ()
+
+
+def _options(page: ReportPage) -> Iterator[str]:
+    if page.options is None or not page.options.rows:
+        return
+    yield from _section("Options")
+    yield from _table(
+        (">No.", "Option", "Effect", "Cost", "Confidence", "Holds if"),
+        (
+            (
+                str(number),
+                (f"**{text(option.sentence)}**" if option.advised else text(option.sentence))
+                + (f" {code(option.plan)}" if option.plan else ""),
+                text(option.effect),
+                text(option.cost),
+                option.confidence or "",
+                text(option.condition),
+            )
+            for number, option in enumerate(page.options.rows, 1)
+        ),
+    )
+    if page.options.tradeoffs:
+        yield ""
+        yield from _table(
+            ("Plan", ">highest usage", ">unloads", ">topics and clients", "on the front"),
+            (
+                (
+                    f"**{text(one.name)}**" if one.advised else text(one.name),
+                    percent(one.maximum_ratio),
+                    f"{one.unloads:,}",
+                    f"{one.disturbed:,}",
+                    "yes" if one.on_front else "",
+                )
+                for one in page.options.tradeoffs
+            ),
+        )
+    for note in page.options.notes:
+        yield from ("", text(note))
 
 
 def _brokers(page: ReportPage) -> Iterator[str]:
@@ -244,6 +283,12 @@ def _whats_next(page: ReportPage) -> Iterator[str]:
         )
 
 
+def _note(row: CombinationRow) -> str:
+    alike = f"The same {'steps' if row.steps else 'answer'}: {'; '.join(row.alike)}" if row.alike else ""
+    dominated = f"Dominated by {row.dominated_by}" if row.dominated_by else ""
+    return " ".join(sentence(part) for part in (row.note, dominated, alike) if part)
+
+
 def _combinations(page: ReportPage) -> Iterator[str]:
     yield from _section("Strategies compared")
     yield from _table(
@@ -257,7 +302,7 @@ def _combinations(page: ReportPage) -> Iterator[str]:
                 f"{percent(row.maximum_before)} → {percent(row.maximum_after)}",
                 f"{percent(row.standard_deviation_before)} → {percent(row.standard_deviation_after)}",
                 throughput(row.moved_throughput_bytes_per_s),
-                text(row.note or (f"Dominated by {row.dominated_by}" if row.dominated_by else "")),
+                text(_note(row)),
             )
             for row in page.combinations
         ),
@@ -284,7 +329,9 @@ def _settings(page: ReportPage) -> Iterator[str]:
     overrides = [row for row in page.settings if row.overrides]
     yield from _section("Settings")
     for finding in page.lint:
-        yield f"* **{finding.severity.capitalize()}:** {text(f'{finding.sentence}. Remedy: {finding.remedy}.')}"
+        effect = page.lint_effects.get(finding.rule)
+        tried = f" Tried: {effect}." if effect else ""
+        yield f"* **{finding.severity.capitalize()}:** {text(f'{finding.sentence}. Remedy: {finding.remedy}.{tried}')}"
     if page.lint:
         yield ""
     if not overrides:

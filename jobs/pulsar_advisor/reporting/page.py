@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, throughput_bytes_per_s
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
+from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.planning.configured import Configured, configured_strategies
 from pulsar_advisor.planning.findings import Finding
 from pulsar_advisor.planning.fitness import Refusal
@@ -23,6 +24,8 @@ from pulsar_advisor.reporting.brokers import (
     thresholds_of,
 )
 from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.reporting.futures import effect_sentence
+from pulsar_advisor.reporting.options import Options, options_of
 from pulsar_advisor.reporting.steps import StepList, step_lists
 from pulsar_advisor.reporting.trust import Trust, trust_of
 from pulsar_advisor.reporting.verdict import Verdict, verdict_of
@@ -57,6 +60,8 @@ class CombinationRow:
     """Why there are no steps, or no plan."""
     dominated_by: str | None
     """A combination that is no worse in any figure and better in one, as `shedder with placement`."""
+    alike: tuple[str, ...]
+    """Other combinations with the same steps or the same reason for none, as `shedder with placement`."""
     advised: bool
     configured: bool
     """Whether the cluster is configured for this combination."""
@@ -103,6 +108,8 @@ class ReportPage:
     figures: tuple[Fact, ...]
     """Intermediate values of the shedder behind the verdict."""
     combinations: tuple[CombinationRow, ...]
+    options: Options | None
+    """What could be done, best first; None in recommendations of earlier releases."""
     next: WhatsNext | None
     """What a simulation says about the coming cycles; None in recommendations of earlier releases."""
     trust: Trust
@@ -110,6 +117,8 @@ class ReportPage:
     """What changed since the last good snapshot, one sentence each; None if there is none to compare with."""
     lint: tuple[LintFinding, ...]
     """Settings that can't work on this cluster, hide an imbalance or change nothing."""
+    lint_effects: Mapping[str, str]
+    """Rule -> what the cluster's own balancer would do with the change that it proposes, where that was simulated."""
     settings: tuple[SettingRow, ...]
     provenance: tuple[Fact, ...]
 
@@ -165,10 +174,12 @@ def build_page(
         ),
         figures=_figures(reference),
         combinations=_combination_rows(combinations, recommendation["advice"]["digest"], configured),
+        options=options_of(recommendation),
         next=whats_next(recommendation.get("foresight")),
         trust=trust,
         drift=None if drift is None else tuple(drift),
         lint=tuple(lint),
+        lint_effects=_lint_effects(lint, recommendation.get("trials", ())),
         settings=_setting_rows(settings),
         provenance=_provenance(state, recommendation, reference, advised, tool_version, ledger_head),
     )
@@ -227,7 +238,12 @@ def _findings(documents: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
 def _combination_rows(
     documents: Iterable[Mapping[str, Any]], advised: str | None, configured: Configured
 ) -> tuple[CombinationRow, ...]:
-    """Rows with the advice first, then by predicted maximum, then by cost; those without steps or a plan last."""
+    """Rows with the advice first, then by predicted maximum, then by cost; those without steps or a plan last.
+
+    Combinations that differ in nothing are one row: the advised or configured one, else the first by name.
+    """
+    documents = list(documents)
+    steps = {(row["shedder"], row["placement"]): row.get("steps_sha256") for row in documents}
     rows = [
         CombinationRow(
             shedder=row["shedder"],
@@ -245,6 +261,7 @@ def _combination_rows(
             acts_in_cycle=row["acts_in_cycle"],
             note=f"Could not be judged: {row['error']}" if row["error"] else row["why_nothing"] or "",
             dominated_by=row.get("dominated_by"),
+            alike=(),
             advised=advised is not None and row["digest"] == advised,
             configured=(row["shedder"], row["placement"]) == configured,
         )
@@ -256,7 +273,30 @@ def _combination_rows(
         moved = row.moved_throughput_bytes_per_s or 0.0
         return (not row.advised, row.plan is None, not row.steps, maximum, moved, row.shedder, row.placement)
 
-    return tuple(sorted(rows, key=order))
+    def sameness(row: CombinationRow) -> tuple[object, ...]:
+        done = steps[row.shedder, row.placement]
+        if row.steps:
+            return (done,) if done is not None else (row.shedder, row.placement)
+        return (row.shedder, row.plan is None, row.note, row.not_executable)
+
+    alike: dict[tuple[object, ...], list[CombinationRow]] = {}
+    for row in sorted(rows, key=lambda row: (not row.configured, *order(row))):
+        alike.setdefault(sameness(row), []).append(row)
+    shown = []
+    for group in alike.values():
+        first = next((row for row in group if row.advised), group[0])
+        others = (
+            combination(row.shedder, row.placement) + " (configured)" * row.configured
+            for row in group
+            if row is not first
+        )
+        shown.append(replace(first, alike=tuple(sorted(others))))
+    return tuple(sorted(shown, key=order))
+
+
+def _lint_effects(lint: Iterable[LintFinding], trials: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    tried = [(dict(trial["change"]), effect_sentence(trial)) for trial in trials]
+    return {finding.rule: effect for finding in lint for change, effect in tried if change == dict(finding.change)}
 
 
 def _setting_rows(settings: Mapping[str, PlannedSetting]) -> tuple[SettingRow, ...]:

@@ -30,6 +30,13 @@ def render_terminal(page: ReportPage, console: Console) -> None:
 
     line(verdict.headline, f"bold {_COLOUR_OF_KIND[verdict.kind]}")
     console.print()
+    for number, option in enumerate(page.options.rows if page.options else (), 1):
+        plan = f" ({option.plan})" if option.plan else ""
+        holds = "" if option.plan else f", {'because' if option.kind == 'nothing' else 'if'} {option.condition}"
+        text = f"{option.sentence}{plan}: {option.effect}; {option.cost}{holds}."
+        fact(f"Option {number}", text, "bold" if option.advised else "")
+    if page.options and page.options.rows:
+        console.print()
     if verdict.confidence:
         fact("Confidence", verdict.confidence, _COLOUR_OF_GRADE[verdict.confidence])
     for doubt in verdict.doubts[:_REASONS_SHOWN]:

@@ -8,13 +8,16 @@ from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, is_dynamic, resolve_settings
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
-from pulsar_advisor.planning.build_plan import build_plan
+from pulsar_advisor.planning.build_plan import build_plan, switched_off
 from pulsar_advisor.planning.compare import (
     Score,
     advice_sentence,
@@ -29,11 +32,18 @@ from pulsar_advisor.planning.configured import Configured, configured_of
 from pulsar_advisor.planning.deciding import deciding
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
+from pulsar_advisor.planning.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.lower_bound import lowest_maximum
+from pulsar_advisor.planning.noise import noise_floor
+from pulsar_advisor.planning.options import Balancing, Cost, ranked_options
 from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED
+from pulsar_advisor.reporting.futures import ending
 from pulsar_advisor.simulation.foresight import CYCLES, foresee
+from pulsar_advisor.simulation.trials import Trial, trials
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
+from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import read_json, write_json
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
@@ -48,6 +58,7 @@ from pulsar_advisor.tables.judged import (
     state_of,
 )
 from pulsar_advisor.tables.outcomes import write_outcomes
+from pulsar_advisor.tables.state import settings_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +82,8 @@ ALWAYS_IN_A_PLAN: Final = frozenset(
     }
 )
 """Switches, the cluster's own strategies, and the settings against which every combination is measured."""
+
+_COSTS: Final = ("unloads", "topics", "producers", "consumers", "moved_throughput_bytes_per_s")
 
 
 def check(root: Root, snapshot: str, request: Request) -> None:
@@ -114,7 +127,7 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
     settings = settings_of(root, snapshot, request.what_if)
     refused = _refusals(fit_part(state), settings, scores, with_splits=request.splits)
     earlier = earlier_states(root, state, request.history, request.what_if, settings.values)
-    document = _document(root, state, settings, scores, refused, [fit_part(moment) for moment in earlier])
+    document = _document(root, state, settings, scores, refused, [fit_part(moment) for moment in earlier], request)
     return {**document, "proposer": request.proposer}
 
 
@@ -137,7 +150,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
         setting_keys = _setting_keys(request.shedder, placement) | (request.what_if.keys() & {NIC_SPEED})
         plan = build_plan(state, settings, proposal, request, inputs, setting_keys, checks, earlier)
         write_plan(root, plan)
-        scores.append(score(plan))
+        scores.append(score(plan, state))
     write_outcomes(root, state, request.shedder, proposals, with_splitting=task["with_splitting"])
     return json.dumps([row.document() for row in scores])
 
@@ -198,14 +211,17 @@ def _document(
     scores: Sequence[Score],
     refused: Sequence[Refusal],
     earlier: Sequence[ClusterState],
+    request: Request,
 ) -> dict[str, Any]:
     configured = configured_of(state.load_manager, settings.values)
     folder = root.folder(PLANS, state.snapshot)
     plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
+    fit = fit_part(state)
+    floor = noise_floor([*earlier, fit], settings.values)
     goal_plan = next((plan for plan in plans.values() if plan.goal is not None), None)
     if goal_plan is None:
-        advised = advise(scores, configured)
-        sentence = advice_sentence(advised, scores, plans, refused)
+        advised = advise(scores, configured, floor.ratio)
+        sentence = advice_sentence(advised, scores, plans, refused, floor.ratio)
     else:
         advised = next((row for row in scores if row.steps), None)
         sentence = goal_sentence(goal_plan)
@@ -213,6 +229,13 @@ def _document(
     own = [plans[row.plan] for row in scores if row.plan and (row.shedder, row.placement) == configured]
     found = findings(state, settings.values, advised_plan, own or list(plans.values()))
     judged = coverage(state)
+    foresight = _foresight(fit, settings.values, configured, advised_plan, earlier)
+    tried = _trials(root, state, request, earlier) if goal_plan is None else ()
+    options = (
+        ranked_options(scores, configured, _balancing(foresight, tried, settings), floor.ratio, _spread(fit, settings))
+        if goal_plan is None
+        else ()
+    )
     return {
         "schema": RECOMMENDATION_SCHEMA,
         "cluster": root.cluster,
@@ -229,8 +252,56 @@ def _document(
         "coverage": {**asdict(judged), "sentence": judged.sentence},
         "refusals": [{**asdict(refusal), "sentence": refusal.sentence} for refusal in refused],
         "notes": list(settings.notes),
-        "foresight": _foresight(fit_part(state), settings.values, configured, advised_plan, earlier),
+        "foresight": foresight,
+        "noise_floor": asdict(floor),
+        "lowest_maximum_ratio": lowest_maximum(fit, settings.values, base_load(fit, earlier)),
+        "trials": [trial.document() for trial in tried],
+        "options": [option.document() for option in options],
     }
+
+
+def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:
+    """The highest usage of the available brokers and its standard deviation; None without a broker."""
+    ratios = usage_ratios(loads_of(state), settings.values)[state.brokers.available]
+    known = ratios[np.isfinite(ratios)]
+    return (float(known.max()), float(known.std())) if len(known) else None
+
+
+def _trials(root: Root, state: ClusterState, request: Request, earlier: Sequence[ClusterState]) -> tuple[Trial, ...]:
+    """What comes of the changes that lint proposes; none under a what-if, which is a proposal itself."""
+    if request.what_if:
+        return ()
+    inputs = settings_inputs(root, state.snapshot)
+    changes = [finding.change for finding in findings_on(state, inputs, root)]
+    return trials(
+        changes, fit_part(state), lambda what_if: resolve_settings(*inputs, what_if).values, earlier, request.seed
+    )
+
+
+def _balancing(foresight: Mapping[str, Any], tried: Sequence[Trial], settings: ResolvedSettings) -> list[Balancing]:
+    """Pulsar's own balancer as it is, and with each of the changes that were tried."""
+    off = switched_off(settings.values, has_moves=True, has_splits=False)
+    condition = f"the balancer is switched on ({', '.join(off)} now)" if off else "the load stays as it is"
+    found: list[tuple[Mapping[str, str], Any]] = [({}, foresight["own"])] if foresight["own"] is not None else []
+    found += [(trial.change, trial.document()["score"]) for trial in tried if trial.score is not None]
+    return [
+        Balancing(
+            change=change,
+            ends=ending(score),
+            settles=score["ended"] == "settled",
+            maximum_ratio=score["last_usage_maximum_ratio"],
+            standard_deviation_ratio=score["last_usage_standard_deviation_ratio"],
+            cost=Cost(**{name: score[name] for name in _COSTS}),
+            condition=f"{condition}, and {_takes_effect(change, settings.release)}" if change else condition,
+        )
+        for change, score in found
+    ]
+
+
+def _takes_effect(change: Mapping[str, str], release: str) -> str:
+    if all(is_dynamic(release, key) for key in change):
+        return "the values are set dynamically"
+    return "the brokers are restarted with it"
 
 
 def _dominated_by(row: Score, scores: Sequence[Score]) -> str | None:

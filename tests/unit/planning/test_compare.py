@@ -4,9 +4,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
-from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.plan import Plan, PlanInputs
+from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.planning.build_plan import build_plan
+from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score, score
 from pulsar_advisor.planning.fitness import Refusal
+from pulsar_advisor.planning.proposal import Move, Proposal
+from pulsar_advisor.planning.request import Request
 
 OWN = ("ThresholdShedder", "LeastLongTermMessageRate")
 
@@ -43,6 +48,35 @@ def test_the_lowest_predicted_maximum_wins() -> None:
 
 def test_a_difference_below_a_tenth_of_a_percent_is_decided_by_the_spread() -> None:
     assert advised(row("A", 0.6002, spread=0.1), row("B", 0.6001, spread=0.2)) == "A"
+
+
+def test_a_difference_below_the_noise_floor_is_decided_by_what_is_disturbed() -> None:
+    cheap, dear = replace(row("A", 0.61, unloads=9), topics=5), replace(row("B", 0.60), topics=50, consumers=3)
+    assert advise([dear, cheap], OWN, 0.02) == cheap
+    assert advise([dear, cheap], OWN, 0.005) == dear
+
+
+def test_a_gain_below_the_noise_floor_is_not_advised() -> None:
+    small = row("A", 0.89999, unloads=200)
+    assert advise([small], OWN, 0.02) is None
+    assert advice_sentence(None, [small], {}, floor_ratio=0.02) == (
+        "Do nothing: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much from one "
+        "snapshot to the next."
+    )
+
+
+def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, settings: ResolvedSettings) -> None:
+    def made(bundle: int, destination: int, reason: str) -> Score:
+        proposal = Proposal("A", "B", (Move(bundle, 0, destination, reason, False),), (), (), 1, None)
+        named = replace(proposal, shedder="ThresholdShedder", placement=OWN[1])
+        inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
+        return score(build_plan(state, settings, named, Request(), inputs, frozenset()), state)
+
+    state.bundles.producers[:], state.bundles.consumers[:] = 4, 5
+    one, other, elsewhere = made(0, 1, "because"), made(0, 1, "for another reason"), made(0, 2, "because")
+    assert one.steps_sha256 == other.steps_sha256 != elsewhere.steps_sha256
+    assert (one.topics, one.producers, one.consumers, one.disturbed) == (3, 4, 5, 12)
+    assert one.confidence is not None
 
 
 def test_between_equals_the_fewer_unloads_win_then_the_clusters_own_shedder() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pulsar_advisor.lint.judge import LintFinding
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.decision import Split
@@ -21,6 +22,11 @@ from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings
 from pulsar_advisor.planning.compare import advice_sentence, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
+from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.planning.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.lower_bound import lowest_maximum
+from pulsar_advisor.planning.noise import DEFAULT_RATIO
+from pulsar_advisor.planning.options import ranked_options
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.reporting.answers import OutcomeRow
@@ -163,12 +169,21 @@ def quiet_plan(state: ClusterState, settings: ResolvedSettings, shedder: str, wh
 
 
 def recommendation_of(
-    plans: Sequence[Plan], *, errors: Mapping[str, str] | None = None, findings: Sequence[tuple[str, str]] = ()
+    plans: Sequence[Plan],
+    *,
+    state: ClusterState | None = None,
+    errors: Mapping[str, str] | None = None,
+    findings: Sequence[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """`recommendation.json` as the planner's own comparison makes it."""
-    scores = [score(plan) for plan in plans]
+    """`recommendation.json` as the planner's own comparison makes it; `state` is that of the plans."""
+    state = state or skewed_state()
+    scores = [score(plan, state) for plan in plans]
     scores += [no_score(shedder, "LeastLongTermMessageRate", error) for shedder, error in (errors or {}).items()]
-    advised = advise(scores, ("ThresholdShedder", "LeastLongTermMessageRate"))
+    own = Configured("ThresholdShedder", "LeastLongTermMessageRate")
+    advised = advise(scores, own)
+    settings = skewed_settings().values
+    ratios = usage_ratios(loads_of(state), settings)
+    options = ranked_options(scores, own, [], DEFAULT_RATIO, (float(ratios.max()), float(ratios.std())))
     return {
         "schema": "pulsar-advisor/recommendation/1",
         "cluster": "test",
@@ -183,6 +198,10 @@ def recommendation_of(
             "sentence": advice_sentence(advised, scores, {plan.file_name: plan for plan in plans}),
         },
         "findings": [{"severity": severity, "sentence": sentence} for severity, sentence in findings],
+        "noise_floor": {"ratio": DEFAULT_RATIO, "origin": "default"},
+        "lowest_maximum_ratio": lowest_maximum(state, settings, base_load(state)),
+        "trials": [],
+        "options": [option.document() for option in options],
         "coverage": {
             "judged_ratio": 0.987,
             "excluded_brokers": [],
@@ -343,6 +362,7 @@ def skewed_inputs() -> Inputs:
         state=state,
         recommendation=recommendation_of(
             plans,
+            state=state,
             errors={"TransferShedder": "topic names are missing for namespace public/broken"},
             findings=[
                 ("info", "4 of 60 topics are not loaded."),
@@ -375,7 +395,7 @@ def balanced_inputs() -> Inputs:
     )
     return Inputs(
         state=state,
-        recommendation=recommendation_of(plans),
+        recommendation=recommendation_of(plans, state=state),
         plans=plans,
         validation=validation_of(check("bundles.one_owner", "No bundle is owned by two brokers", severity="critical")),
         outcomes=[outcome(broker, "BELOW_THRESHOLD", "usage is not above 63.1%") for broker in BROKERS],
@@ -431,7 +451,7 @@ def huge_inputs(brokers: int = 1000, bundles_per_broker: int = 100) -> Inputs:
     answers += [outcome(broker, "BELOW_THRESHOLD", "usage is below 61.4%") for broker in ids]
     return Inputs(
         state=state,
-        recommendation=recommendation_of(plans),
+        recommendation=recommendation_of(plans, state=state),
         plans=plans,
         validation=validation_of(
             *(
@@ -473,6 +493,7 @@ def hostile_inputs() -> Inputs:
         state=state,
         recommendation=recommendation_of(
             (plan,),
+            state=state,
             errors={"<i>": "javascript:alert(1) https://example.org/ & <svg onload=alert(1)>"},
             findings=[("critical", f"{HOSTILE_TOPIC} is <blink>hot</blink>")],
         ),

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from pulsar_advisor.reporting.chart import shared_suffix, usage_chart
+from pulsar_advisor.reporting.chart import shared_suffix, tradeoff_chart, tradeoff_text, usage_chart
 from unit.reporting.skewed import hostile_inputs, skewed_inputs
 
 
@@ -35,6 +35,18 @@ def test_the_drawing_contains_every_broker_threshold_and_figure() -> None:
 def test_hostile_names_leave_the_drawing_well_formed() -> None:
     root = ElementTree.fromstring(usage_chart(hostile_inputs().page().brokers, 400, 200))
     assert "script" not in {element.tag for element in root.iter()}
+
+
+def test_plans_on_the_front_are_numbered_as_in_the_table() -> None:
+    options = skewed_inputs().page().options
+    assert options is not None
+    words = [element.text for element in ElementTree.fromstring(tradeoff_chart(options, 400)).iter("text")]
+    assert {
+        "topics and clients disturbed",
+        *(str(n) for n, one in enumerate(options.tradeoffs, 1) if one.on_front),
+    } <= {*words}
+    assert "do nothing" not in words
+    assert "Without a plan it is at 91.0\u00a0%" in tradeoff_text(options)
 
 
 def test_the_drawing_refers_to_nothing_outside() -> None:

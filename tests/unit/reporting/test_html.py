@@ -86,8 +86,16 @@ def test_a_split_is_shown_apart_with_its_children(inputs: Inputs, reading: Readi
 
 def test_the_chart_is_described_in_words(reading: Reading) -> None:
     described = [attributes["aria-label"] for _, attributes in reading.elements if attributes.get("role") == "img"]
-    (words,) = described
+    tradeoff, words = described
+    assert "Chart of 3 choices by the topics and clients they disturb" in tradeoff
     assert f"Highest before: {BROKERS[0]} at 91.0\u00a0%" in words
+
+
+def test_the_options_come_first_with_effect_cost_and_condition(html: str, reading: Reading) -> None:
+    assert html.index('id="options"') < html.index('id="brokers"')
+    assert "Holds if the bundles are where the snapshot found them, and the load stays as it is." in reading.text
+    assert "nothing is disturbed." in reading.text
+    assert reading.row("2")[1].startswith("OverloadShedder with LeastLongTermMessageRate")
 
 
 def test_a_dynamic_or_what_if_value_is_listed_before_the_defaults(reading: Reading) -> None:
@@ -193,7 +201,7 @@ _TAGS = {
         "h3",
         "h4",
     ),
-    *("p", "div", "span", "b", "em", "br", "code", "pre", "ul", "li", "dl", "dt", "dd", "figure", "figcaption"),
+    *("p", "div", "span", "b", "em", "br", "code", "pre", "ul", "ol", "li", "dl", "dt", "dd", "figure", "figcaption"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary"),
     *("svg", "g", "path", "line", "text", "rect", "defs", "clippath", "tspan"),
 }

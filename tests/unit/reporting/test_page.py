@@ -36,6 +36,17 @@ def test_combinations_are_listed_advice_first_and_those_without_a_plan_last() ->
     assert [row.configured for row in rows] == [True, False, False, False]
 
 
+def test_combinations_that_differ_in_nothing_are_one_row() -> None:
+    inputs = skewed_inputs()
+    rows = inputs.recommendation["combinations"]
+    again = [{**row, "placement": "RoundRobinBrokerSelector"} for row in rows]
+    found = replace(inputs, recommendation={**inputs.recommendation, "combinations": [*again, *rows]}).page()
+    assert [row.shedder for row in found.combinations] == [row.shedder for row in inputs.page().combinations]
+    assert found.combinations[0].placement == "LeastLongTermMessageRate"
+    assert all(len(row.alike) == 1 for row in found.combinations)
+    assert found.combinations[0].alike == ("ThresholdShedder with RoundRobinBrokerSelector",)
+
+
 def test_an_extensible_clusters_own_combination_is_marked_whatever_modular_classes_are_set() -> None:
     inputs = skewed_inputs()
     combinations = [

@@ -36,8 +36,14 @@ def test_the_next_command_can_be_pasted() -> None:
 
 
 def test_it_is_short() -> None:
-    assert len(printed(skewed_inputs()).splitlines()) <= 16
-    assert len(printed(balanced_inputs()).splitlines()) <= 5
+    assert len(printed(skewed_inputs()).splitlines()) <= 24
+    assert len(printed(balanced_inputs()).splitlines()) <= 7
+
+
+def test_the_options_come_first_numbered() -> None:
+    lines = [line for line in printed(skewed_inputs()).splitlines() if line.startswith("Option")]
+    assert [line.split()[1] for line in lines] == [str(number) for number in range(1, len(lines) + 1)]
+    assert "Unload 2" in lines[0] and "Do nothing" in lines[-1]
 
 
 def test_colours_are_for_terminals() -> None:

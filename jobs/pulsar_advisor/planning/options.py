@@ -1,0 +1,178 @@
+"""What an operator could do about a snapshot, ranked: what each option brings, what it costs, and when that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+from pulsar_advisor.model.plan import Confidence
+from pulsar_advisor.model.strategy import combination
+from pulsar_advisor.planning.compare import Score, is_worthwhile, ranked_by_effect
+from pulsar_advisor.planning.configured import Configured
+
+OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
+"""Carry out a plan that unloads (and may split) · one that only splits · change a setting of Pulsar's own balancer ·
+let it act as it is · leave all as it is. Further kinds of plans add theirs."""
+
+_LEAST_GAIN: Final = 1e-9
+MOST_OF_A_KIND: Final = 3
+"""Options listed of one kind; the combinations have them all."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an option disturbs. Of a simulated one: once for each unload."""
+
+    unloads: int = 0
+    splits: int = 0
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+    moved_throughput_bytes_per_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing to do. Usage is the weighted maximum, 0..1: predicted for a plan, simulated for Pulsar's balancer."""
+
+    kind: OptionKind
+    sentence: str
+    """What to do."""
+    maximum_ratio: float | None
+    """The busiest broker's usage then."""
+    standard_deviation_ratio: float | None
+    gain_ratio: float | None
+    """By how much the busiest broker's usage falls."""
+    cost: Cost
+    confidence: Confidence | None
+    """None where nothing is predicted step by step."""
+    condition: str
+    """When that holds, as a clause."""
+    plan: str | None = None
+    digest: str | None = None
+    change: Mapping[str, str] = field(default_factory=dict)
+    """Settings to change, as for `--set`."""
+    strategies: tuple[str, ...] = ()
+    """Every `shedder with placement` that leads to the same steps."""
+
+    def document(self) -> dict[str, Any]:
+        """The option as `recommendation.json` holds it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Balancing:
+    """How Pulsar's own balancer fares in a simulation, with its settings or with some of them changed."""
+
+    change: Mapping[str, str]
+    ends: str
+    """How the simulation ends, in words."""
+    settles: bool
+    maximum_ratio: float
+    standard_deviation_ratio: float
+    cost: Cost
+    condition: str
+
+
+def ranked_options(
+    scores: Sequence[Score],
+    own: Configured,
+    balancing: Sequence[Balancing],
+    floor_ratio: float,
+    now: tuple[float, float] | None,
+) -> tuple[Option, ...]:
+    """The options, best first; `now` is the highest usage and the standard deviation of the snapshot, None if unknown.
+
+    First what lowers the busiest broker by at least the noise floor: plans as the advice ranks them, settings and the
+    own balancer by their effect. Then plans that only split, and last to do nothing: all that is left out is no better.
+    """
+    worthwhile = [row for row in scores if is_worthwhile(row, floor_ratio)]
+    plans = [_of_plan(row, alike) for row, alike in _distinct(ranked_by_effect(worthwhile, own, floor_ratio))]
+    if now is None:
+        return ()
+    by_pulsar = sorted(
+        (one for one in balancing if one.settles and now[0] - one.maximum_ratio >= max(floor_ratio, _LEAST_GAIN)),
+        key=lambda one: (round(one.maximum_ratio, 3), one.cost.unloads, one.ends, len(one.change)),
+    )
+    # Of changes that lead to the same, the first is enough; to change nothing is one of them.
+    by_pulsar = list({(one.ends, one.maximum_ratio, one.cost): one for one in reversed(by_pulsar)}.values())[::-1]
+    tried = [_of_balancing(one, own, now[0]) for one in by_pulsar]
+    splits = [row for row in scores if row.steps and not row.unloads]
+    splitting = [_of_plan(row, alike) for row, alike in _distinct(ranked_by_effect(splits, own, floor_ratio))]
+    found = [*plans[:MOST_OF_A_KIND], *tried[:MOST_OF_A_KIND], *splitting[:1]]
+    return (*found, _nothing(now, bool(plans or tried), floor_ratio))
+
+
+def _distinct(ranked: Iterable[Score]) -> list[tuple[Score, list[Score]]]:
+    """Plans whose steps differ, in their order, each with all that have the same steps."""
+    alike: dict[str | None, list[Score]] = {}
+    for row in ranked:
+        alike.setdefault(row.steps_sha256, []).append(row)
+    return [(rows[0], rows) for rows in alike.values()]
+
+
+def _of_plan(row: Score, alike: Sequence[Score]) -> Option:
+    parts = [f"unload {_count(row.unloads, 'bundle')}"] * bool(row.unloads)
+    parts += [f"split {_count(row.splits, 'bundle')}"] * bool(row.splits)
+    what = " and ".join(parts)
+    condition = "the bundles are where the snapshot found them, and the load stays as it is"
+    return Option(
+        kind="move" if row.unloads else "split",
+        sentence=f"{what[0].upper()}{what[1:]} as {combination(row.shedder, row.placement)} would",
+        maximum_ratio=row.maximum_after,
+        standard_deviation_ratio=row.standard_deviation_after,
+        gain_ratio=row.gain_ratio,
+        cost=Cost(
+            unloads=row.unloads,
+            splits=row.splits,
+            topics=row.topics,
+            producers=row.producers,
+            consumers=row.consumers,
+            moved_throughput_bytes_per_s=row.moved_throughput_bytes_per_s,
+        ),
+        confidence=row.confidence,
+        condition=condition if row.unloads else "its children are unloaded later: a split alone moves no load",
+        plan=row.plan,
+        digest=row.digest,
+        strategies=tuple(combination(one.shedder, one.placement) for one in alike),
+    )
+
+
+def _of_balancing(one: Balancing, own: Configured, highest_now: float) -> Option:
+    name = f"Pulsar's own {combination(*own)}"
+    values = " ".join(f"{key}={value}" for key, value in one.change.items())
+    return Option(
+        kind="setting" if one.change else "own_balancer",
+        sentence=f"Set {values}: Pulsar's balancer {one.ends}" if values else f"Wait: {name} {one.ends}",
+        maximum_ratio=one.maximum_ratio,
+        standard_deviation_ratio=one.standard_deviation_ratio,
+        gain_ratio=highest_now - one.maximum_ratio,
+        cost=one.cost,
+        confidence=None,
+        condition=one.condition,
+        change=dict(one.change),
+    )
+
+
+def _nothing(now: tuple[float, float], worse: bool, floor_ratio: float) -> Option:
+    highest, spread = now
+    why = (
+        "the busiest broker has room for the load to come"
+        if worse
+        else (f"nothing else lowers the busiest broker by {floor_ratio:.1%}, the difference between two snapshots")
+    )
+    return Option(
+        kind="nothing",
+        sentence="Do nothing",
+        maximum_ratio=highest,
+        standard_deviation_ratio=spread,
+        gain_ratio=0.0,
+        cost=Cost(),
+        confidence=None,
+        condition=why,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,157 @@
+"""The section "Options": what could be done, ranked, and every plan by what it disturbs and what it achieves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_advisor.model.plan import Confidence
+from pulsar_advisor.model.strategy import combination
+from pulsar_advisor.planning.front import on_front
+from pulsar_advisor.reporting.figures import change, count, percent, throughput
+from pulsar_advisor.storage.plans import short
+
+NOTHING: Final = "do nothing"
+_LEAST_GAP: Final = 0.05
+"""Percentage points; less reads as zero."""
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """One option in words."""
+
+    kind: str
+    sentence: str
+    effect: str
+    cost: str
+    confidence: Confidence | None
+    condition: str
+    plan: str
+    """The first digits of its plan's digest; empty without a plan."""
+    advised: bool
+    strategies: tuple[str, ...]
+    """Every `shedder with placement` that leads to the same steps."""
+
+
+@dataclass(frozen=True)
+class Tradeoff:
+    """One different plan, or doing nothing, by disruption and balance."""
+
+    name: str
+    disturbed: int
+    """Topics closed, and producers and consumers that have to connect again."""
+    unloads: int
+    maximum_ratio: float
+    """The busiest broker's usage then."""
+    on_front: bool
+    """Whether no other one disturbs less and balances better."""
+    advised: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """What could be done, best first."""
+
+    rows: tuple[OptionRow, ...]
+    notes: tuple[str, ...]
+    """How much figures vary, and what could be reached at best."""
+    tradeoffs: tuple[Tradeoff, ...]
+    """The least disruption first."""
+    lowest_maximum_ratio: float | None
+
+
+def options_of(recommendation: Mapping[str, Any]) -> Options | None:
+    """The section; None if an earlier release wrote the recommendation."""
+    if "options" not in recommendation:
+        return None
+    lowest, advised = recommendation["lowest_maximum_ratio"], recommendation["advice"]["digest"]
+    floor = recommendation["noise_floor"]
+    return Options(
+        rows=tuple(_row(option, lowest, advised) for option in recommendation["options"]),
+        notes=tuple(_notes(floor, lowest)),
+        tradeoffs=_tradeoffs(recommendation["combinations"], advised),
+        lowest_maximum_ratio=lowest,
+    )
+
+
+def _notes(floor: Mapping[str, Any], lowest: float | None) -> Iterable[str]:
+    origin = {
+        "history": "as measured between the last snapshots",
+        "default": "a default, from live brokers: there are too few earlier snapshots to measure it",
+    }[floor["origin"]]
+    yield (
+        f"Usage differs by {percent(floor['ratio'])} from one snapshot to the next although nothing is moved "
+        f"({origin}): a smaller gain counts as no gain, and of plans closer together the one that disturbs less "
+        "comes first."
+    )
+    if lowest is not None:
+        yield f"No moves of bundles can bring the busiest broker below {percent(lowest)}."
+
+
+def _row(option: Mapping[str, Any], lowest: float | None, advised: str | None) -> OptionRow:
+    return OptionRow(
+        kind=option["kind"],
+        sentence=option["sentence"],
+        effect=_effect(option, lowest),
+        cost=cost_text(option["cost"]),
+        confidence=option["confidence"],
+        condition=option["condition"],
+        plan=short(option["digest"]) if option["digest"] else "",
+        advised=advised is not None and option["digest"] == advised,
+        strategies=tuple(option["strategies"]),
+    )
+
+
+def _effect(option: Mapping[str, Any], lowest: float | None) -> str:
+    after, gain = option["maximum_ratio"], option["gain_ratio"]
+    if after is None or gain is None:
+        return "can't be predicted"
+    effect = f"highest usage {change(after + gain, after)}"
+    if lowest is not None and option["kind"] == "move":
+        gap = 100 * (after - lowest)
+        effect += f", {gap:.1f} points above the lowest possible" if gap >= _LEAST_GAP else ", the lowest possible"
+    return effect
+
+
+def cost_text(cost: Mapping[str, Any]) -> str:
+    """What is disturbed: `2 unloads: 12 topics, 40 clients, 3.1 MB/s moved`."""
+    if not cost["unloads"] and not cost["splits"]:
+        return "nothing is disturbed"
+    parts = [count(cost["splits"], "split") + ", which can't be undone"] * bool(cost["splits"])
+    if cost["unloads"]:
+        clients = cost["producers"] + cost["consumers"]
+        parts.insert(
+            0,
+            f"{count(cost['unloads'], 'unload')}: {count(cost['topics'], 'topic')}, {count(clients, 'client')}, "
+            f"{throughput(cost['moved_throughput_bytes_per_s'])} moved",
+        )
+    return "; ".join(parts)
+
+
+def _tradeoffs(combinations: Sequence[Mapping[str, Any]], advised: str | None) -> tuple[Tradeoff, ...]:
+    """One of each group of plans with the same steps, among those that unload something."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in combinations:
+        if row["unloads"] and row["maximum_after"] is not None and row["maximum_before"] is not None:
+            groups.setdefault(row["steps_sha256"], []).append(row)
+    if not groups:
+        return ()
+    rows = [next((row for row in group if row["digest"] == advised), group[0]) for group in groups.values()]
+    figures = [(row["topics"] + row["producers"] + row["consumers"], row["maximum_after"]) for row in rows]
+    front = on_front([(0, rows[0]["maximum_before"]), *figures])
+    found = [
+        Tradeoff(NOTHING, 0, 0, rows[0]["maximum_before"], front[0], advised=advised is None),
+        *(
+            Tradeoff(
+                combination(row["shedder"], row["placement"]),
+                disturbed,
+                row["unloads"],
+                maximum,
+                is_on_front,
+                advised is not None and row["digest"] == advised,
+            )
+            for row, (disturbed, maximum), is_on_front in zip(rows, figures, front[1:], strict=True)
+        ),
+    ]
+    return tuple(sorted(found, key=lambda one: (one.disturbed, one.maximum_ratio, one.name)))

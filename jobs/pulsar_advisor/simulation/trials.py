@@ -1,0 +1,64 @@
+"""What Pulsar's own balancer would do with a change of its settings, simulated from a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.planning.configured import configured_of
+from pulsar_advisor.planning.what_if import Resolve, with_what_if
+from pulsar_advisor.simulation.foresight import CYCLES
+from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import simulate
+
+MOST_TRIED: Final = 5
+"""Changes that are simulated, each of them only once: a simulation of a large cluster takes seconds."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A change of settings and how it ends; `error` says why it could not be simulated."""
+
+    change: Mapping[str, str]
+    score: SimulationScore | None
+    error: str | None
+
+    def document(self) -> dict[str, Any]:
+        """The trial as `recommendation.json` and `lint --json` hold it."""
+        return {"change": dict(self.change), "error": self.error, "score": self.score.columns() if self.score else None}
+
+
+def trials(
+    changes: Iterable[Mapping[str, str]],
+    state: ClusterState,
+    resolve: Resolve,
+    history: Sequence[ClusterState] = (),
+    seed: int = 0,
+) -> tuple[Trial, ...]:
+    """The first few different changes that name any setting, simulated for as long as the foresight looks ahead."""
+    different = list({tuple(sorted(change.items())): change for change in changes if change}.values())
+    return tuple(_trial(change, state, resolve, history, seed) for change in different[:MOST_TRIED])
+
+
+def _trial(
+    change: Mapping[str, str], state: ClusterState, resolve: Resolve, history: Sequence[ClusterState], seed: int
+) -> Trial:
+    try:
+        return Trial(change, _simulated(change, state, resolve, history, seed), None)
+    except AdvisorError as error:
+        return Trial(change, None, str(error))
+
+
+def _simulated(
+    change: Mapping[str, str], state: ClusterState, resolve: Resolve, history: Sequence[ClusterState], seed: int
+) -> SimulationScore:
+    own: LoadBalancerSettings = resolve({})
+    settings = resolve(change)
+    seen, *earlier = (with_what_if(moment, own, settings, change) for moment in (state, *history))
+    strategies = configured_of(state.load_manager, settings)
+    found = simulate(*strategies, seen, settings, cycles=CYCLES, seed=seed, history=earlier)
+    return simulation_score(found, cycle_scores(found))

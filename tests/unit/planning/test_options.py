@@ -1,0 +1,76 @@
+"""What could be done, best first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_advisor.planning.compare import Score, no_score
+from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.planning.options import Balancing, Cost, Option, ranked_options
+
+OWN = Configured("ThresholdShedder", "LeastLongTermMessageRate")
+FLOOR = 0.02
+NOW = (0.9, 0.3)
+
+
+def plan(shedder: str, after: float, steps: str = "", **given: object) -> Score:
+    figures = {
+        "plan": f"{shedder}.json",
+        "digest": f"sha256:{shedder}",
+        "steps": 1,
+        "unloads": 1,
+        "maximum_before": 0.9,
+        "maximum_after": after,
+        "standard_deviation_after": 0.1,
+        "topics": 10,
+        "confidence": "high",
+        "steps_sha256": steps or shedder,
+        "error": None,
+    }
+    return replace(no_score(shedder, OWN.placement, ""), **{**figures, **given})
+
+
+def by_pulsar(after: float, settles: bool = True, **change: str) -> Balancing:
+    return Balancing(change, "settles in cycle 3", settles, after, 0.1, Cost(unloads=2), "the load stays as it is")
+
+
+def kinds(options: tuple[Option, ...]) -> list[str]:
+    return [option.kind for option in options]
+
+
+def test_plans_come_first_then_what_pulsar_does_by_itself_then_nothing() -> None:
+    found = ranked_options(
+        [plan("A", 0.6)], OWN, [by_pulsar(0.7), by_pulsar(0.6, lowerBoundarySheddingEnabled="true")], FLOOR, NOW
+    )
+    assert kinds(found) == ["move", "setting", "own_balancer", "nothing"]
+    assert found[1].sentence == "Set lowerBoundarySheddingEnabled=true: Pulsar's balancer settles in cycle 3"
+    assert found[0].digest == "sha256:A"
+
+
+def test_combinations_with_the_same_steps_are_one_option() -> None:
+    found = ranked_options([plan("A", 0.6, "same"), plan("B", 0.6, "same"), plan("C", 0.6)], OWN, [], FLOOR, NOW)
+    assert [option.strategies for option in found[:2]] == [
+        (f"A with {OWN.placement}", f"B with {OWN.placement}"),
+        (f"C with {OWN.placement}",),
+    ]
+
+
+def test_a_gain_below_the_noise_floor_is_no_option() -> None:
+    found = ranked_options([plan("A", 0.89, unloads=200)], OWN, [by_pulsar(0.89)], FLOOR, NOW)
+    assert kinds(found) == ["nothing"]
+    assert found[0].condition == "nothing else lowers the busiest broker by 2.0%, the difference between two snapshots"
+
+
+def test_what_does_not_settle_is_no_option() -> None:
+    assert kinds(ranked_options([], OWN, [by_pulsar(0.5, settles=False)], FLOOR, NOW)) == ["nothing"]
+
+
+def test_a_plan_that_only_splits_comes_before_nothing() -> None:
+    split = plan("A", 0.9, unloads=0, splits=1, topics=0)
+    found = ranked_options([split], OWN, [], FLOOR, NOW)
+    assert kinds(found) == ["split", "nothing"]
+    assert found[0].sentence == f"Split 1 bundle as A with {OWN.placement} would"
+
+
+def test_without_figures_of_the_cluster_there_are_no_options() -> None:
+    assert ranked_options([], OWN, [], FLOOR, None) == ()

@@ -1,0 +1,56 @@
+"""Options in words: what each brings, costs and rests on."""
+
+from __future__ import annotations
+
+from pulsar_advisor.reporting.options import NOTHING, Options, cost_text, options_of
+from unit.reporting.skewed import skewed_inputs
+
+
+def options() -> Options:
+    found = options_of(skewed_inputs().recommendation)
+    assert found is not None
+    return found
+
+
+def plain(text: str) -> str:
+    return text.replace("\u00a0", " ")
+
+
+def test_the_advice_is_an_option_with_effect_and_cost() -> None:
+    (advised,) = [row for row in options().rows if row.advised]
+    assert advised.kind == "move"
+    assert plain(advised.effect).startswith("highest usage falls from 91 % to ")
+    assert "points above the lowest possible" in advised.effect
+    assert plain(advised.cost).startswith("2 unloads: ")
+    assert plain(advised.cost).endswith("; 1 split, which can't be undone")
+
+
+def test_doing_nothing_is_the_last_option() -> None:
+    last = options().rows[-1]
+    assert (last.kind, last.cost) == ("nothing", "nothing is disturbed")
+    assert plain(last.effect) == "highest usage stays at 91.0 %"
+
+
+def test_the_notes_say_how_much_figures_vary_and_what_is_possible_at_best() -> None:
+    noise, lowest = (plain(note) for note in options().notes)
+    assert "Usage differs by 3.0 % from one snapshot to the next" in noise
+    assert "too few earlier snapshots" in noise
+    assert lowest.startswith("No moves of bundles can bring the busiest broker below ")
+
+
+def test_plans_are_compared_by_disruption_and_balance() -> None:
+    found = options().tradeoffs
+    assert found[0].name == NOTHING and found[0].on_front
+    assert [one.disturbed for one in found] == sorted(one.disturbed for one in found)
+    assert sum(one.advised for one in found) == 1
+
+
+def test_a_recommendation_of_an_earlier_release_has_no_options() -> None:
+    recommendation = skewed_inputs().recommendation
+    del recommendation["options"]
+    assert options_of(recommendation) is None
+
+
+def test_a_split_alone_costs_no_clients() -> None:
+    cost = {"unloads": 0, "splits": 2, "topics": 0, "producers": 0, "consumers": 0, "moved_throughput_bytes_per_s": 0.0}
+    assert plain(cost_text(cost)) == "2 splits, which can't be undone"
