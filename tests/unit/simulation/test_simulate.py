@@ -186,7 +186,7 @@ def test_the_load_of_earlier_snapshots_is_replayed_and_then_ends() -> None:
     load = Load(replayed=replayed(state, [at(state, 8, 0.5), at(state, 5, 1.2)]))
     simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(), load=load)
     highest = [round(100 * float(cycle.usage.max())) for cycle in simulation.cycles[1:12]]
-    assert highest == [30, 30, 30, 72, 72, 72, 72, 72, 60, 60, 60]
+    assert highest == [30, 30, 30, 72, 72, 72, 72, 72, 60, 60]
     assert simulation.ended == "settled"
 
 
