@@ -1,4 +1,4 @@
-"""The only file in this folder that Airflow loads: adds the advisor's reports to Airflow's web server."""
+"""The only file in this folder that Airflow loads: adds the advisor's pages to Airflow's web server."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from pulsar_advisor_airflow.configuration import PAGES_PREFIX
+from pulsar_advisor_airflow.configuration import PAGES_PREFIX, page_link
 
 
 async def pages(scope: Any, receive: Any, send: Any) -> None:
     """The ASGI application of the pages, imported on the first request, as every task process loads this file."""
-    from pulsar_advisor_airflow.report_page import app
+    from pulsar_advisor_airflow.pages.app import app
 
     await app(scope, receive, send)
 
 
 class PulsarAdvisorPlugin(AirflowPlugin):
-    """Reports under `/pulsar-advisor/clusters/<cluster>/reports/<snapshot>`."""
+    """The pages under `/pulsar-advisor/`, and *Browse → Pulsar clusters*, which shows the first of them."""
 
     name = "pulsar_advisor"
     fastapi_apps: ClassVar = [{"app": pages, "url_prefix": PAGES_PREFIX, "name": "pulsar-advisor"}]
+    external_views: ClassVar = [
+        {
+            "name": "Pulsar clusters",
+            "href": page_link(""),
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "pulsar-clusters",
+        }
+    ]

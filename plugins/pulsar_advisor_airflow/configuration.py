@@ -104,14 +104,14 @@ def job(stage: str) -> str:
     return str(Path(pulsar_advisor.__path__[0]) / "spark_jobs" / f"{stage}.py")
 
 
-def page_link(cluster: str, *parts: str) -> str:
-    """The address of a page about a cluster, relative to the host of Airflow's web server."""
+def page_link(*parts: str) -> str:
+    """The address of one of our pages, relative to the host of Airflow's web server."""
     from airflow.sdk import conf
 
     base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return "/".join((f"{base}{PAGES_PREFIX}", "clusters", cluster, *parts))
+    return "/".join((f"{base}{PAGES_PREFIX}", *parts))
 
 
 def report_link(cluster: str, snapshot: str) -> str:
     """The address of a snapshot's report."""
-    return page_link(cluster, "reports", snapshot)
+    return page_link("clusters", cluster, "reports", snapshot)

@@ -1,0 +1,82 @@
+"""Who may see and do what: Airflow's login and its permissions on our DAGs.
+
+`airflow.api_fastapi.core_api.security` and its neighbours are internal to Airflow's core, though its providers use
+them: only here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.configuration import conf
+from fastapi import Depends, Form, HTTPException, Request
+from itsdangerous import BadData, URLSafeTimedSerializer
+
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor_airflow.clusters import Cluster, clusters, labelled
+from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY
+
+RECOMMENDING: Final = "pulsar_recommend"
+"""Who may see a cluster's DAG of this name may see its pages."""
+WRITING: Final = "pulsar_rebalance"
+"""Who may also edit this DAG may pause and stop runs."""
+
+TOKEN_LIFE_S: Final = 3600
+
+
+def visible(request: Request, user: GetUserDep) -> list[Cluster]:
+    """The clusters whose pages the user may see. Without a login: 401."""
+    return [each for each in clusters().values() if _permits("GET", labelled(RECOMMENDING, each), request, user)]
+
+
+def readable(cluster: str, request: Request, user: GetUserDep) -> Cluster:
+    """The cluster of the address. Without a login: 401; without the permission: 403; if there is none: 404."""
+    found = clusters().get(cluster)
+    if found is None:
+        raise HTTPException(404, "there is no such cluster")
+    requires_access_dag(method="GET", param_dag_id=labelled(RECOMMENDING, found))(request, user)
+    return found
+
+
+def may_write(request: Request, user: GetUserDep) -> bool:
+    """Whether the user may pause and stop runs."""
+    return _permits("PUT", WRITING, request, user)
+
+
+def form_token(request: Request, user: GetUserDep) -> str:
+    """A proof, for the forms of the page at this address, that this user was shown it."""
+    return _signer().dumps([user.get_id(), request.url.path])
+
+
+def steered_by(
+    cluster: Annotated[Cluster, Depends(readable)],  # noqa: ARG001 - permission to see it comes first
+    request: Request,
+    user: GetUserDep,
+    token: Annotated[str, Form()] = "",
+) -> Person:
+    """The user who sent a form. 403 without permission to write, or if the form isn't the one that we showed this user.
+
+    Another site can make a browser send a form with the user's cookie, but can't read the token on our page.
+    """
+    requires_access_dag(method="PUT", param_dag_id=WRITING)(request, user)
+    page, _, _ = request.url.path.rpartition("/")
+    try:
+        shown = _signer().loads(token, max_age=TOKEN_LIFE_S)
+    except BadData:
+        shown = None
+    if shown != [user.get_id(), page]:
+        raise HTTPException(403, "this form is not the one that was shown to you, or an hour old: open the page again")
+    return Person(user.get_name(), AUTHENTICATED_BY)
+
+
+def _permits(method: Literal["GET", "PUT"], dag: str, request: Request, user: GetUserDep) -> bool:
+    try:
+        requires_access_dag(method=method, param_dag_id=dag)(request, user)
+    except HTTPException:
+        return False
+    return True
+
+
+def _signer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(conf.get("api", "secret_key"), salt="pulsar-advisor-pages")

@@ -1,0 +1,159 @@
+"""The addresses of the pages, and the two forms that steer a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pulsar_advisor.execution.apply import abort, pause
+from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.ledger_tables import Run
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
+from pulsar_advisor.model.plan import Plan, load_plan
+from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.storage.files import read_file
+from pulsar_advisor.storage.plans import short
+from pulsar_advisor.storage.root import snapshot_moment
+from pulsar_advisor_airflow.clusters import Cluster
+from pulsar_advisor_airflow.configuration import page_link, report_link
+from pulsar_advisor_airflow.pages.access import form_token, may_write, readable, steered_by, visible
+from pulsar_advisor_airflow.pages.content import (
+    cluster_content,
+    cluster_lines,
+    ledger_if_any,
+    root_of,
+    run_content,
+)
+
+REFRESH_S: Final = 5
+"""How often the page of an active run is read again."""
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Our own pages run no script and load nothing."""
+
+REPORT_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+"""Anyone who can write the root controls this page, so it runs no script, loads nothing, and has an opaque origin."""
+
+SEE_OTHER: Final = 303
+
+app = FastAPI(title="Pages of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
+
+_templates = Environment(
+    loader=PackageLoader("pulsar_advisor_airflow.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
+_templates.filters |= {"moment": moment, "short": short, "percent": lambda ratio: f"{ratio:.0%}"}
+_templates.globals |= {"page_link": page_link, "report_link": report_link}
+
+
+# A mounted application has no authentication unless it adds it: each route names what it requires.
+@app.get("/")
+def clusters_page(seen: Annotated[list[Cluster], Depends(visible)]) -> HTMLResponse:
+    """The clusters that the user may see."""
+    with _http_errors():
+        return _page("clusters.html", lines=cluster_lines(seen), age=_age)
+
+
+@app.get("/clusters/{cluster}")
+def cluster_page(cluster: Annotated[Cluster, Depends(readable)]) -> HTMLResponse:
+    """A cluster's snapshots, plans, runs and events."""
+    with _http_errors():
+        return _page("cluster.html", cluster=cluster, content=cluster_content(cluster), age=_age)
+
+
+@app.get("/clusters/{cluster}/reports/{snapshot}")
+def report(cluster: Annotated[Cluster, Depends(readable)], snapshot: str) -> HTMLResponse:
+    """The report of one snapshot; 404 if there is none."""
+    with _http_errors():
+        root = root_of(cluster)
+        page = read_file(root.folder("reports", root.resolve(snapshot)) / "report.html", "report")
+    return HTMLResponse(page, headers=REPORT_HEADERS)
+
+
+@app.get("/clusters/{cluster}/runs/{run}")
+def run_page(
+    cluster: Annotated[Cluster, Depends(readable)],
+    run: int,
+    writes: Annotated[bool, Depends(may_write)],
+    token: Annotated[str, Depends(form_token)],
+) -> HTMLResponse:
+    """A run, step by step; while it is active the page renews itself."""
+    with _http_errors(), _ledger() as ledger:
+        content = run_content(ledger, cluster, run)
+    headers = {"Refresh": str(REFRESH_S)} if content.run.state == "active" else {}
+    return _page("run.html", headers, cluster=cluster, content=content, writes=writes, token=token)
+
+
+@app.post("/clusters/{cluster}/runs/{run}/pause")
+def pause_run(
+    cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
+) -> RedirectResponse:
+    """End the run after its steps in flight; clearing the task `apply` continues it."""
+    return _steer(cluster, run, person, pause)
+
+
+@app.post("/clusters/{cluster}/runs/{run}/stop")
+def stop_run(
+    cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
+) -> RedirectResponse:
+    """End the run for good, before its next call."""
+    return _steer(cluster, run, person, abort)
+
+
+def _steer(
+    cluster: Cluster, number: int, person: Person, order: Callable[[Ledger, Plan, Person], Sequence[Run]]
+) -> RedirectResponse:
+    with _http_errors(), _ledger() as ledger:
+        digest = run_content(ledger, cluster, number).run.digest
+        [document] = [record.document for record in ledger.plans(cluster.name) if record.digest == digest]
+        order(ledger, load_plan(document.encode()), person)
+    return RedirectResponse(page_link("clusters", cluster.name, "runs", str(number)), SEE_OTHER)
+
+
+@contextmanager
+def _ledger() -> Iterator[Ledger]:
+    with ledger_if_any() as ledger:
+        if ledger is None:
+            raise UsageError("there is no ledger yet, so there are no runs")
+        yield ledger
+
+
+@contextmanager
+def _http_errors() -> Iterator[None]:
+    try:
+        yield
+    except AdvisorError as error:
+        status = {StorageError: 500, Refused: 409}.get(type(error), 404)
+        raise HTTPException(status, str(error)) from error
+
+
+def _page(template: str, headers: dict[str, str] | None = None, **content: Any) -> HTMLResponse:
+    return HTMLResponse(_templates.get_template(template).render(**content), headers=HEADERS | (headers or {}))
+
+
+def _age(snapshot: str) -> str:
+    """How long ago a snapshot was begun: `12 min`, `5 h`, `3 d`."""
+    minutes = int((datetime.now(UTC) - snapshot_moment(snapshot)).total_seconds()) // 60
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"

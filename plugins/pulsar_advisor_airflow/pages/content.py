@@ -1,0 +1,180 @@
+"""What the pages show: read from the root and the ledger, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Literal
+
+from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, ledger_exists
+from pulsar_advisor.execution.ledger_tables import Event, Run, StepRecord
+from pulsar_advisor.execution.plan_states import PlanState, plan_states
+from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor_airflow.clusters import Cluster
+from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.ledger import opened_ledger
+
+SNAPSHOTS_SHOWN: Final = 30
+PLANS_SHOWN: Final = 30
+RUNS_SHOWN: Final = 30
+EVENTS_SHOWN: Final = 100
+
+_READ_AT_ONCE: Final = 16
+"""Clusters read in parallel: on an object store each file is a round trip."""
+
+Verdict = Literal["act", "nothing", "unfit", "unfinished", "unreadable"]
+"""act: a plan is advised. unfit: validation failed. unfinished: a stage has yet to run, or failed."""
+
+
+@dataclass(frozen=True)
+class SnapshotLine:
+    """A snapshot and what became of it."""
+
+    id: str
+    verdict: Verdict
+    sentence: str
+    failed_checks: int
+    has_report: bool
+
+
+@dataclass(frozen=True)
+class ClusterLine:
+    """A cluster, its newest snapshot, and its newest run."""
+
+    cluster: Cluster
+    newest: SnapshotLine | None
+    run: Run | None
+    problem: str = ""
+    """Why its files can't be read."""
+
+
+@dataclass(frozen=True)
+class ClusterContent:
+    """A cluster's snapshots, plans, runs and events, newest first."""
+
+    snapshots: Sequence[SnapshotLine]
+    plans: Sequence[PlanState]
+    runs: Sequence[Run]
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True)
+class RunContent:
+    """A run, its steps in the order of the plan, and its events, oldest first."""
+
+    run: Run
+    steps: Mapping[str, StepRecord]
+    events: Sequence[Event]
+    approver: str
+    pause: str | None
+    """Who asked for a pause, if somebody did."""
+
+    @property
+    def confirmed(self) -> int:
+        """How many steps are confirmed."""
+        return sum(step.state == "confirmed" for step in self.steps.values())
+
+
+def root_of(cluster: Cluster) -> Root:
+    """The root, for a cluster."""
+    return Root(option("root"), cluster.name)
+
+
+def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
+    """A line for each cluster: those where something is to be done or wrong come first."""
+    runs: dict[str, Run] = {}
+    with ledger_if_any() as ledger:
+        if ledger is not None:
+            runs = {each.name: newest[0] for each in clusters if (newest := ledger.runs_on(each.name))}
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        lines = list(pool.map(lambda each: _line(each, runs.get(each.name)), clusters))
+    return sorted(lines, key=_urgency)
+
+
+def cluster_content(cluster: Cluster) -> ClusterContent:
+    """The newest of everything about a cluster."""
+    root = root_of(cluster)
+    ids = list(islice(root.newest_first(), SNAPSHOTS_SHOWN))
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        snapshots = list(pool.map(lambda snapshot: _snapshot_line(root, snapshot), ids))
+    with ledger_if_any() as ledger:
+        if ledger is None:
+            return ClusterContent(snapshots, (), (), ())
+        plans = list(islice(plan_states(ledger, cluster.name), PLANS_SHOWN))
+        events = [event for record in ledger.plans(cluster.name) for event in ledger.events(record.digest)]
+        newest_events = sorted(events, key=lambda event: event.id, reverse=True)[:EVENTS_SHOWN]
+        return ClusterContent(snapshots, plans, ledger.runs_on(cluster.name)[:RUNS_SHOWN], newest_events)
+
+
+def run_content(ledger: Ledger, cluster: Cluster, number: int) -> RunContent:
+    """A run of the cluster. Raises `UsageError` if it has no such run."""
+    run = next((run for run in ledger.runs_on(cluster.name) if run.id == number), None)
+    if run is None:
+        raise UsageError(f"cluster '{cluster.name}' has no run {number}")
+    approvals = {approval.id: approval.approver for approval in ledger.approvals(run.digest)}
+    return RunContent(
+        run=run,
+        steps=ledger.steps(run.id),
+        events=[event for event in ledger.events(run.digest) if event.run_id == run.id],
+        approver=approvals.get(run.approval_id, ""),
+        pause=ledger.pause_requested(run.id),
+    )
+
+
+@contextmanager
+def ledger_if_any() -> Iterator[Ledger | None]:
+    """The configured ledger; none is created."""
+    root = Root(option("root"), "any")
+    if ledger_exists(option("ledger") or default_ledger_url(root)):
+        with opened_ledger(root) as ledger:
+            yield ledger
+    else:
+        yield None
+
+
+def _line(cluster: Cluster, run: Run | None) -> ClusterLine:
+    try:
+        root = root_of(cluster)
+        newest = next(root.newest_first(), None)
+        return ClusterLine(cluster, _snapshot_line(root, newest) if newest else None, run)
+    except AdvisorError as error:
+        return ClusterLine(cluster, None, run, problem=str(error))
+
+
+def _snapshot_line(root: Root, snapshot: str) -> SnapshotLine:
+    has_report = (root.folder("reports", snapshot) / "report.html").exists()
+    try:
+        verdict, sentence, failed = _verdict(root, snapshot)
+    except AdvisorError as error:
+        verdict, sentence, failed = "unreadable", str(error), 0
+    return SnapshotLine(snapshot, verdict, sentence, failed, has_report)
+
+
+def _verdict(root: Root, snapshot: str) -> tuple[Verdict, str, int]:
+    validation = root.folder("validation", snapshot) / RESULT
+    if not validation.exists():
+        return "unfinished", "captured; not validated", 0
+    judged = read_json(validation, "validate", [VALIDATION_RESULT_SCHEMA])
+    failed = [check for check in judged["results"] if not check["success"]]
+    if not judged["success"]:
+        critical = [check["title"] for check in failed if check["severity"] == "critical"]
+        return "unfit", f"must not be used: {'; '.join(critical)}", len(failed)
+    recommendation = root.folder(PLANS, snapshot) / RECOMMENDATION
+    if not recommendation.exists():
+        return "unfinished", "validated; no recommendation", len(failed)
+    advice = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])["advice"]
+    return "act" if advice["plan"] else "nothing", advice["sentence"], len(failed)
+
+
+def _urgency(line: ClusterLine) -> tuple[int, str]:
+    if line.run is not None and line.run.state in ("active", "stopped"):
+        return 0, line.cluster.name
+    order: dict[Verdict, int] = {"unreadable": 1, "unfit": 1, "unfinished": 2, "act": 3, "nothing": 4}
+    return (1 if line.problem else 2 if line.newest is None else order[line.newest.verdict]), line.cluster.name

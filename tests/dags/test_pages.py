@@ -1,0 +1,222 @@
+"""The pages over HTTP, in Airflow's own web server, as its users see them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+import documents
+from pulsar_advisor.execution.approval import approve, propose
+from pulsar_advisor.execution.ledger import HeldRun, Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
+from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, make_plan, unload_step
+
+pytestmark = pytest.mark.airflow
+
+USERS = {"admin": "admin", "olive": "user", "vic": "viewer"}
+HOSTILE = "<script>alert(1)</script>"
+
+LogIn = Callable[[str], TestClient]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, database: None) -> Iterator[LogIn]:
+    """Airflow's web server with our plugin; gives a client with the login of a user, or without one."""
+    from airflow.api_fastapi.app import create_app, purge_cached_app
+
+    passwords = tmp_path_factory.mktemp("passwords") / "passwords.json"
+    passwords.write_text(json.dumps({name: f"password of {name}" for name in USERS}))
+    with pytest.MonkeyPatch.context() as patch:
+        roles = ",".join(f"{name}:{role}" for name, role in USERS.items())
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", roles)
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(passwords))
+        purge_cached_app()
+        app = create_app(apps="core")
+
+        def log_in(name: str) -> TestClient:
+            client = TestClient(app, base_url="http://127.0.0.1", follow_redirects=False)
+            if name:
+                login = {"username": name, "password": f"password of {name}"}
+                client.headers["Authorization"] = (
+                    f"Bearer {client.post('/auth/token', json=login).json()['access_token']}"
+                )
+            return client
+
+        yield log_in
+        purge_cached_app()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """Two clusters in one root: one with a plan to carry out, one that was never captured."""
+    registry = tmp_path / "clusters.yaml"
+    entries = [{"name": name, "pulsar_conn_id": "p"} for name in ("prod-eu", "prod-us")]
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path / "root"))
+    root = Root(str(tmp_path / "root"), "prod-eu")
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
+    failed = documents.check(success=False, title="Ranges tile")
+    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(failed))
+    advice = {"plan": "a.json", "digest": "sha256:0", "sentence": f"Move one bundle {HOSTILE}."}
+    document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": []}
+    write_json(root.folder("plans", SNAPSHOT) / "recommendation.json", document)
+    report = root.folder("reports", SNAPSHOT) / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text(f"<html>{HOSTILE}</html>")
+    return root
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return make_plan([unload_step()]).model_copy(update={"cluster": "prod-eu"})
+
+
+@pytest.fixture
+def ledger(root: Root) -> Iterator[Ledger]:
+    ledger = open_ledger(default_ledger_url(root))
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def held(ledger: Ledger, plan: Plan) -> HeldRun:
+    """A run that has sent its first step."""
+    propose(ledger, plan, ALICE)
+    policy = ApprovalPolicy()
+    approval = approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, consents=EVERY_CONSENT)
+    held = ledger.start_run(plan, approval)
+    held.sent("step-001", "PUT /unload", None)
+    return held
+
+
+def page_of(held: HeldRun) -> str:
+    return f"/pulsar-advisor/clusters/prod-eu/runs/{held.id}"
+
+
+def token_in(page: str) -> str:
+    return re.findall(r'name="token" value="([^"]+)"', page)[0]
+
+
+def test_the_list_shows_each_cluster_with_its_last_verdict(server: LogIn, root: Root) -> None:
+    page = server("vic").get("/pulsar-advisor/").text
+    assert page.index("prod-us") < page.index("prod-eu")  # the one without a snapshot needs somebody first
+    assert "Move one bundle" in page
+    assert f'href="/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"' in page
+
+
+def test_a_cluster_has_its_snapshots_plans_runs_and_events(server: LogIn, root: Root, held: HeldRun) -> None:
+    page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
+    for part in (SNAPSHOT, "applying", "ThresholdShedder", "step sent", "by alice (airflow)", f"/runs/{held.id}"):
+        assert part in page
+
+
+def test_a_run_shows_its_steps_and_renews_itself_while_it_goes_on(server: LogIn, root: Root, held: HeldRun) -> None:
+    answer = server("olive").get(page_of(held))
+    assert "0 of 1 steps confirmed" in answer.text
+    assert f"{NAMESPACE}/{LOWER}" in answer.text
+    assert answer.headers["refresh"] == "5"
+    held.conclude("step-001", "confirmed", "owner is b2")
+    held.end("done", "1 of 1 steps confirmed")
+    answer = server("olive").get(page_of(held))
+    assert "refresh" not in answer.headers
+    assert "owner is b2" in answer.text
+    assert "Pause" not in answer.text
+
+
+def test_pages_escape_what_others_wrote_and_run_no_script(server: LogIn, root: Root, held: HeldRun) -> None:
+    for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu", page_of(held)):
+        answer = server("olive").get(path)
+        assert answer.status_code == 200
+        assert HOSTILE not in answer.text
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src" not in policy
+
+
+def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> None:
+    answer = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}")
+    assert HOSTILE in answer.text
+    directives = {part.split()[0]: part.split()[1:] for part in answer.headers["content-security-policy"].split(";")}
+    assert directives["default-src"] == ["'none'"]
+    assert directives["sandbox"] == []
+    assert "script-src" not in directives
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "clusters/prod-eu", "clusters/nowhere", f"clusters/prod-eu/reports/{SNAPSHOT}", "clusters/prod-eu/runs/1"],
+)
+def test_without_a_login_nothing_is_shown(server: LogIn, root: Root, path: str) -> None:
+    assert server("").get(f"/pulsar-advisor/{path}").status_code == 401
+
+
+@pytest.mark.parametrize("order", ["pause", "stop"])
+def test_without_a_login_nothing_is_steered(server: LogIn, held: HeldRun, order: str) -> None:
+    assert server("").post(f"{page_of(held)}/{order}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "clusters/prod-asia",
+        "clusters/..%2fprod-eu",
+        "clusters/prod-eu/reports/20260101T000000Z",
+        "clusters/prod-eu/reports/latest2",
+        "clusters/prod-eu/reports/..%2f..%2f..%2fledger.sqlite",
+        "clusters/prod-eu/runs/99",
+        "clusters/prod-us/runs/1",
+        "dags/some_other_dag",
+    ],
+)
+def test_what_is_not_there_or_not_ours_is_not_found(server: LogIn, root: Root, held: HeldRun, path: str) -> None:
+    assert server("admin").get(f"/pulsar-advisor/{path}").status_code == 404
+
+
+def test_a_user_pauses_a_run_in_their_own_name(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
+    client = server("olive")
+    token = token_in(client.get(page_of(held)).text)
+    form = {"token": token, "person": "alice", "as": "alice"}
+    answer = client.post(f"{page_of(held)}/pause", data=form)
+    assert (answer.status_code, answer.headers["location"]) == (303, page_of(held))
+    assert ledger.pause_requested(held.id) == "paused by olive (airflow)"
+
+
+def test_a_stopped_run_is_over(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
+    client = server("olive")
+    token = token_in(client.get(page_of(held)).text)
+    assert client.post(f"{page_of(held)}/stop", data={"token": token}).status_code == 303
+    assert ledger.run(held.id).state == "aborted"
+    assert ledger.events(held.digest)[-1].detail == "by olive (airflow)"
+    assert client.post(f"{page_of(held)}/stop", data={"token": token}).status_code == 409
+
+
+def test_a_viewer_sees_no_button_and_steers_nothing(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
+    assert "token" not in server("vic").get(page_of(held)).text
+    token = token_in(server("olive").get(page_of(held)).text)
+    assert server("vic").post(f"{page_of(held)}/pause", data={"token": token}).status_code == 403
+    assert ledger.pause_requested(held.id) is None
+
+
+@pytest.mark.parametrize("forged", ["", "x", "of another user", "tampered"])
+def test_a_form_that_was_not_shown_to_this_user_steers_nothing(
+    server: LogIn, ledger: Ledger, held: HeldRun, forged: str
+) -> None:
+    shown = {
+        "of another user": lambda: token_in(server("admin").get(page_of(held)).text),
+        "tampered": lambda: f"{token_in(server('olive').get(page_of(held)).text)[:-2]}xx",
+    }
+    token = shown[forged]() if forged in shown else forged
+    answer = server("olive").post(f"{page_of(held)}/stop", data={"token": token})
+    assert answer.status_code == 403
+    assert ledger.run(held.id).state == "active"
