@@ -127,7 +127,7 @@ def shed(case: Json, release: str) -> list[Answer]:
 def split(case: Json, release: str) -> list[Answer]:
     """The bundles that each broker has split, in its order."""
     state, settings = state_of(case), settings_of(case["config"], release)
-    reports = simple_reports(state)
+    reports = simple_reports(state, settings)
     broker = state.bundles.owner[reports.rows]
     counts: Mapping[str, int] = case.get("bundleCounts", {})
     verdicts = splitter.select(

@@ -21,6 +21,7 @@ Sizes = npt.NDArray[np.int64]
 
 INITIAL_BUCKETS: Final = 16
 LOAD_FACTOR: Final = 0.75
+_EXACT_SINCE: Final = 19
 _LAST_OF_FIRST_PLANE: Final = 0xFFFF
 """Characters above it take two UTF-16 units in Java."""
 
@@ -110,17 +111,17 @@ def concurrent_map_order(hashes: Hashes) -> Permutation:
     return order
 
 
-def copied_map_buckets(sizes: Sizes) -> Sizes:
-    """Buckets of `HashMap`s that were made from maps of these sizes.
+def copied_map_buckets(sizes: Sizes, java: int) -> Sizes:
+    """Buckets of `HashMap`s that were made from maps of these sizes, on this version of Java.
 
-    They can be more than put after put would make: 32 for 12 entries. From JDK 19 on it is 16 for 12, too.
+    Before 19 they can be more than put after put would make: 32 for 12 entries.
     """
-    return _table_sizes(sizes)
+    return _table_sizes(sizes, java)
 
 
-def copied_set_buckets(sizes: Sizes) -> Sizes:
-    """Buckets of `HashSet`s that were made from collections of these sizes (JDK 17)."""
-    return np.maximum(INITIAL_BUCKETS, _table_sizes(sizes))
+def copied_set_buckets(sizes: Sizes, java: int) -> Sizes:
+    """Buckets of `HashSet`s that were made from collections of these sizes, on this version of Java."""
+    return np.maximum(INITIAL_BUCKETS, _table_sizes(sizes, java))
 
 
 def hash_map_orders(hashes: Hashes, maps: Sizes, buckets: Sizes) -> Permutation:
@@ -132,9 +133,9 @@ def hash_map_orders(hashes: Hashes, maps: Sizes, buckets: Sizes) -> Permutation:
     return order
 
 
-def _table_sizes(sizes: Sizes) -> Sizes:
-    wanted = np.trunc(sizes / LOAD_FACTOR + 1)
-    powers: Sizes = np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
+def _table_sizes(sizes: Sizes, java: int) -> Sizes:
+    wanted = np.ceil(sizes / LOAD_FACTOR) if java >= _EXACT_SINCE else np.trunc(sizes / LOAD_FACTOR + 1)
+    powers: Sizes = np.exp2(np.ceil(np.log2(np.maximum(wanted, 1)))).astype(np.int64)
     return powers
 
 

@@ -3,8 +3,8 @@
 Pulsar smooths quotas over half an hour and more. Here each is taken as settled: equal to the bundle's own figures,
 within the limits. The same applies to the two factors that convert messages to CPU and connections to memory, and to
 the default quota, which follows the average bundle where there are more than 30. Quotas that an operator fixed are not
-known. Sums and visits are in the order of Java's maps (JDK 17).
-Source: `SimpleLoadManagerImpl`, `LoadReport`, `ResourceQuota`, `SimpleResourceUnit` (2.11.0 to 5.0.0-M1).
+known. Sums and visits are in the order of Java's maps.
+Source: `SimpleLoadManagerImpl`, `LoadReport`, `ResourceQuota`, `SimpleResourceUnit` (2.11.0 to 5.0.1).
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ MEMORY_FACTOR_LIMITS: Final = (10.0, 50.0)
 RATE_FOR_FACTORS: Final = 1000
 GROUPS_FOR_FACTORS: Final = 30
 CONNECTIONS_PER_GROUP: Final = 500
+_ON_JAVA_21_SINCE: Final = (5, 0, 1)
 _KEYS_WITHOUT_SCHEME_SINCE: Final = (3, 0, 0)
 """From then on the keys of the leader's maps are the brokers' ids alone (3.0.7; apache/pulsar#21894)."""
 
@@ -110,8 +111,8 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
     grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     scheme = "http://" if settings.behaviour < _KEYS_WITHOUT_SCHEME_SINCE else ""
     hashes = string_hashes([f"{scheme}{broker}" for broker in brokers.ids])
-    reporting = _in_leaders_map(state, hashes)
-    reports = simple_reports(state)
+    reporting = _in_leaders_map(state, hashes, _java(settings))
+    reports = simple_reports(state, settings)
     totals = _totals(state, reporting, reports)
     cpu_factor, memory_factor = _factors(totals)
     quota = _quotas(bundles, reports.rows, memory_factor)
@@ -125,7 +126,7 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
         reports=reports,
         recently_unloaded=(bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms),
         quota=quota,
-        broker_quota=_sums(quota, bundles.owner, _in_sets(bundles, reports)),
+        broker_quota=_sums(quota, bundles.owner, _in_sets(bundles, reports, settings)),
         default_quota=_default_quota(totals),
         cpu_factor=cpu_factor,
         memory_factor=memory_factor,
@@ -133,30 +134,35 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
     )
 
 
-def simple_reports(state: ClusterState) -> ReportedBundles:
+def simple_reports(state: ClusterState, settings: LoadBalancerSettings) -> ReportedBundles:
     """The reports in which the Simple manager finds its bundles: copies of the maps in which brokers count."""
     reports = reported_bundles(state)
-    buckets = copied_map_buckets(np.diff(reports.offsets))
+    buckets = copied_map_buckets(np.diff(reports.offsets), _java(settings))
     return reports.in_order(hash_map_orders(reports.hashes, _owners(state.bundles, reports), buckets))
 
 
-def _in_sets(bundles: Bundles, reports: ReportedBundles) -> ReportedBundles:
+def _in_sets(bundles: Bundles, reports: ReportedBundles, settings: LoadBalancerSettings) -> ReportedBundles:
     """The reports' bundles in the order of the sets in which the ranking keeps them."""
-    buckets = copied_set_buckets(np.diff(reports.offsets))
+    buckets = copied_set_buckets(np.diff(reports.offsets), _java(settings))
     return reports.in_order(hash_map_orders(reports.hashes, _owners(bundles, reports), buckets))
+
+
+def _java(settings: LoadBalancerSettings) -> int:
+    """The version of Java that the brokers are taken to run on: the lowest one on which their release runs."""
+    return 21 if settings.behaviour >= _ON_JAVA_21_SINCE else 17
 
 
 def _owners(bundles: Bundles, reports: ReportedBundles) -> Integers:
     return bundles.owner[reports.rows].astype(np.int64)
 
 
-def _in_leaders_map(state: ClusterState, hashes: Hashes) -> Indices:
+def _in_leaders_map(state: ClusterState, hashes: Hashes, java: int) -> Indices:
     """Rows of the registered brokers with a report, as the leader visits them: they come out of a set of names."""
     brokers = state.brokers
     rows = np.flatnonzero(brokers.available & (brokers.report_updated_at_ms > 0)).astype(np.int32)
     of_names = string_hashes([brokers.ids[row] for row in rows.tolist()])
     size = np.array([len(rows)], dtype=np.int64)
-    rows = rows[hash_map_orders(of_names, np.zeros(len(rows), dtype=np.int64), copied_set_buckets(size))]
+    rows = rows[hash_map_orders(of_names, np.zeros(len(rows), dtype=np.int64), copied_set_buckets(size, java))]
     return rows[hash_map_order(hashes[rows])]
 
 

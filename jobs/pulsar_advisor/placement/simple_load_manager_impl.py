@@ -9,7 +9,7 @@ best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedSer
 
 Here quotas are settled (see `model.simple_load`), and bundles on their way are not counted.
 Source: `SimpleLoadManagerImpl.findBrokerForPlacement`, `WRRPlacementStrategy`, `ResourceUnitRanking`, 2.11.0 to
-5.0.0-M1.
+5.0.1.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Memory can be the bottleneck but never makes a broker overloaded; for direct mem
 
 Releases: how bundles compare changed in 4.0 (see `model.top_bundles`); before, which one is first depends on the order
 in which a tree compares them.
-Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadShedding`, 2.11.0 to 5.0.0-M1.
+Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadShedding`, 2.11.0 to 5.0.1.
 """
 
 from __future__ import annotations

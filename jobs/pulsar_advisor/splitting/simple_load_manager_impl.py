@@ -4,7 +4,7 @@ A bundle is too big if the loaded topics, sessions, rate or throughput of its br
 (instantaneous figures, bandwidth limit in 64 bits). It is split if it has more than one loaded topic and its namespace
 fewer bundles than `loadBalancerNamespaceMaximumBundles`; bundles chosen earlier in the same pass are not counted. If
 the bundles of a namespace can't be counted, its broker's pass ends without a split. The split goes through the admin
-API by the default algorithm. Unchanged from 2.11 to 5.0.0-M1.
+API by the default algorithm. Unchanged from 2.11 to 5.0.1.
 Source: Pulsar `SimpleLoadManagerImpl`.
 """
 
@@ -60,7 +60,7 @@ def decide(
     state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory
 ) -> tuple[SplittingDecision, SplitMemory]:
     """What all brokers would split after one report."""
-    reports = simple_reports(state)
+    reports = simple_reports(state, settings)
     broker = state.bundles.owner[reports.rows]
     figures = figures_of(state, reports.rows, state.bundles.traffic)
     limits = SplitLimits.from_settings(settings, bandwidth_bits=64)

@@ -1,3 +1,6 @@
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.withSettings;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
@@ -5,6 +8,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -77,6 +81,16 @@ final class ModularCases {
         answer.set("hitLow", Json.numbers(Fields.<Map<String, MutableInt>>get(shedder, "brokerHitCountForLow")));
         ObjectNode destinations = answer.putObject("destinations");
         Set<String> everyone = loadData.getBrokerData().keySet();
+        if (Fields.exists(shedder, "pendingBundleToUnload")) {
+            for (JsonNode bundles : unload) {
+                for (String bundle : Json.texts(bundles)) {
+                    Set<String> among = drawnAmong(shedder, everyone, bundle, loadData, configuration);
+                    destinations.set(bundle, Json.MAPPER.valueToTree(among.size() == 1 ? among.iterator().next() : among));
+                }
+            }
+            shedder.getClass().getMethod("onUnloadAttemptCompleted").invoke(shedder);
+            return;
+        }
         Map<BundleData, String> remembered = Fields.get(shedder, "bundleBrokerMap");
         for (JsonNode bundles : unload) {
             for (String bundle : Json.texts(bundles)) {
@@ -91,6 +105,22 @@ final class ModularCases {
                 }
             }
         }
+    }
+
+    /** The brokers among which the shedder of 5.0.1 draws, or the one that it has in mind for a bundle. */
+    private static Set<String> drawnAmong(LoadSheddingStrategy shedder, Set<String> everyone, String bundle,
+            LoadData loadData, ServiceConfiguration configuration) throws Exception {
+        Set<String> among = new TreeSet<>();
+        Object watched = mock(shedder.getClass(), withSettings().stubOnly().spiedInstance(shedder).defaultAnswer(call -> {
+            if (call.getMethod().getName().equals("selectBroker")) {
+                among.addAll(call.<Set<String>>getArgument(0));
+            }
+            return call.callRealMethod();
+        }));
+        Object chosen = shedder.getClass().getMethod("selectBrokerForBundle", Set.class, String.class, BundleData.class,
+                        LoadData.class, ServiceConfiguration.class)
+                .invoke(watched, everyone, bundle, loadData.getBundleData().get(bundle), loadData, configuration);
+        return among.isEmpty() ? Set.of((String) ((Optional<?>) chosen).orElseThrow()) : among;
     }
 
     private static List<JsonNode> place(ObjectNode theCase) throws Exception {

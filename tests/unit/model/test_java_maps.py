@@ -107,8 +107,10 @@ def _split(chain: list[str], bit: int) -> tuple[list[str], list[str]]:
 
 def test_a_copy_of_a_map_can_have_more_buckets_than_the_same_puts_make() -> None:
     sizes = np.array([1, 3, 5, 6, 11, 12, 24])
-    assert copied_map_buckets(sizes).tolist() == [2, 8, 8, 16, 16, 32, 64]
-    assert copied_set_buckets(sizes).tolist() == [16, 16, 16, 16, 16, 32, 64]
+    assert copied_map_buckets(sizes, 17).tolist() == [2, 8, 8, 16, 16, 32, 64]
+    assert copied_set_buckets(sizes, 17).tolist() == [16, 16, 16, 16, 16, 32, 64]
+    assert copied_map_buckets(sizes, 21).tolist() == [2, 4, 8, 8, 16, 16, 32]
+    assert copied_set_buckets(sizes, 21).tolist() == [16, 16, 16, 16, 16, 16, 32]
     assert [hash_map_buckets(size) for size in sizes.tolist()] == [16, 16, 16, 16, 16, 16, 32]
 
 

@@ -1,0 +1,5 @@
+package org.apache.pulsar.tls;
+
+/** Unpublished; only its name is needed, because a method of a mocked class mentions it. */
+public class PulsarTlsFactory {
+}
