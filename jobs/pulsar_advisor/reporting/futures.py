@@ -143,11 +143,12 @@ def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
     if score["ended"] == "settled" and not score["unloads"]:
         return f"{name} would leave the cluster as it is."
     before, after = score["first_usage_maximum_ratio"], score["last_usage_maximum_ratio"]
-    end = {
-        "settled": f"would settle in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})",
-        "repeats": f"would go round: cycle {score['cycles']} leaves all as cycle {score['repeats_cycle']} did",
-        "unfinished": f"would not have settled by cycle {score['cycles']}",
-    }[score["ended"]]
+    if score["ended"] == "settled":
+        end = f"would settle in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})"
+    elif score["ended"] == "repeats":
+        end = f"would go round: cycle {score['cycles']} leaves all as cycle {score['repeats_cycle']} did"
+    else:
+        end = f"would not have settled by cycle {score['cycles']}"
     effects = [
         f"after {count(score['unloads'], 'unload')} the busiest broker is at {percent(after)}, now at {percent(before)}"
     ]
