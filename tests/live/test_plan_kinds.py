@@ -51,9 +51,11 @@ class Ground:
         assert digest is not None, made.out
         print(f"\n{made.document['advice']['sentence']}")
         (plan,) = [plan for plan in self.shell.plans() if plan["digest"] == digest]
-        agreed = self.shell("approve", digest, "--as", "bob", "--accept-worse", "--accept-low-confidence", *QUICK)
+        consents = ("--accept-worse", "--accept-low-confidence")
+        budget = ("--error-budget", str(BUNDLES))
+        agreed = self.shell("approve", digest, "--as", "bob", *consents, *QUICK, *budget)
         assert agreed.code == 0, agreed.err
-        applied = self.shell("apply", digest, *self.shell.connection, "--error-budget", str(BUNDLES))
+        applied = self.shell("apply", digest, *self.shell.connection)
         owners = self.owners()
         astray = {step["bundle"] for step in executable(plan) if owners[step["bundle"]] != step["destination"]}
         assert applied.code == (5 if astray else 0), applied.out + applied.err

@@ -179,20 +179,41 @@ class PlanOptions:
     (loadBalancerSheddingGracePeriodMinutes)."""
     max_unloads: int | None = None
     """Maximum number of unloads per plan."""
+    max_per_source: int | None = None
+    """Maximum number of unloads from any one broker."""
+    max_topics: int | None = None
+    """Maximum number of loaded topics that the unloads of a plan disturb."""
+    exclude_broker: tuple[str, ...] = ()
+    """Broker that no step may touch, as source or destination; repeatable."""
+    exclude_namespace: tuple[str, ...] = ()
+    """Namespace, or tenant, that no step may touch; repeatable."""
+    first_broker: tuple[str, ...] = ()
+    """Broker whose unloads come first, where limits leave some out; repeatable."""
+    first_namespace: tuple[str, ...] = ()
+    """Namespace, or tenant, whose unloads come first; repeatable."""
     as_: Annotated[str | None, Parameter(name="--as")] = None
     """Your name, recorded in the ledger as proposer."""
 
     def request_for(self, goal: Goal) -> Request:
         """The request for a plan with this goal, checked."""
-        from pulsar_advisor.planning.request import Limits
+        return self._request(goal=goal, splits=False)
 
-        return self._request(goal=goal, splits=False, limits=Limits(self.max_unloads))
-
-    def _request(self, **others: Any) -> Request:
+    def _request(self, max_splits: int | None = None, **others: Any) -> Request:
         from pulsar_advisor.execution.person import system_user
+        from pulsar_advisor.planning.limits import Limits
         from pulsar_advisor.planning.request import Request, what_if
 
         return Request(
+            limits=Limits(
+                max_unloads=self.max_unloads,
+                max_splits=max_splits,
+                max_per_source=self.max_per_source,
+                max_topics=self.max_topics,
+                exclude_brokers=self.exclude_broker,
+                exclude_namespaces=self.exclude_namespace,
+                first_brokers=self.first_broker,
+                first_namespaces=self.first_namespace,
+            ),
             what_if=what_if(self.set),
             view=self.view,
             history=self.history,
@@ -221,14 +242,12 @@ class RequestOptions(PlanOptions):
 
     def request(self) -> Request:
         """The request these options make, checked."""
-        from pulsar_advisor.planning.request import Limits
-
         return self._request(
             shedder=self.shedder,
             placement=self.placement,
             splits=self.splits,
             unload_children=self.unload_children,
-            limits=Limits(self.max_unloads, self.max_splits),
+            max_splits=self.max_splits,
             seed=self.seed,
         )
 

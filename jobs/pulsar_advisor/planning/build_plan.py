@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -44,6 +44,7 @@ from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import Outlook, finite, forecast, usage_ratios
 from pulsar_advisor.planning.kinds.registry import KINDS
+from pulsar_advisor.planning.limits import left_out_sentence, splits_within, unloads_within
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 
@@ -255,6 +256,8 @@ class _Steps:
             return
         state = after_split(self._after_steps(), split)
         for move in child_moves(state, self.settings.values, placement, split, request.seed):
+            if request.limits.excludes("", state.brokers.ids[move.destination]):
+                continue
             unloads = sum(step.action == "unload" for step in self.steps)
             if request.limits.max_unloads is not None and unloads >= request.limits.max_unloads:
                 return
@@ -346,13 +349,6 @@ class _Steps:
         self.steps.append(step)
 
 
-def _left_out(proposal: Proposal, request: Request) -> Iterator[str]:
-    """What a limit keeps from a goal; strategies are asked what they would do first, and have no goal to miss."""
-    most = request.limits.max_unloads
-    if request.goal is not None and most is not None and len(proposal.moves) > most:
-        yield f"--max-unloads {most} leaves out {len(proposal.moves) - most} of {len(proposal.moves)} unloads."
-
-
 def build_plan(
     state: ClusterState,
     settings: ResolvedSettings,
@@ -381,9 +377,10 @@ def build_plan(
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
     base = base_load(state, history)
     steps = _Steps(state, settings, base, _changes(state, settings, history), unloads, splits)
-    for move in proposal.moves[: request.limits.max_unloads]:
+    moves, left_out = unloads_within(proposal.moves, state, request.limits)
+    for move in moves:
         steps.unload(move)
-    for split in proposal.splits[: request.limits.max_splits]:
+    for split in splits_within(proposal.splits, state, request.limits):
         steps.split(split)
         if request.unload_children:
             steps.unload_children(split, request, proposal.placement)
@@ -413,7 +410,7 @@ def build_plan(
             figures=_plain_figures(proposal.figures),
             acts_in_cycle=proposal.acts_in_cycle,
             why_nothing=proposal.why_nothing,
-            caveats=(*proposal.caveats, *_left_out(proposal, request)),
+            caveats=(*proposal.caveats, *(left_out_sentence(left_out, len(proposal.moves)) if request.goal else ())),
             would_pulsar_act=would_pulsar_act(
                 settings, state.load_manager, proposal.shedder, bool(proposal.moves), bool(proposal.splits)
             ),

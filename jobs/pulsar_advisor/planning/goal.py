@@ -38,10 +38,13 @@ def resolved_goal(goal: Goal, broker_ids: Sequence[str], overloaded_ratio: float
             f"--ceiling {ceiling:.0%} is above the overload threshold of {overloaded_ratio:.0%} "
             "(loadBalancerBrokerOverloadedThresholdPercentage), and `apply` overloads no broker"
         )
-    brokers, onto = (
-        tuple(sorted({_broker_id(name, broker_ids) for name in names})) for names in (goal.brokers, goal.onto)
-    )
+    brokers, onto = resolved_brokers(goal.brokers, broker_ids), resolved_brokers(goal.onto, broker_ids)
     return replace(goal, brokers=brokers, ceiling_ratio=ceiling, onto=onto)
+
+
+def resolved_brokers(names: Sequence[str], broker_ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of brokers as an operator names them, sorted. Raises `UsageError` for one that the cluster lacks."""
+    return tuple(sorted({_broker_id(name, broker_ids) for name in names}))
 
 
 def _broker_id(name: str, broker_ids: Sequence[str]) -> str:

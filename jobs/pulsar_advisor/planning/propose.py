@@ -22,6 +22,7 @@ from pulsar_advisor.placement.filters import unload_obstacle
 from pulsar_advisor.planning.fitness import split_refusals, unload_refusals
 from pulsar_advisor.planning.kinds import registry as kinds
 from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal
 from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.planning.request import Request
@@ -46,7 +47,7 @@ def propose(
     """
     splits = None
     if request.goal is not None:
-        yield "", _for_goal(request.goal, state, settings, history)
+        yield "", _for_goal(request.goal, request.limits, state, settings, history)
         return
     if request.splits and not split_refusals(state, settings):
         splits = steady_splits(state, settings, SplitMemory())
@@ -71,7 +72,7 @@ def propose(
 
 
 def _for_goal(
-    goal: Goal, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState]
+    goal: Goal, limits: Limits, state: ClusterState, settings: LoadBalancerSettings, history: Sequence[ClusterState]
 ) -> Proposal:
     """What a plan kind proposes for a resolved goal; nothing where a destination would not be kept."""
     if lacks := unload_refusals(kinds.plan_kind(goal.kind), "shedder", state):
@@ -79,7 +80,7 @@ def _for_goal(
     if state.load_manager == "simple" or settings.behaviour < _DESTINATIONS_SINCE:
         why = "the Simple load manager" if state.load_manager == "simple" else f"Pulsar {state.pulsar_version}"
         return _without_unloads(goal.kind, "", state, None, f"{why} doesn't keep the destination of an unload.")
-    room = Room.of(state, settings, history, goal.ceiling_ratio)
+    room = Room.of(state, settings, history, goal.ceiling_ratio).within(limits)
     return kinds.load(goal.kind).propose(goal, room.onto(room.rows_of(goal.onto)) if goal.onto else room)
 
 

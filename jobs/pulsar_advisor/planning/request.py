@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
-from pulsar_advisor.model.bounds import HISTORY, MAX_SPLITS, MAX_UNLOADS, SEED
+from pulsar_advisor.model.bounds import HISTORY, SEED
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.kinds import WantedView
@@ -14,26 +14,10 @@ from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED, Configured
 from pulsar_advisor.planning.goal import check_goal
+from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 ALL: Final = "all"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much one plan may do; None means no limit. Steps over a limit are left out, Pulsar's lowest-ranked first."""
-
-    max_unloads: int | None = None
-    max_splits: int | None = 10
-
-    def __post_init__(self) -> None:
-        """Refuse numbers out of bounds."""
-        MAX_UNLOADS.check(self.max_unloads)
-        MAX_SPLITS.check(self.max_splits)
-
-    def as_mapping(self) -> dict[str, int | float | None]:
-        """The limits by name, as a plan records them."""
-        return {"max_splits": self.max_splits, "max_unloads": self.max_unloads}
 
 
 @dataclass(frozen=True)
@@ -104,19 +88,19 @@ class Request:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """The request that `document` was made from."""
-        goal = document["goal"]
+        goal, limits = document["goal"], document["limits"]
         return cls(
             **{
                 **document,
-                "goal": None if goal is None else Goal(**{name: _as_tuple(value) for name, value in goal.items()}),
-                "limits": Limits(**document["limits"]),
+                "goal": None if goal is None else Goal(**_with_tuples(goal)),
+                "limits": Limits(**_with_tuples(limits)),
             }
         )
 
 
-def _as_tuple(value: Any) -> Any:
+def _with_tuples(document: Mapping[str, Any]) -> dict[str, Any]:
     """JSON has no tuples."""
-    return tuple(value) if isinstance(value, list) else value
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
 
 
 def what_if(pairs: Iterable[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import fit_part
-from pulsar_advisor.planning.goal import resolved_goal
+from pulsar_advisor.planning.goal import resolved_brokers, resolved_goal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
@@ -27,10 +27,17 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
     """The request with the cluster's own strategies resolved to names, and the goal's brokers to their ids."""
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     settings = settings_of(root, snapshot, request.what_if).values
+    broker_ids, limits = manifest["identity"]["broker_ids"], request.limits
+    limits = replace(
+        limits,
+        exclude_brokers=resolved_brokers(limits.exclude_brokers, broker_ids),
+        first_brokers=resolved_brokers(limits.first_brokers, broker_ids),
+    )
+    request = replace(request, limits=limits)
     if request.goal is None:
         return request.resolved(configured_of(manifest["load_manager"], settings))
     overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
-    return replace(request, goal=resolved_goal(request.goal, manifest["identity"]["broker_ids"], overloaded))
+    return replace(request, goal=resolved_goal(request.goal, broker_ids, overloaded))
 
 
 def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:

@@ -8,8 +8,9 @@ from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.confidence import CheckResult
+from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.proposal import Move, Proposal
-from pulsar_advisor.planning.request import Limits, Request
+from pulsar_advisor.planning.request import Request
 
 FIRST, SECOND, UNOWNED = 0, 1, 5
 NOWHERE = -1

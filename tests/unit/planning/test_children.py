@@ -16,8 +16,9 @@ from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.children import after_split
+from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.proposal import Move, Proposal
-from pulsar_advisor.planning.request import Limits, Request
+from pulsar_advisor.planning.request import Request
 from states import BrokerRow, BundleRow, cluster_state
 
 NAMES = tuple(f"persistent://t/hot/topic-{number}" for number in range(40))

@@ -8,7 +8,8 @@ import pytest
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.request import Limits, Request, what_if
+from pulsar_advisor.planning.limits import Limits
+from pulsar_advisor.planning.request import Request, what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 

@@ -25,6 +25,7 @@ class BundleOutcome(Outcome):
 
     NO_TOPICS = no("has no loaded topic: nothing would move")
     PULSARS_OWN = no("belongs to Pulsar's own namespaces, which are never moved")
+    EXCLUDED = no("stays: the request excludes it, or its broker")
     NOT_NEEDED = no("stays: the goal is reached without it")
     UNFIT = no("can't be moved: it is being split, or validation found its figures or those of its broker unfit")
     NOT_ALLOWED = no("would have to move, but no other broker is allowed")
@@ -56,6 +57,8 @@ def fixed(room: Room, bundle: int) -> Answer | None:
     state = room.state
     if is_pulsars_own(state.namespaces.names[state.bundles.namespace[bundle]]):
         return Answer(bundle, BundleOutcome.PULSARS_OWN)
+    if room.excluded[bundle]:
+        return Answer(bundle, BundleOutcome.EXCLUDED)
     if state.bundles.topics[bundle] <= 0:
         return Answer(bundle, BundleOutcome.NO_TOPICS)
     unfit = why_move_not(state, _wish(room, bundle, "")) or not np.isfinite(state.bundles.traffic[bundle]).all()
@@ -119,6 +122,7 @@ def proposal(
             "not_allowed": counts[BundleOutcome.NOT_ALLOWED],
             "without_room": counts[BundleOutcome.NO_ROOM],
             "unfit": counts[BundleOutcome.UNFIT],
+            "excluded": counts[BundleOutcome.EXCLUDED],
         },
         caveats=tuple(caveats),
     )

@@ -28,6 +28,7 @@ from pulsar_advisor.placement.filters import (
     placement_facts,
     policy_candidates,
 )
+from pulsar_advisor.planning.limits import Limits, among
 
 Rows = npt.NDArray[np.signedinteger]
 
@@ -64,7 +65,8 @@ class Room:
         self.ceiling = np.full(len(brokers), ceiling_ratio)
         self.leaving = np.zeros(len(brokers), dtype=np.bool_)
         self.fit = brokers.available & brokers.complete & (brokers.report_updated_at_ms > 0)
-        self.receives = self.fit
+        self.open = self.receives = self.fit
+        self.excluded = np.zeros(len(bundles), dtype=np.bool_)
         self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
         self.usage, self.owner, self.topics = brokers.usage.copy(), bundles.owner.copy(), brokers.topics.copy()
         self.moved = _moved(state, base)
@@ -99,7 +101,17 @@ class Room:
     def onto(self, brokers: Sequence[int]) -> Self:
         """The room that these brokers (rows) have; no other one takes anything."""
         twin = self.copy()
-        twin.receives = self.fit & np.isin(np.arange(len(self.fit)), brokers)
+        twin.receives = self.open & np.isin(np.arange(len(self.fit)), brokers)
+        return twin
+
+    def within(self, limits: Limits) -> Self:
+        """The room without the brokers and bundles that the limits exclude."""
+        twin, state = self.copy(), self.state
+        barred = np.array([broker in limits.exclude_brokers for broker in state.brokers.ids], dtype=np.bool_)
+        named = np.array([among(name, limits.exclude_namespaces) for name in state.namespaces.names], dtype=np.bool_)
+        owner = state.bundles.owner
+        twin.open, twin.receives = self.open & ~barred, self.receives & ~barred
+        twin.excluded = named[state.bundles.namespace] | ((owner != NO_ROW) & barred[owner])
         return twin
 
     def up_to(self, ceiling_ratio: float) -> Self:

@@ -15,9 +15,10 @@ from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.goal import resolved_goal
 from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Limits, Request
+from pulsar_advisor.planning.request import Request
 from states import BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8")

@@ -129,7 +129,7 @@ def test_without_headroom_the_approver_is_warned() -> None:
 
 def test_a_limit_leaves_some_out_and_says_so() -> None:
     plan = planned(cluster({"a": [4, 3, 2], "b": [10], "c": [11]}), DRAIN_A, max_unloads=2)
-    assert plan.decision.caveats == ("--max-unloads 2 leaves out 1 of 3 unloads.",)
+    assert plan.decision.caveats == ("The limits leave out 1 of 3 unloads: 1 by --max-unloads 2.",)
 
 
 def test_an_empty_broker_needs_no_plan() -> None:
