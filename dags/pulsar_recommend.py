@@ -9,6 +9,7 @@ outcomes and writes the report. It writes nothing to the cluster.
 | `require_trusted_snapshot` | fails, without a retry, if that snapshot must not be used |
 | `recommend` | writes a plan for each combination of strategies (Spark) |
 | `report` | writes the HTML report; returns its location |
+| `new_advice` | skipped if the advice is the last one's; otherwise the configured notifiers send a message |
 
 To carry a plan out, trigger `pulsar_rebalance` with its digest. Each cluster of the registry has a DAG like this one.
 """
@@ -20,6 +21,7 @@ from airflow.sdk import Param, chain, dag, task
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
+from pulsar_advisor_airflow.configuration import advice_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import FORM_MACROS, STRATEGY_ARGUMENTS, strategy_params
 from pulsar_advisor_airflow.stages import place_of, spark_stage
@@ -55,7 +57,8 @@ def recommend_dag(cluster: Cluster) -> None:
         named = task(task_id="snapshot")(tasks.snapshot_to_recommend_on)()
         snapshot = task(tasks.require_trusted_snapshot)(place.cluster, named)
         recommended = spark_stage("recommend", place, snapshot, STRATEGY_ARGUMENTS)
-        chain(recommended, task(tasks.report)(place.cluster, snapshot))
+        changed = task(on_success_callback=advice_notifiers(), multiple_outputs=False)(tasks.new_advice)
+        chain(recommended, task(tasks.report)(place.cluster, snapshot), changed(place.cluster, snapshot))
 
     pulsar_recommend()
 

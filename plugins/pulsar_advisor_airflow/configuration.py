@@ -70,6 +70,12 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": "*/15 * * * *",
         "example": "0 * * * *",
     },
+    "advice_notifiers": {
+        "description": "Who hears of it when the advice of pulsar_recommend changes: import paths of functions that "
+        "return an Airflow notifier, separated by commas.",
+        "default": "",
+        "example": "our_notifiers.balance_channel",
+    },
     "keep_days": {
         "description": "For how many days pulsar_maintenance keeps snapshots; those that a plan refers to, and the "
         "newest, stay.",
@@ -95,6 +101,13 @@ def one_spark_task() -> bool:
 
     name = "one_spark_task"
     return bool(conf.getboolean(SECTION, name, fallback=OPTIONS[name]["default"] == "true"))
+
+
+def advice_notifiers() -> list[Any]:
+    """The notifiers of the option of this name, made anew. Raises `ImportError` for one that can't be imported."""
+    from airflow.sdk.module_loading import import_string
+
+    return [import_string(path.strip())() for path in option("advice_notifiers").split(",") if path.strip()]
 
 
 def job(stage: str) -> str:

@@ -74,6 +74,44 @@ def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
     return asdict(chosen)
 
 
+def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
+    """What is advised, if it isn't what was advised last; otherwise the task is skipped.
+
+    Two pieces of advice are the same if they move and split the same bundles in the same way.
+    """
+    from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, advised_plan
+    from pulsar_advisor_airflow.configuration import report_link
+
+    root = _root(cluster)
+    with as_airflow_errors():
+        last = next(
+            (one for one in root.newest_first(snapshot) if (root.folder(PLANS, one) / RECOMMENDATION).exists()), None
+        )
+        now = _advised_changes(root, snapshot)
+        if last is not None and _advised_changes(root, last) == now:
+            raise AirflowSkipException(f"the advice is that of snapshot {last}")
+        plan, sentence = advised_plan(root, snapshot)
+    return {
+        "cluster": cluster,
+        "snapshot": snapshot,
+        "sentence": sentence,
+        "digest": plan.digest if plan else "",
+        "report": report_link(cluster, snapshot),
+    }
+
+
+def _advised_changes(root: Root, snapshot: str) -> frozenset[tuple[Any, ...]]:
+    """The changes of the advised plan: empty if there is nothing to do."""
+    from pulsar_advisor.storage.plans import advised_plan
+
+    plan, _ = advised_plan(root, snapshot)
+    if plan is None:
+        return frozenset()
+    return frozenset(
+        (step.action, step.namespace, step.bundle, step.destination, step.boundaries) for step in plan.load(root).steps
+    )
+
+
 def plan_by_digest(cluster: str, digest: str) -> dict[str, str]:
     """The plan with the digest given in the form."""
     from pulsar_advisor.storage.plans import find_plan

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dags import notifiers
 from dags.conftest import Stages
 
 pytestmark = pytest.mark.airflow
@@ -53,6 +54,25 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
         "recommend --shedder=all --placement=all --splits --no-unload-children --view=judged",
         "report",
     ]
+
+
+def test_notifiers_hear_of_advice_only_when_it_changes(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ADVICE_NOTIFIERS", "dags.notifiers.noting")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+
+    def recommended() -> str:
+        snapshot = stages.snapshot()
+        stages._validate(snapshot)
+        state, tasks = run_dag("pulsar_recommend", {"snapshot": snapshot})
+        assert state == "success"
+        return tasks["new_advice"]
+
+    assert [recommended(), recommended()] == ["success", "skipped"]
+    stages.nothing_to_do = True
+    assert [recommended(), recommended()] == ["success", "skipped"]
+    assert notifiers.Noting.messages == ["demo: Move one bundle.", "demo: Nothing is worth doing."]
 
 
 def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:

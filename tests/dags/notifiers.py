@@ -1,0 +1,23 @@
+"""A notifier as an installation would configure it, which notes its messages."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from airflow.sdk import BaseNotifier
+
+
+class Noting(BaseNotifier):
+    template_fields = ("text",)
+    messages: ClassVar[list[str]] = []
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def notify(self, context: Any) -> None:
+        self.messages.append(self.text)
+
+
+def noting() -> Noting:
+    return Noting("{{ ti.xcom_pull()['cluster'] }}: {{ ti.xcom_pull()['sentence'] }}")
