@@ -79,6 +79,13 @@ def _from_least_loaded(
         origin[row] = "least_loaded"
 
 
+def movable_usage(state: ClusterState, base: BaseLoad) -> Floats:
+    """(n, 5): the usage of each broker without its base CPU, of which every bundle and topic has its share."""
+    movable = state.brokers.usage.copy()
+    movable[:, CPU] -= base.likely
+    return movable
+
+
 def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], float]:
     """(intercept, slope), both at least 0, with the least squared error, and the standard error of the intercept.
 

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import (
     NO_ROW,
     Booleans,
@@ -20,6 +21,9 @@ from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.fitness import fit_part, judged_bundles, split_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.hot_topics import hot_topics
+
+_HOT_TOPICS_NAMED: Final = 3
 
 _HIGHEST_FIGURE: Final = 1e15
 """No machine reaches such a rate of messages or bytes; the checks of the figures use the same limit."""
@@ -107,6 +111,10 @@ def findings(
     busiest = _busiest_broker(fit, settings)
     if busiest is not None:
         found.append(busiest)
+    hot = hot_topics(fit, settings, base_load(fit))
+    found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
+    if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
+        found.append(Finding("warning", f"{more} more topics need more than a fair share alone."))
     refused = split_refusals(fit, settings)
     found.append(
         Finding("warning", refused[0].sentence) if refused else _splits(advised or (plans[0] if plans else None))

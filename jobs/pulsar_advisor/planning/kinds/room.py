@@ -15,8 +15,8 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.base_load import BaseLoad, base_load
-from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, Booleans, ClusterState, Floats
+from pulsar_advisor.model.base_load import BaseLoad, base_load, movable_usage
+from pulsar_advisor.model.cluster_state import NO_ROW, RESOURCES, Booleans, ClusterState, Floats
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -245,11 +245,9 @@ class Room:
 def _moved(state: ClusterState, base: BaseLoad) -> Floats:
     """(m, 5): what moves with each bundle, as the plan's forecast has it; nothing with one that nobody owns."""
     brokers, bundles = state.brokers, state.bundles
-    movable = brokers.usage.copy()
-    movable[:, CPU] -= base.likely
     moved, owned = np.zeros((len(bundles), len(RESOURCES))), np.flatnonzero(bundles.owner != NO_ROW)
     owner = bundles.owner[owned]
-    moved[owned] = usage_of(bundles.traffic[owned], brokers.traffic[owner], movable[owner])
+    moved[owned] = usage_of(bundles.traffic[owned], brokers.traffic[owner], movable_usage(state, base)[owner])
     return moved
 
 
