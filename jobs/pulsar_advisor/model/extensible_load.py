@@ -27,6 +27,7 @@ from pulsar_advisor.model.cluster_state import (
 from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
 from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
 from pulsar_advisor.model.namespaces import is_system_service_namespace, require_namespace
+from pulsar_advisor.model.recent_unloads import recently_unloaded
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import stats_of, top_bundles
 
@@ -113,8 +114,7 @@ def _top_of_brokers(
         for name in names:
             require_namespace(name, settings)
         shown &= isolation_of(state).policy_of_namespace == NO_POLICY
-    grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
-    recently = (bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms)
+    recently = recently_unloaded(state, settings, now_ms)
     throughput = throughput_bytes_per_s(bundles.traffic)
 
     position = state.published_load.top_position if state.published_load is not None else np.full(len(bundles), NO_ROW)

@@ -32,6 +32,7 @@ from pulsar_advisor.model.java_maps import (
 )
 from pulsar_advisor.model.namespaces import is_never_shed
 from pulsar_advisor.model.outcomes import Codes, Outcome, no
+from pulsar_advisor.model.recent_unloads import recently_unloaded
 from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.stable_order import stable_order
@@ -128,7 +129,6 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
     the grace period.
     """
     brokers, bundles = state.brokers, state.bundles
-    grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     namespace_hashes = string_hashes(state.namespaces.names)[bundles.namespace]
     service_namespace = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=bool)
     listed = np.flatnonzero(bundles.listed & (bundles.owner >= 0)).astype(np.int32)
@@ -158,7 +158,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
         bundle_hashes=bundle_name_hashes(namespace_hashes, bundles.lower, bundles.upper),
         known=bundles.reported,
         service=service_namespace[bundles.namespace],
-        recently_unloaded=(bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms),
+        recently_unloaded=recently_unloaded(state, settings, now_ms),
         listing=(bundles.owner[listed], listed),
     )
 

@@ -38,6 +38,7 @@ from pulsar_advisor.model.java_maps import (
     string_hashes,
 )
 from pulsar_advisor.model.load_reports import ReportedBundles, reported_bundles
+from pulsar_advisor.model.recent_unloads import recently_unloaded
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 QUOTAS: Final = ("rate_in_per_s", "rate_out_per_s", "in_bytes_per_s", "out_bytes_per_s", "memory_mib")
@@ -108,7 +109,6 @@ class _Totals:
 def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> SimpleLoad:
     """The view of a cluster state. Policies are not applied here: `allowed` requires a registered broker only."""
     brokers, bundles = state.brokers, state.bundles
-    grace_ms = settings.load_balancer_shedding_grace_period_minutes * 60_000
     scheme = "http://" if settings.behaviour < _KEYS_WITHOUT_SCHEME_SINCE else ""
     hashes = string_hashes([f"{scheme}{broker}" for broker in brokers.ids])
     reporting = _in_leaders_map(state, hashes, _java(settings))
@@ -124,7 +124,7 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
         limit=brokers.limit,
         bundles=bundles,
         reports=reports,
-        recently_unloaded=(bundles.last_unloaded_at_ms > 0) & (bundles.last_unloaded_at_ms >= now_ms - grace_ms),
+        recently_unloaded=recently_unloaded(state, settings, now_ms),
         quota=quota,
         broker_quota=_sums(quota, bundles.owner, _in_sets(bundles, reports, settings)),
         default_quota=_default_quota(totals),

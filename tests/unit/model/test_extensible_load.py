@@ -77,7 +77,7 @@ def test_published_figures_take_precedence_over_derived_ones() -> None:
     assert names(of) == [f"t/isolated/{HALF}", f"t/n/{OTHER_HALF}", f"t/n/{HALF}"]
 
 
-@pytest.mark.parametrize(("minutes", "recently"), [(30, True), (31, False)])
+@pytest.mark.parametrize(("minutes", "recently"), [(29, True), (30, False)])
 def test_a_bundle_within_the_grace_period_is_marked(minutes: int, recently: bool) -> None:
     of = state()
     unloaded = of.bundles.last_unloaded_at_ms + of.captured_at_ms - minutes * MINUTE_MS

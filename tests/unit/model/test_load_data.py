@@ -22,8 +22,8 @@ def state() -> ClusterState:
         [BrokerRow("a:8080"), BrokerRow("b:8080")],
         [
             BundleRow("t/n", HALF, "a:8080", (1, 2, 10, 20), topics=1),
-            BundleRow("t/n", OTHER_HALF, "a:8080", (3, 4, 30, 40), topics=1, last_unloaded_at_ms=NOW_MS - 30 * minute),
-            BundleRow("t/o", HALF, "b:8080", (5, 6, 50, 60), topics=1, last_unloaded_at_ms=NOW_MS - 31 * minute),
+            BundleRow("t/n", OTHER_HALF, "a:8080", (3, 4, 30, 40), topics=1, last_unloaded_at_ms=NOW_MS - 29 * minute),
+            BundleRow("t/o", HALF, "b:8080", (5, 6, 50, 60), topics=1, last_unloaded_at_ms=NOW_MS - 30 * minute),
             BundleRow("t/o", OTHER_HALF, "b:8080", topics=0),
             BundleRow("pulsar/b:8080", "0x00000000_0xffffffff", "b:8080", topics=1),
         ],

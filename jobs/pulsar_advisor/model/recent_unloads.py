@@ -1,0 +1,30 @@
+"""Which bundles the leader still leaves alone because it unloaded them within the grace period.
+
+Pulsar unloads in its shedding cycles, so what lies between an unload and a later cycle are whole intervals. A snapshot
+shows when the unload had happened at the latest, and lies before the cycle that it predicts: the time between the two
+is rounded up to whole intervals. A bundle may go again after exactly the grace period under the Modular and the Simple
+manager, whose cycles start a little more than an interval apart; the Extensible manager's don't.
+
+Source: `LoadSheddingTask`, `ModularLoadManagerImpl.doLoadShedding`, `SimpleLoadManagerImpl`, `UnloadScheduler` (4.0.8);
+recorded decisions of live brokers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import Booleans, ClusterState
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+_MINUTE_MS = 60_000
+
+
+def recently_unloaded(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> Booleans:
+    """Per bundle row, whether the next cycle after `now_ms` leaves it alone."""
+    unloaded_at_ms = state.bundles.last_unloaded_at_ms
+    interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
+    at_next_cycle_ms = -(-(now_ms - unloaded_at_ms) // interval_ms) * interval_ms
+    grace_ms = settings.load_balancer_shedding_grace_period_minutes * _MINUTE_MS
+    ended = at_next_cycle_ms > grace_ms if state.load_manager == "extensible" else at_next_cycle_ms >= grace_ms
+    recent: Booleans = (unloaded_at_ms > 0) & ~np.asarray(ended)
+    return recent

@@ -1,0 +1,39 @@
+"""Which bundles the leader leaves alone at its next cycle."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.recent_unloads import recently_unloaded
+from pulsar_advisor.model.settings import resolve_settings
+from states import BrokerRow, BundleRow, cluster_state
+
+SETTINGS = resolve_settings("4.0.8", runtime={"loadBalancerSheddingGracePeriodMinutes": "3"}).values
+NOW_MS = 1_795_250_000_000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "load_manager", "recent"),
+    [
+        (119, "modular", True),
+        # Known 124 s ago at the latest: the unload was three cycles before the next one.
+        (124, "modular", False),
+        (180, "modular", False),
+        (124, "simple", False),
+        (124, "extensible", True),
+        (181, "extensible", False),
+    ],
+)
+def test_an_unload_counts_by_the_cycles_since(seconds: int, load_manager: LoadManagerKind, recent: bool) -> None:
+    state = cluster_state(
+        [BrokerRow("a:8080")],
+        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", last_unloaded_at_ms=NOW_MS - seconds * 1000)],
+        load_manager=load_manager,
+    )
+    assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [recent]
+
+
+def test_a_bundle_that_was_never_unloaded_is_not_left_alone() -> None:
+    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")])
+    assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [False]
