@@ -18,8 +18,9 @@ It needs a snapshot with tables (`capture`, `normalize`); after `validate` it le
 Spark, and changes nothing.
 
 Each rule says what it expects. A violation comes with the figures that decide and, where a setting would mend it, with
-the option of `recommend` that shows the effect: `--set KEY=VALUE`. The first five different changes are simulated for
-60 cycles with the cluster's own strategies: whether it settles, after how many unloads, and how even the load is then.
+the option of `recommend` that shows the effect: `--set KEY=VALUE`. The first five different changes (fewer on a cluster
+of more than 10,000 bundles) are simulated for 60 cycles with the cluster's own strategies: whether it settles, after
+how many unloads, and how even the load is then.
 A **warning** is about balance, an **info** about a setting without effect or a limit to know. `--json` prints all
 fields, the source among them.
 """

@@ -160,7 +160,7 @@ def _nothing(now: tuple[float, float], worse: bool, floor_ratio: float) -> Optio
     why = (
         "the busiest broker has room for the load to come"
         if worse
-        else (f"nothing else lowers the busiest broker by {floor_ratio:.1%}, the difference between two snapshots")
+        else (f"a fall of less than {floor_ratio:.1%}, the difference between two snapshots, isn't worth a disturbance")
     )
     return Option(
         kind="nothing",

@@ -11,7 +11,7 @@ import vl_convert
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
 from pulsar_advisor.reporting.figures import percent
-from pulsar_advisor.reporting.options import Options
+from pulsar_advisor.reporting.options import Options, Tradeoff
 
 # Colours are names here: the style sheet defines each for light mode, dark mode and print.
 _BEFORE: Final = "#b0b7be"
@@ -71,10 +71,10 @@ def tradeoff_chart(options: Options, width: int) -> str:
         {
             "disturbed": one.disturbed,
             "maximum": one.maximum_ratio,
-            "number": str(number) if one.on_front else "",
+            "numbers": _numbers_at(options, one),
             "front": one.on_front,
         }
-        for number, one in enumerate(options.tradeoffs, 1)
+        for one in options.tradeoffs
     ]
     x = alt.X(
         "disturbed:Q",
@@ -94,12 +94,19 @@ def tradeoff_chart(options: Options, width: int) -> str:
         .mark_point(filled=True, size=60, color=_BEFORE, opacity=1)
         .encode(x=x, y=y),
         front.mark_point(filled=True, size=80, color=_AFTER, opacity=1).encode(x=x, y=y),
-        front.mark_text(align="left", dx=8, dy=-8, fontSize=12, color=_INK).encode(x=x, y=y, text="number:N"),
+        front.mark_text(align="left", dx=8, dy=-8, fontSize=12, color=_INK).encode(x=x, y=y, text="numbers:N"),
     ]
     if options.lowest_maximum_ratio is not None:
         line = alt.Chart(alt.Data(values=[{"maximum": options.lowest_maximum_ratio}]))
         layers.append(line.mark_rule(color=_LIMIT, strokeDash=[4, 3]).encode(y=y))
     return _svg(alt.layer(*layers).properties(width=width, height=_TRADEOFF_HEIGHT))
+
+
+def _numbers_at(options: Options, place: Tradeoff) -> str:
+    """The numbers of all plans at a place of the chart, as in the table."""
+    at = (place.disturbed, place.maximum_ratio)
+    there = (n for n, one in enumerate(options.tradeoffs, 1) if (one.disturbed, one.maximum_ratio) == at)
+    return ", ".join(map(str, there))
 
 
 def _svg(chart: alt.LayerChart) -> str:

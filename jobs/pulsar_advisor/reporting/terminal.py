@@ -32,7 +32,7 @@ def render_terminal(page: ReportPage, console: Console) -> None:
     console.print()
     for number, option in enumerate(page.options.rows if page.options else (), 1):
         plan = f" ({option.plan})" if option.plan else ""
-        holds = "" if option.plan else f", {'because' if option.kind == 'nothing' else 'if'} {option.condition}"
+        holds = "" if option.plan else f", if {option.condition}"
         text = f"{option.sentence}{plan}: {option.effect}; {option.cost}{holds}."
         fact(f"Option {number}", text, "bold" if option.advised else "")
     if page.options and page.options.rows:

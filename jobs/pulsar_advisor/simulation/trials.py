@@ -16,7 +16,9 @@ from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simu
 from pulsar_advisor.simulation.simulate import simulate
 
 MOST_TRIED: Final = 5
-"""Changes that are simulated, each of them only once: a simulation of a large cluster takes seconds."""
+"""Changes that are simulated, each of them only once."""
+_BUNDLES_TRIED: Final = 50_000
+"""Bundles in all simulations together, though at least one change is tried: 100,000 bundles take most of a minute."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def trials(
 ) -> tuple[Trial, ...]:
     """The first few different changes that name any setting, simulated for as long as the foresight looks ahead."""
     different = list({tuple(sorted(change.items())): change for change in changes if change}.values())
-    return tuple(_trial(change, state, resolve, history, seed) for change in different[:MOST_TRIED])
+    affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
+    return tuple(_trial(change, state, resolve, history, seed) for change in different[: min(MOST_TRIED, affordable)])
 
 
 def _trial(

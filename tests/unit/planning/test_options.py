@@ -58,7 +58,10 @@ def test_combinations_with_the_same_steps_are_one_option() -> None:
 def test_a_gain_below_the_noise_floor_is_no_option() -> None:
     found = ranked_options([plan("A", 0.89, unloads=200)], OWN, [by_pulsar(0.89)], FLOOR, NOW)
     assert kinds(found) == ["nothing"]
-    assert found[0].condition == "nothing else lowers the busiest broker by 2.0%, the difference between two snapshots"
+    assert (
+        found[0].condition
+        == "a fall of less than 2.0%, the difference between two snapshots, isn't worth a disturbance"
+    )
 
 
 def test_what_does_not_settle_is_no_option() -> None:
