@@ -69,6 +69,40 @@ def test_the_report_needs_no_network(first: Ran) -> None:
     assert "https://" not in page
 
 
+def test_the_options_end_with_doing_nothing_and_begin_with_the_advice(first: Ran) -> None:
+    document = json.loads((first.plans / "recommendation.json").read_bytes())
+    options = document["options"]
+    assert options[0]["digest"] == first.advice["digest"]
+    assert options[-1]["kind"] == "nothing"
+    assert document["noise_floor"]["origin"] == "default"
+    assert document["lowest_maximum_ratio"] <= options[0]["maximum_ratio"] + 1e-6  # percentages are binary32
+    assert "Options" in first.report.read_text()
+
+
+def test_explain_says_why_the_busiest_broker_gives_up_a_bundle_and_what_would_prevent_it(first: Ran) -> None:
+    place = ("--root", str(first.root), "--cluster", "demo")
+    ended = call("explain", *place, "--broker", "127.0.0.1:23863", "--json")
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert (found["schema"], found["acts"]) == ("pulsar-advisor/explanation/1", True)
+    [answer] = found["chain"][0]["answers"]
+    assert (answer["code"], answer["relation"]) == ("above_mean", ">=")
+    assert answer["left"] > answer["right"]
+    change = found["flips"][0]["change"]
+    again = call(
+        "explain", *place, "--broker", "127.0.0.1:23863", "--json", "--set", f"{change['key']}={change['after']}"
+    )
+    assert not json.loads(again.stdout)["acts"]
+    assert call("explain", *place, "--broker", "127.0.0.1:1").returncode == 2
+
+
+def test_lint_says_what_the_cluster_would_do_with_a_change(first: Ran) -> None:
+    ended = call("lint", "--root", str(first.root), "--cluster", "demo", "--json")
+    assert ended.returncode == 0, ended.stderr
+    effects = [finding["effect"] for finding in json.loads(ended.stdout) if finding["change"]]
+    assert effects and all(effect["score"]["ended"] in ("settled", "unfinished", "repeats") for effect in effects)
+
+
 def test_each_stage_says_how_long_it_took(first: Ran) -> None:
     for stage in ("capture", "start of Spark", "normalize", "validate", "recommend", "report"):
         assert f"\n{stage}: " in f"\n{first.err}"
