@@ -65,6 +65,7 @@ class Change:
     """The owner before it."""
     after: str | None
     """The owner after it, None while the bundle has no owner."""
+    at_s: float
 
 
 @dataclass
@@ -130,7 +131,7 @@ class Cluster:
         before = self.owners.pop(bundle, None)
         if to is not None:
             self.owners[bundle] = to
-        self.history.append(Change(by, "assign", bundle, before, to))
+        self._note(by, "assign", bundle, before, to)
 
     def die(self, broker: str) -> None:
         """A broker goes: its registration, the lead, and what it owned, which clients bring to the others."""
@@ -155,6 +156,16 @@ class Cluster:
             wish = None
         to = wish if wish in self.active else self.random.choice(self.active)
         self.move(bundle, to, by)
+
+    def _note(
+        self,
+        by: Literal["call", "cluster"],
+        action: Literal["unload", "split", "assign"],
+        bundle: str,
+        before: str | None,
+        after: str | None,
+    ) -> None:
+        self.history.append(Change(by, action, bundle, before, after, self.now_s()))
 
     def _bring_back(self, bundle: str, by: Literal["call", "cluster"]) -> None:
         if bundle not in self.idle:
@@ -254,7 +265,7 @@ class Cluster:
         if owner != call.broker:
             return self._redirect(call, owner)
         del self.owners[bundle]
-        self.history.append(Change("call", "unload", bundle, owner, None))
+        self._note("call", "unload", bundle, owner, None)
         self._bring_back(bundle, "call")
         return Answer(204)
 
@@ -265,7 +276,7 @@ class Cluster:
             return self._redirect(call, owner, {"destinationBroker": destination})
         if owner == destination:
             return Answer(500, {"reason": f"{bundle} own by {owner}, cannot be transfer to same broker"})
-        self.history.append(Change("call", "unload", bundle, owner, destination))
+        self._note("call", "unload", bundle, owner, destination)
         self.owners[bundle] = destination
         return Answer(204)
 
@@ -289,7 +300,7 @@ class Cluster:
         if not positions or len(self.topics_of(bundle)) < 2:  # nothing to do
             reason = f"Bundle {bundle} not found under namespace"
             return Answer(500, {"reason": reason}) if extensible else Answer(204)
-        self.history.append(Change("call", "split", bundle, owner, None))
+        self._note("call", "split", bundle, owner, None)
         self.boundaries[namespace] = sorted({*self.boundaries[namespace], *positions})
         del self.owners[bundle]
         for pair in pairwise((lower, *positions, upper)):
