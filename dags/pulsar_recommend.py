@@ -60,7 +60,9 @@ def recommend_dag(cluster: Cluster) -> None:
         changed = task(on_success_callback=advice_notifiers(), multiple_outputs=False)(tasks.new_advice)
         chain(recommended, task(tasks.report)(place.cluster, snapshot), changed(place.cluster, snapshot))
 
-    pulsar_recommend()
+    # Airflow copies the form to every task, and checks each copy whenever it reads this file; tasks read the DAG's.
+    for each_task in pulsar_recommend().tasks:
+        each_task.params = {}
 
 
 for each in clusters_to_build("pulsar_recommend"):

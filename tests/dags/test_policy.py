@@ -77,6 +77,12 @@ def test_a_form_offers_what_the_registries_hold(dags: Mapping[str, DAG], dag_id:
     ]
 
 
+def test_tasks_carry_no_copy_of_a_form_that_each_cluster_has(dags: Mapping[str, DAG]) -> None:
+    """Airflow would serialize and check every copy of every cluster's form whenever it reads the file."""
+    assert dags["pulsar_recommend"].params
+    assert not any(task.params for task in dags["pulsar_recommend"].tasks)
+
+
 def test_only_a_person_can_start_what_writes_to_a_cluster(dags: Mapping[str, DAG]) -> None:
     writing = {task.dag_id for task in operators(dags, PulsarApplyOperator)}
     assert writing == {"pulsar_rebalance"}
