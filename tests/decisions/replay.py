@@ -38,6 +38,8 @@ HISTORY: Final = 10
 """How many earlier snapshots a prediction with history learns from."""
 LEAST_HISTORY: Final = 3
 """Decisions with fewer cycles before them count as decisions without history only."""
+SETTLED_MS: Final = 110_000
+"""How long after a cycle a broker's figures are all of after it: two samples of a minute, less what a cycle takes."""
 NEAR_RATIO: Final = 0.05
 """How near a predicted usage must be."""
 
@@ -81,7 +83,7 @@ class Replay:
     quiet: tuple[Verdict, ...]
     """The cycles without a decision, predicted likewise."""
     usage_errors: tuple[float, ...]
-    """Predicted minus actual usage ratio, for every broker after every decision whose next state is known."""
+    """Predicted minus actual usage ratio, after every decision for every broker whose usage settled."""
 
     def row(self) -> tuple[str, ...]:
         """The recording's row of the table."""
@@ -182,10 +184,13 @@ def _candidates(state: ClusterState, proposal: Proposal, bundle: int, destinatio
 
 
 def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]:
-    """Predicted minus actual usage ratios of the brokers after the unloads, as a plan with history predicts them."""
+    """Predicted minus actual usage ratios after the unloads, as a plan with history predicts them.
+
+    Of the brokers whose usage was recorded once it had settled: see `_settled`.
+    """
     if cycle.after is None:
         return []
-    before, after = (cluster_state(root, name, "fresh") for name in (cycle.before, cycle.after))
+    before = cluster_state(root, cycle.before, "fresh")
     earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
     settings = _settings(root, cycle.before)
     owners = _owners(recording.snapshots[cycle.after])
@@ -198,7 +203,33 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
             outlook = outlook.after_move(
                 origin, before.bundles, rows[unload.bundle], brokers[unload.source], brokers[destination]
             )
-    return (usage_ratios(outlook.likely, settings) - usage_ratios(loads_of(after), settings)).tolist()
+    predicted = usage_ratios(outlook.likely, settings)
+    errors = []
+    for broker, row in brokers.items():
+        after = _settled(recording, cycle, broker, root)
+        if after is not None:
+            actual = usage_ratios(loads_of(after), settings)[after.brokers.ids.index(broker)]
+            errors.append(float(predicted[row] - actual))
+    return errors
+
+
+def _settled(recording: Recording, cycle: Cycle, broker: str, root: Root) -> ClusterState | None:
+    """The first state in which a broker's CPU and rates are both of after the cycle; None if it changed again before.
+
+    Both are averages that are up to two minutes old. A broker changes when a bundle leaves or reaches it, and when the
+    recording's load changes.
+    """
+    for later in recording.cycles[recording.cycles.index(cycle) :]:
+        if later.after is None:
+            return None
+        owners = _owners(recording.snapshots[later.after])
+        touched = {one for unload in later.unloads for one in (unload.source, owners.get(unload.bundle))}
+        if later is not cycle and broker in touched:
+            return None
+        after = cluster_state(root, later.after, "fresh")
+        if after.brokers.report_updated_at_ms[after.brokers.ids.index(broker)] - cycle.at_ms >= SETTLED_MS:
+            return after
+    return None
 
 
 def _state(root: Root, snapshot: str) -> ClusterState:

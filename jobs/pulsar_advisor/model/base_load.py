@@ -21,6 +21,10 @@ FEWEST_SAMPLES: Final = 4
 """Samples of one broker that its base can be computed from."""
 LEAST_SPREAD: Final = 1.25
 """Ratio of the message rates (highest to lowest) at which two of them say something about the base."""
+STEADY_RATIO: Final = 0.1
+"""Change of the message rate since the report before, up to which a report's CPU usage belongs to its rate."""
+SHORTLY_MS: Final = 150_000
+"""Time within which a change between two reports can be one that the CPU sample doesn't show yet: two samples."""
 DEFAULT_RATIO: Final = 0.05
 """Base of a broker that can't be compared with any other, as a share of its CPU: what an idle broker of 4.0.8 used."""
 GREATEST_DEFAULT_RATIO: Final = 0.15
@@ -44,8 +48,10 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
     reporting = _reporting(state)
     least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, GREATEST_DEFAULT_RATIO * limit
     origin: list[Origin] = ["default"] * len(usage)
-    _from_least_loaded(usage, rate, reporting, likely, greatest, origin)
-    samples = _samples([*history, state])
+    samples = _steady_samples([*history, state])
+    steady = [samples.get(broker, [(rate[row], usage[row])])[-1] for row, broker in enumerate(state.brokers.ids)]
+    steady_rate, steady_usage = np.array(steady, dtype=np.float64).reshape(-1, 2).T
+    _from_least_loaded(steady_rate, steady_usage, reporting, likely, greatest, origin)
     for row in np.flatnonzero(reporting).tolist():
         rates, usages = np.array(samples.get(state.brokers.ids[row], ()), dtype=np.float64).reshape(-1, 2).T
         if len(rates) >= FEWEST_SAMPLES and rates.max() >= LEAST_SPREAD * max(rates.min(), 1.0):
@@ -58,7 +64,7 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
 
 
 def _from_least_loaded(
-    usage: Floats, rate: Floats, reporting: Booleans, likely: Floats, greatest: Floats, origin: list[Origin]
+    rate: Floats, usage: Floats, reporting: Booleans, likely: Floats, greatest: Floats, origin: list[Origin]
 ) -> None:
     """Bases by the line through the least loaded broker and each other one; at most what the least loaded one uses.
 
@@ -107,13 +113,25 @@ def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float
     return (intercept, slope), float(error)
 
 
-def _samples(moments: Sequence[ClusterState]) -> dict[str, list[tuple[float, float]]]:
-    """Broker -> the message rates and CPU usages that it reported, each report once."""
+def _steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[tuple[float, float]]]:
+    """Broker -> message rates and CPU usages that belong together, oldest first, each report once.
+
+    Both figures of a report are up to a minute old, but not equally old: CPU is sampled every
+    `loadBalancerHostUsageCheckIntervalMinutes`, rates every `statsUpdateFrequencyInSecs`. They don't belong together
+    where the rate has changed since a report shortly before.
+    """
     found: dict[str, dict[tuple[float, float], None]] = {}
+    last: dict[str, tuple[float, int]] = {}
     for moment in moments:
         rates, usages = rate_per_s(moment.brokers.traffic), moment.brokers.usage[:, CPU]
         for row in np.flatnonzero(_reporting(moment) & np.isfinite(rates) & np.isfinite(usages)).tolist():
-            found.setdefault(moment.brokers.ids[row], {})[float(rates[row]), float(usages[row])] = None
+            broker, rate = moment.brokers.ids[row], float(rates[row])
+            at_ms = int(moment.brokers.report_updated_at_ms[row])
+            before, before_ms = last.get(broker, (rate, at_ms))
+            last[broker] = rate, at_ms
+            shortly_before = 0 < at_ms - before_ms <= SHORTLY_MS
+            if not shortly_before or abs(rate - before) <= STEADY_RATIO * max(rate, before):
+                found.setdefault(broker, {})[rate, float(usages[row])] = None
     return {broker: list(samples) for broker, samples in found.items()}
 
 

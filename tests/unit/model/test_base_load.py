@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +50,38 @@ def test_a_brokers_own_history_shows_it_best() -> None:
     assert found.greatest[0] == pytest.approx(found.least[0], abs=1e-6)
     # The other one never changed: history shows nothing.
     assert found.origin[1] == "least_loaded"
+
+
+def a_minute_apart(moments: Sequence[ClusterState]) -> list[ClusterState]:
+    """The states with their reports written a minute after each other."""
+    return [
+        replace(
+            moment,
+            brokers=replace(
+                moment.brokers, report_updated_at_ms=np.full(len(moment.brokers), NOW_MS + 60_000 * number)
+            ),
+        )
+        for number, moment in enumerate(moments)
+    ]
+
+
+NOW_MS = 1_795_250_000_000
+
+
+def test_a_usage_sampled_before_the_rate_changed_does_not_count() -> None:
+    # The second and the fourth report have the new rate beside the usage of the old one.
+    figures = ((110.0, 500.0), (110.0, 1500.0), (310.0, 1500.0), (310.0, 1000.0), (210.0, 1000.0), (110.0, 500.0))
+    *history, now = a_minute_apart([brokers(a=pair) for pair in (*figures, (110.0, 500.0), (112.0, 510.0))])
+    found = base_load(now, history)
+    assert found.origin == ("history",)
+    assert found.likely[0] == pytest.approx(10.0, abs=1.0)
+
+
+def test_the_least_loaded_broker_is_compared_by_figures_that_belong_together() -> None:
+    before = brokers(hot=(340.0, 3000.0), idle=(70.0, 300.0))
+    after = brokers(hot=(340.0, 600.0), idle=(70.0, 2700.0))
+    history, now = a_minute_apart([before, after])
+    assert base_load(now, [history]).likely == pytest.approx([40.0, 40.0])
 
 
 def test_a_base_is_never_above_the_usage() -> None:
