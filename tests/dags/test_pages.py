@@ -220,3 +220,14 @@ def test_a_form_that_was_not_shown_to_this_user_steers_nothing(
     answer = server("olive").post(f"{page_of(held)}/stop", data={"token": token})
     assert answer.status_code == 403
     assert ledger.run(held.id).state == "active"
+
+
+def test_a_browsers_session_is_a_login_but_no_leave_for_the_forms_of_other_sites(
+    server: LogIn, ledger: Ledger, held: HeldRun
+) -> None:
+    client = server("olive")
+    client.cookies.set("_token", client.headers.pop("Authorization").removeprefix("Bearer "))
+    assert client.get(page_of(held)).status_code == 200
+    sent = client.post(f"{page_of(held)}/stop", headers={"Origin": "https://elsewhere.example"})
+    assert sent.status_code == 403
+    assert ledger.run(held.id).state == "active"
