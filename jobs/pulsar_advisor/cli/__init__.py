@@ -57,6 +57,7 @@ for verb in (
     goals.drain,
     goals.relieve,
     goals.fill,
+    goals.balance,
     goals.conform,
     goals.restart_order,
     goals.scale,

@@ -71,6 +71,16 @@ def fill(
     making.plan(Goal("fill", broker, _ratio(to)))
 
 
+def balance(
+    *,
+    to: Annotated[str | None, Parameter(help="Usage no broker is to be above; by default 1.10 times the mean.")] = None,
+    onto: Onto = (),
+    making: Making = Making(),
+) -> None:
+    """Make a plan that brings every broker within a usage with the fewest bundles moved."""
+    making.plan(Goal("balance", (), _ratio(to), onto=onto))
+
+
 def conform(*, ceiling: Ceiling = None, making: Making = Making()) -> None:
     """Make a plan that moves bundles off brokers that their isolation policy or anti-affinity group forbids."""
     making.plan(Goal("conform", ceiling_ratio=_ratio(ceiling)))

@@ -36,8 +36,9 @@ def shortfall(before: Room, answers: Sequence[Answer]) -> Iterator[str]:
     if left := _without_room(answers):
         lacking = sum(before.share(bundle) for bundle in left)
         yield (
-            f"{len(left)} of {len(answers)} bundles find no room under a ceiling of {before.ceiling.max():.0%}: they "
-            f"need {lacking:.0%} of a broker like theirs. {_what_helps(before, answers, left)}"
+            f"There is no room for {len(left)} of {len(answers)} bundles under a ceiling of "
+            f"{before.ceiling.max():.0%}: {lacking:.0%} of a broker like theirs is missing. "
+            f"{_what_helps(before, answers, left)}"
         )
     if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
         first = forbidden[0]

@@ -50,6 +50,13 @@ KINDS: Final = (
         has_target=True,
     ),
     Kind(
+        name="balance",
+        module="pulsar_advisor.planning.kinds.balance",
+        summary="Brings every broker within a usage with the fewest bundles moved.",
+        brokers="none",
+        has_target=True,
+    ),
+    Kind(
         name="conform",
         module="pulsar_advisor.planning.kinds.conform",
         summary="Moves bundles off brokers that their isolation policy or anti-affinity group forbids.",

@@ -39,7 +39,7 @@ def test_what_finds_no_room_says_by_how_much_and_what_would_help() -> None:
     [stuck] = [step for step in plan.steps if not step.executable]
     assert "would reach 95.0%" in (stuck.not_executable_because or "")
     caveat, _ = plan.decision.caveats
-    assert caveat.startswith("1 of 2 bundles find no room under a ceiling of 85%: they need 20% of a broker like")
+    assert caveat.startswith("There is no room for 1 of 2 bundles under a ceiling of 85%: 20% of a broker like")
     assert caveat.endswith("All would fit with a ceiling of 95%; 1 more broker like theirs would take them.")
 
 
@@ -163,7 +163,7 @@ def test_it_fits_if_and_only_if_it_can(a: list[int], b: list[int], c: list[int],
         received = any(step.destination == broker for step in executable(plan))
         assert not received or (forecast.usage_ratio or 0.0) <= ceiling + 1e-6
     left = [step for step in plan.steps if not step.executable]
-    assert bool(left) == any("find no room" in caveat for caveat in plan.decision.caveats)
+    assert bool(left) == any("There is no room for" in caveat for caveat in plan.decision.caveats)
     room = [round(ceiling * 100) - sum(own) for own in (b, c, d)]
     possible = any(
         all(

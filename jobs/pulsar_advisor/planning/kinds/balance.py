@@ -1,0 +1,54 @@
+"""balance: brings every broker within a usage of the operator's choice, with the fewest bundles moved.
+
+What `MinimalMoveShedder` does for 1.10 times the mean, for any target, and with namespaces that have policies. Exact
+where the problem is small, else a heuristic; the figures show the bound and the gap. A budget is a limit of the plan.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.answers import fixed, proposal
+from pulsar_advisor.planning.kinds.choosing import choose
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
+from pulsar_advisor.planning.proposal import Proposal
+
+READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+SETTING_KEYS: Final = ROOM_KEYS
+
+OF_MEAN: Final = 1.10
+"""The target, as a multiple of the mean usage, where none is given."""
+
+
+def propose(goal: Goal, room: Room) -> Proposal:
+    """The moves that bring every broker within the target of the goal."""
+    wanted = OF_MEAN * room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
+    target = min(wanted, float(room.ceiling.max()))
+    above = np.flatnonzero(room.fit & (room.usage_at_first > target)).tolist()
+    movable = [row for row in room.bundles_of(above) if fixed(room, row) is None]
+    highest = float(room.usage_at_first[room.fit].max(initial=0.0))
+    figures: dict[str, object] = {"target_ratio": target, "usage_ratio": highest}
+    if not movable:
+        why = "no bundle of theirs may be moved" if above else f"every broker is within {target:.1%}"
+        return proposal(goal, room, [], figures, why_nothing=why)
+    choice = choose(room.up_to(target), movable, np.full(len(room.fit), target), np.ones(len(movable), dtype=np.int64))
+    reached = float(choice.after.usage_of(np.flatnonzero(room.fit)).max())
+    figures |= {
+        "usage_ratio_after": reached,
+        "moves_bound": choice.least,
+        "moves_gap": None if choice.least is None or not choice.reached else choice.cost - choice.least,
+    }
+    caveat = f"The busiest broker only gets to {reached:.1%}, not to {target:.1%}: no more bundles fit elsewhere."
+    return proposal(
+        goal,
+        choice.after,
+        list(choice.answers.values()),
+        figures,
+        [] if choice.reached else [caveat],
+        why_nothing="no other broker may take, or has room for, a bundle",
+    )

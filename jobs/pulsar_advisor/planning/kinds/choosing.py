@@ -1,0 +1,95 @@
+"""Chooses the cheapest moves that bring brokers within a usage: `shedding.fewest_moves`, with policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NO_ROW, Floats, Indices, Integers
+from pulsar_advisor.planning.kinds.answers import Answer, moved_to
+from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.shedding.fewest_moves import (
+    BEYOND_ALL_BOUNDS_PPM,
+    PPM,
+    Balancing,
+    Moves,
+    fewest_moves,
+    ppm_per_unit,
+)
+
+_ROUNDING_PPM: Final = 10
+"""Kept free below a ceiling: the sums of whole numbers and those of the forecast may differ by this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What moves, and how good that is proven to be."""
+
+    after: Room
+    answers: dict[int, Answer]
+    """By bundle (a row), the largest moves first."""
+    reached: bool
+    cost: int
+    least: int | None
+    """Proven: no moves that reach the usages cost less. None if proven that none do."""
+
+
+def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
+    """The cheapest moves of these bundles (rows) after which no broker is above its usage in `within_ratio`.
+
+    A broker that is above it and has none of the bundles counts as within; it takes nothing. `cost` is that of each
+    bundle, above 0.
+    """
+    problem = _problem(room, movable, within_ratio, cost)
+    moves = fewest_moves(problem)
+    destination = _without_needless(problem, moves)
+    after, answers = room.copy(), {}
+    going = {row: int(to) for row, to in zip(movable, destination, strict=True) if to != NO_ROW}
+    for bundle in sorted(going, key=lambda row: (-room.share(row), row)):
+        # After the moves before it, anti-affinity or the number of topics may forbid a destination.
+        answers[bundle] = moved_to(after, bundle, going[bundle])
+    total = int(problem.costs[destination != NO_ROW].sum())
+    return Choice(after, answers, moves.reached, total, moves.least)
+
+
+def _problem(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Balancing:
+    """The choice among these bundles; loads in parts per million, as whole numbers."""
+    per_unit = ppm_per_unit(room.state.brokers.limit, room.settings)
+    with np.errstate(all="ignore"):
+        usage = np.where(per_unit > 0, np.nan_to_num(room.usage) * per_unit, 0.0)
+    load = np.rint(np.clip(usage, -BEYOND_ALL_BOUNDS_PPM, BEYOND_ALL_BOUNDS_PPM)).astype(np.int64)
+    source = room.owner[list(movable)].astype(np.int32)
+    highest, wanted = load.max(axis=1), np.rint(within_ratio * PPM).astype(np.int64)
+    falls = np.isin(np.arange(len(load)), source) & (highest > wanted)
+    ceiling = np.where(falls, wanted, np.maximum(wanted - _ROUNDING_PPM, highest))
+    may_go = np.zeros((len(movable), len(load)), dtype=np.bool_)
+    for position, row in enumerate(movable):
+        may_go[position, room.allowed(row)] = True
+    return Balancing(
+        load=load,
+        ceiling=ceiling,
+        receives=room.receives & (highest <= wanted),
+        spare=np.full(len(load), len(movable)),
+        source=source,
+        moved=room.moved[list(movable)],
+        ppm_per_unit=per_unit,
+        cost=cost,
+        may_go=may_go,
+    )
+
+
+def _without_needless(problem: Balancing, moves: Moves) -> Indices:
+    """The destinations without the moves that aren't needed, the most expensive first."""
+    destination = moves.destination.copy()
+    if not moves.reached:
+        return destination
+    going = np.flatnonzero(destination != NO_ROW)
+    for bundle in going[np.argsort(-problem.costs[going], kind="stable")].tolist():
+        without = destination.copy()
+        without[bundle] = NO_ROW
+        if problem.reached(without):
+            destination = without
+    return destination

@@ -1,0 +1,58 @@
+"""balance: every broker within the target, with the fewest bundles that any choice moves."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.goal import Goal
+from unit.planning.kinds.clusters import cluster, executable, moved, planned
+
+CLOSE = 2e-5
+
+
+def test_one_bundle_that_is_large_enough_moves() -> None:
+    plan = planned(cluster({"a": [30, 20, 10], "b": [10], "c": [20]}), Goal("balance", (), 0.4))
+    assert moved(plan) == {"t/a-1": "b"} or moved(plan) == {"t/a-1": "c"}
+    assert (plan.decision.figures["moves_bound"], plan.decision.figures["moves_gap"]) == (1, 0)
+
+
+def test_without_a_target_a_tenth_above_the_mean_is_enough() -> None:
+    plan = planned(cluster({"a": [20] * 3, "b": [15], "c": [15]}), Goal("balance"))
+    assert plan.decision.figures["target_ratio"] == pytest.approx(0.33)
+    assert plan.decision.caveats[0].startswith("The busiest broker only gets to")
+    even = planned(cluster({"a": [30], "b": [30]}), Goal("balance"))
+    assert even.decision.why_nothing == "every broker is within 33.0%"
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 30), max_size=3), min_size=2, max_size=3),
+    target=st.integers(20, 80),
+)
+@settings(max_examples=50, deadline=None)
+def test_no_choice_of_bundles_of_busy_brokers_is_smaller(sizes: list[list[int]], target: int) -> None:
+    plan = planned(cluster({f"b{n}": own for n, own in enumerate(sizes)}), Goal("balance", (), target / 100))
+    loads = [sum(own) for own in sizes]
+    bundles = [(n, size) for n, own in enumerate(sizes) for size in own if loads[n] > target]
+    takes = [n for n, load in enumerate(loads) if load <= target]
+    best = None
+    for chosen in itertools.product([-1, *takes], repeat=len(bundles)):
+        after, received = list(loads), set()
+        for (source, size), to in zip(bundles, chosen, strict=True):
+            if to >= 0:
+                after[source] -= size
+                after[to] += size
+                received.add(to)
+        # Ten parts per million are kept free: a broker that would be exactly at the target takes nothing.
+        if all(load < target if n in received else load <= target for n, load in enumerate(after)):
+            number = sum(to >= 0 for to in chosen)
+            best = number if best is None else min(best, number)
+    highest = plan.predicted.after.maximum_ratio or 0.0
+    if best is None:
+        assert plan.decision.caveats
+        return
+    assert highest <= target / 100 + CLOSE
+    assert len(executable(plan)) == best
