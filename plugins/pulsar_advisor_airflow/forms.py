@@ -138,7 +138,7 @@ GOAL = {
         section="What to recommend",
     ),
     "goal_to_percent": _percent_param(
-        "Usage they are to reach (%)", "For relieve and fill. Empty: the mean of all brokers"
+        "Usage they are to reach (%)", "For relieve, fill and balance. Empty: by the mean of all brokers"
     ),
     "goal_ceiling_percent": _percent_param("No destination above (%)", "Empty: the overload threshold"),
 }
