@@ -28,6 +28,7 @@ class Measured:
 
 MEASURED: Final[Mapping[tuple[str, LoadManagerKind], Measured]] = {
     ("ThresholdShedder", "modular"): Measured("4.0.8", decisions=8, exact=7, bundles=9, named=8),
+    ("UniformLoadShedder", "modular"): Measured("4.0.8", decisions=8, exact=2, bundles=31, named=21),
 }
 
 
