@@ -21,18 +21,23 @@ StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
-    """Three 4.0.8 brokers, Modular load manager, CPU sensor where possible; shared by the whole session."""
+    """Three 4.0.8 brokers, Modular load manager, CPU sensor where possible; shared by the whole session.
+
+    If a test of the session needs the skewed load, it runs from the start: the brokers take two minutes to show it.
+    """
     with ExitStack() as running:
-        yield _start(ClusterOptions(), running, request.session)
+        started = _start(ClusterOptions(), running, request.session)
+        if any("loaded_cluster" in getattr(test, "fixturenames", ()) for test in request.session.items):
+            running.enter_context(running_load(started))
+        yield started
 
 
 @pytest.fixture(scope="session")
-def loaded_cluster(cluster: LiveCluster) -> Iterator[LiveCluster]:
+def loaded_cluster(cluster: LiveCluster) -> LiveCluster:
     """The shared cluster under the skewed load, its first broker hot (where CPU can differ)."""
-    with running_load(cluster):
-        if cluster.has_cpu_skew:
-            wait_for_skew(cluster.admin)
-        yield cluster
+    if cluster.has_cpu_skew:
+        wait_for_skew(cluster.admin)
+    return cluster
 
 
 @pytest.fixture

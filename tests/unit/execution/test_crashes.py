@@ -190,7 +190,7 @@ def test_a_call_whose_effect_is_still_to_come_is_waited_for(case: Case, instant:
 
 
 @pytest.mark.parametrize("case", [ONE_BY_ONE, IN_WAVES], ids=["one by one", "in waves"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_any_row_of_crashes_is_survived(case: Case, data: st.DataObject) -> None:
     kills = data.draw(st.lists(st.integers(1, instants_of(case)), max_size=4))
