@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -31,13 +32,10 @@ from unit.execution.doubles import Killed, split_step, unload_step
 
 pytestmark = pytest.mark.live
 
-FIRST, SECOND, THIRD, LAST = (
-    "0x00000000_0x40000000",
-    "0x40000000_0x80000000",
-    "0x80000000_0xc0000000",
-    "0xc0000000_0xffffffff",
-)
-CUT = {"boundaries": ("0x60000000",), "children": ("0x40000000_0x60000000", "0x60000000_0x80000000")}
+BOUNDS = ("0x00000000", "0x50000000", "0x90000000", "0xd0000000", "0xffffffff")
+"""Unlike those of any other namespace: a leader of 4.0.8 remembers a destination by the text of the range alone."""
+FIRST, SECOND, THIRD, LAST = ("_".join(pair) for pair in pairwise(BOUNDS))
+CUT = {"boundaries": ("0x70000000",), "children": ("0x50000000_0x70000000", "0x70000000_0x90000000")}
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 
 
@@ -67,7 +65,7 @@ def namespace_in_use(cluster: LiveCluster) -> Iterator[str]:
 
     name = "applied/bundles"
     cluster.admin.write("PUT", "/tenants/applied", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
-    cluster.admin.write("PUT", f"/namespaces/{name}", body={"bundles": {"numBundles": 4}})
+    cluster.admin.write("PUT", f"/namespaces/{name}", body={"bundles": {"numBundles": 4, "boundaries": BOUNDS}})
     topics = {bundle: topics_inside(name, bundle, 2) for bundle in (FIRST, SECOND, THIRD, LAST)}
     with closing(pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))) as client:
         for bundle in (FIRST, SECOND, THIRD):
@@ -98,7 +96,7 @@ def run(plan: Plan, ledger: Ledger, port: AdminCluster, **options: object) -> Ap
 def test_the_brokers_show_the_new_owner_and_boundaries_and_a_second_apply_does_nothing(
     cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
 ) -> None:
-    # Only the executor looks this bundle up, so no client takes its destination away.
+    # No client uses this bundle: it reaches its destination because the executor looks it up.
     move = at(unload_step(1), cluster, namespace, LAST)
     cut = at(split_step(2), cluster, namespace, SECOND, **CUT)
     plan = approved(ledger, plan_of(cluster, move, cut))
@@ -107,7 +105,8 @@ def test_the_brokers_show_the_new_owner_and_boundaries_and_a_second_apply_does_n
 
     assert (result.outcome, [step.state for step in result.steps]) == ("done", ["confirmed", "confirmed"]), result
     assert owner_of(cluster, namespace, LAST) == move.destination
-    assert boundaries(cluster, namespace) == tuple(sorted({*cut.expect.boundaries, "0x60000000"}))
+    assert "look up" in [event.kind for event in ledger.events(result.digest)]
+    assert boundaries(cluster, namespace) == tuple(sorted({*cut.expect.boundaries, "0x70000000"}))
     assert {owner_of(cluster, namespace, child) for child in cut.children} == {cut.source}
 
     writes = cluster.write_requests()
@@ -130,16 +129,6 @@ def test_the_undo_plan_brings_a_bundle_back(
     # Under Modular a destination is a wish, and on a busy machine three wishes in a row have come to nothing.
     observed = (undone.outcome, step.state, owner in step.detail)
     assert observed == (("done", "confirmed", True) if owner == move.source else ("partial", "failed", True)), undone
-
-
-def test_a_bundle_without_clients_reaches_its_destination_because_the_executor_looks_it_up(
-    cluster: LiveCluster, namespace: str, port: AdminCluster, ledger: Ledger
-) -> None:
-    move = at(unload_step(1), cluster, namespace, LAST)
-    result = run(approved(ledger, plan_of(cluster, move)), ledger, port)
-    assert result.outcome == "done", result
-    assert owner_of(cluster, namespace, LAST) == move.destination
-    assert "look up" in [event.kind for event in ledger.events(result.digest)]
 
 
 class DyingCluster(AdminCluster):
@@ -225,7 +214,7 @@ def test_the_extensible_manager_moves_and_splits(
         result = run(approved(ledger, plan), ledger, AdminCluster(transport))
         assert result.outcome == "done", result
         assert owner_of(cluster, namespace, FIRST) == move.destination
-        assert "0x60000000" in boundaries(cluster, namespace)
+        assert "0x70000000" in boundaries(cluster, namespace)
 
 
 @pytest.mark.full
