@@ -99,7 +99,7 @@ class Cluster:
         return tuple(broker for broker in self.brokers if broker not in self.dead)
 
     def later(self, seconds: float, happens: Callable[[], None]) -> None:
-        """Let something happen once so many seconds have passed."""
+        """Let something happen after this many seconds."""
         self._due.append((self.now_s() + seconds, happens))
 
     def catch_up(self) -> None:

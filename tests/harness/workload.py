@@ -124,6 +124,6 @@ def topic_hash(topic: str) -> int:
 
 
 def bundle_range(index: int, bundles: int) -> tuple[int, int]:
-    """The range of bundle `index` of a namespace created with so many bundles (a power of two)."""
+    """The range of bundle `index` of a namespace created with this many bundles (a power of two)."""
     width = (1 << 32) // bundles
     return index * width, min((index + 1) * width, 0xFFFFFFFF)

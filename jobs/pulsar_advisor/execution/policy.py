@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plan import Confidence, Plan, Step
+from pulsar_advisor.model.plan import CONFIDENCES, Plan, Step
 from pulsar_advisor.planning.consent import needed_consents
 
 POLICY_SCHEMA: Final = "pulsar-advisor/approval-policy/1"
@@ -24,7 +24,6 @@ POLICY: Final = "policy:"
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _WEEKDAYS: Final[tuple[Weekday, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
 
 
 class _Part(BaseModel):
@@ -110,8 +109,8 @@ class Criteria(_Part):
             yield "its gain can't be predicted"
         elif before - after < self.min_gain_ratio:
             yield f"the highest usage falls by {before - after:.1%}, and min_gain_ratio is {self.min_gain_ratio:.1%}"
-        least = _CONFIDENCES.index(self.min_confidence)
-        unsure = [step.id for step in steps if _CONFIDENCES.index(step.confidence) < least]
+        least = CONFIDENCES.index(self.min_confidence)
+        unsure = [step.id for step in steps if CONFIDENCES.index(step.confidence) < least]
         if unsure:
             yield f"{len(unsure)} step(s) are less certain than {self.min_confidence}, {unsure[0]} first"
         yield from self._other_namespaces(steps)

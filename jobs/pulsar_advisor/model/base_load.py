@@ -13,7 +13,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import CPU, Booleans, ClusterState, Floats, rate_per_s
+from pulsar_advisor.model.cluster_state import CPU, Booleans, ClusterState, Floats, Indices, rate_per_s
+from pulsar_advisor.model.proportional import usage_of
 
 Origin = Literal["history", "least_loaded", "default"]
 
@@ -45,7 +46,7 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
     """The base of every broker of a state; `history` are earlier states of the same cluster."""
     usage, rate = _finite(state.brokers.usage[:, CPU]), _finite(rate_per_s(state.brokers.traffic))
     limit = np.maximum(_finite(state.brokers.limit[:, CPU]), 0.0)
-    reporting = _reporting(state)
+    reporting = state.brokers.fit
     least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, GREATEST_DEFAULT_RATIO * limit
     origin: list[Origin] = ["default"] * len(usage)
     samples = _steady_samples([*history, state])
@@ -92,6 +93,12 @@ def movable_usage(state: ClusterState, base: BaseLoad) -> Floats:
     return movable
 
 
+@np.errstate(over="ignore", invalid="ignore")
+def usage_that_moves(state: ClusterState, base: BaseLoad, traffic: Floats, owner: Indices) -> Floats:
+    """(k, 5): the usage that each of k bundles or topics takes along; `traffic` is (k, 4), `owner` their brokers."""
+    return usage_of(traffic, state.brokers.traffic[owner], movable_usage(state, base)[owner])
+
+
 def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], float]:
     """(intercept, slope), both at least 0, with the least squared error, and the standard error of the intercept.
 
@@ -124,7 +131,7 @@ def _steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[tuple[flo
     last: dict[str, tuple[float, int]] = {}
     for moment in moments:
         rates, usages = rate_per_s(moment.brokers.traffic), moment.brokers.usage[:, CPU]
-        for row in np.flatnonzero(_reporting(moment) & np.isfinite(rates) & np.isfinite(usages)).tolist():
+        for row in np.flatnonzero(moment.brokers.fit & np.isfinite(rates) & np.isfinite(usages)).tolist():
             broker, rate = moment.brokers.ids[row], float(rates[row])
             at_ms = int(moment.brokers.report_updated_at_ms[row])
             before, before_ms = last.get(broker, (rate, at_ms))
@@ -133,11 +140,6 @@ def _steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[tuple[flo
             if not shortly_before or abs(rate - before) <= STEADY_RATIO * max(rate, before):
                 found.setdefault(broker, {})[rate, float(usages[row])] = None
     return {broker: list(samples) for broker, samples in found.items()}
-
-
-def _reporting(state: ClusterState) -> Booleans:
-    reporting: Booleans = state.brokers.available & state.brokers.complete & (state.brokers.report_updated_at_ms > 0)
-    return reporting
 
 
 def _finite(figures: Floats) -> Floats:

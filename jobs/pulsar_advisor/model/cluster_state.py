@@ -86,6 +86,12 @@ class Brokers:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def fit(self) -> Booleans:
+        """Those whose figures can be used: active, with a report, and nothing of it failed validation."""
+        fit: Booleans = self.available & self.complete & (self.report_updated_at_ms > 0)
+        return fit
+
 
 @dataclass(frozen=True, eq=False)
 class Namespaces:

@@ -7,30 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_NOBODY = -1
+_NO_KEY = -1
 
 
 class _Tree:
     """Keys are numbered as they come; a key's links and colour have its number."""
 
     def __init__(self) -> None:
-        self.root = _NOBODY
+        self.root = _NO_KEY
         self.links: tuple[list[int], list[int]] = ([], [])
         """Left and right child of each key."""
         self.parent: list[int] = []
         self.red: list[bool] = []
 
     def put(self, before: Callable[[int, int], bool]) -> None:
-        key, parent, side = len(self.parent), _NOBODY, 0
+        key, parent, side = len(self.parent), _NO_KEY, 0
         below = self.root
-        while below != _NOBODY:
+        while below != _NO_KEY:
             parent, side = below, 0 if before(key, below) else 1
             below = self.links[side][parent]
         for links in self.links:
-            links.append(_NOBODY)
+            links.append(_NO_KEY)
         self.parent.append(parent)
         self.red.append(True)
-        if parent == _NOBODY:
+        if parent == _NO_KEY:
             self.root = key
         else:
             self.links[side][parent] = key
@@ -42,7 +42,7 @@ class _Tree:
             above = self.parent[parent]
             side = 0 if self.links[0][above] == parent else 1
             uncle = self.links[1 - side][above]
-            if uncle != _NOBODY and self.red[uncle]:
+            if uncle != _NO_KEY and self.red[uncle]:
                 self.red[parent] = self.red[uncle] = False
                 self.red[above] = True
                 key = above
@@ -60,10 +60,10 @@ class _Tree:
         inner, outer = self.links[side], self.links[1 - side]
         child, parent = outer[key], self.parent[key]
         outer[key] = inner[child]
-        if inner[child] != _NOBODY:
+        if inner[child] != _NO_KEY:
             self.parent[inner[child]] = key
         self.parent[child] = parent
-        if parent == _NOBODY:
+        if parent == _NO_KEY:
             self.root = child
         else:
             self.links[0 if self.links[0][parent] == key else 1][parent] = child
@@ -77,6 +77,6 @@ def first_in_tree(number: int, before: Callable[[int, int], bool]) -> int:
     for _ in range(number):
         tree.put(before)
     first = tree.root
-    while tree.links[0][first] != _NOBODY:
+    while tree.links[0][first] != _NO_KEY:
         first = tree.links[0][first]
     return first

@@ -26,6 +26,8 @@ two have no goal."""
 _EXPECTED: Final = "name a plan file that `recommend` wrote"
 
 Confidence = Literal["high", "medium", "low"]
+CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+"""The grades, the least first."""
 Action = Literal["unload", "split"]
 
 

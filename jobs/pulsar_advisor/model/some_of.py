@@ -1,4 +1,4 @@
-"""Names in a sentence: the first few are listed, the rest counted."""
+"""Names and numbers in a sentence: the first few names are listed, the rest counted."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def some_of(names: Collection[str]) -> str:
     """`a, b, c and 27 more`, sorted."""
     shown = ", ".join(sorted(names)[:NAMED])
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 bundle`, `1,234 bundles`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import ClusterState, Indices
-from pulsar_advisor.model.plan import Confidence, Plan, Step, digest_of
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step, digest_of
+from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.planning.fitness import Refusal
 
 _SAME_RATIO: Final = 0.0005
@@ -64,9 +64,6 @@ class Score:
         return asdict(self)
 
 
-_CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
-
-
 def score(plan: Plan, state: ClusterState) -> Score:
     """The score of a plan; the clients of its bundles are those of the state that it was made from."""
     executable = [step for step in plan.steps if step.executable]
@@ -93,7 +90,7 @@ def score(plan: Plan, state: ClusterState) -> Score:
         topics=sum(step.expect.topics for step in unloads),
         producers=int(state.bundles.producers[rows].sum()),
         consumers=int(state.bundles.consumers[rows].sum()),
-        confidence=min((step.confidence for step in executable), key=_CONFIDENCES.index, default=None),
+        confidence=min((step.confidence for step in executable), key=CONFIDENCES.index, default=None),
         steps_sha256=_sha256(executable) if executable else None,
     )
 
@@ -192,7 +189,7 @@ def goal_sentence(plan: Plan) -> str:
         return f"Do nothing: {plan.decision.why_nothing or f'{plan.title}: no bundle can be moved'}."
     brokers = {step.destination for step in unloads if step.destination is not None}
     stay = len(plan.steps) - len(unloads)
-    what = f"move {_count(len(unloads), 'bundle')} to {_count(len(brokers), 'broker')}"
+    what = f"move {count(len(unloads), 'bundle')} to {count(len(brokers), 'broker')}"
     if stay:
         what += f", and leave {stay} that can't move"
     return f"To {plan.title}, {what}{_effect(plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio)}."
@@ -237,15 +234,11 @@ def advice_sentence(
     sources = {step.source for step in steps if step.action == "unload"}
     parts = []
     if advised.unloads:
-        parts.append(f"unload {_count(advised.unloads, 'bundle')} from {some_of(sources)}")
+        parts.append(f"unload {count(advised.unloads, 'bundle')} from {some_of(sources)}")
     if advised.splits:
-        parts.append(f"split {_count(advised.splits, 'bundle')}")
+        parts.append(f"split {count(advised.splits, 'bundle')}")
     sentence = " and ".join(parts)
     effect = ""
     if advised.unloads and advised.maximum_before is not None and advised.maximum_after is not None:
         effect = f": the busiest broker should fall from {advised.maximum_before:.1%} to {advised.maximum_after:.1%}"
     return f"{sentence[0].upper()}{sentence[1:]}{effect}."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.strategy import Strategy, find
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.fitness import unload_refusals
 from pulsar_advisor.planning.kinds.registry import KINDS
+from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.shedding.registry import SHEDDERS
+
+_ROLES: Final[tuple[Role, ...]] = ("shedder", "placement")
 
 
 def deciding(shedder: str, placement: str) -> tuple[Strategy, ...]:
     """The registry entries of these names; `placement` is empty for a plan kind. Raises `UsageError` for others."""
     first = find((*SHEDDERS, *KINDS), shedder, "shedder")
     return (first, find(PLACEMENTS, placement, "placement strategy")) if placement else (first,)
+
+
+def require_inputs(shedder: str, placement: str, state: ClusterState) -> None:
+    """Raise `DataNotFit` if the state lacks an input that one of them reads."""
+    for strategy, role in zip(deciding(shedder, placement), _ROLES, strict=False):
+        if lacks := unload_refusals(strategy, role, state):
+            raise DataNotFit(lacks[0].sentence)

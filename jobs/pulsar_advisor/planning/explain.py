@@ -15,21 +15,18 @@ import numpy as np
 
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
+from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.nearest import nearest
 from pulsar_advisor.model.outcomes import Outcomes, vocabulary
-from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.model.strategy import find
+from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.placement import filters
-from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.fitness import unload_refusals
+from pulsar_advisor.planning.deciding import deciding, require_inputs
 from pulsar_advisor.planning.forecast import finite
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal, Role
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.smallest_change import Change, smallest_changes
 from pulsar_advisor.planning.what_if import Resolve, keys_that_count, with_what_if
-from pulsar_advisor.shedding.registry import SHEDDERS
 
 Kind = Literal["cluster", "namespace", "broker", "bundle"]
 
@@ -149,12 +146,7 @@ def explain(
     Raises `AdvisorError` if the combination can't be judged, `UsageError` if there is no such subject.
     """
     own, subject = resolve({}), Subject.of(state, kind, name)
-    lacks = (
-        *unload_refusals(find(SHEDDERS, request.shedder, "shedder"), "shedder", state),
-        *unload_refusals(find(PLACEMENTS, request.placement, "placement strategy"), "placement", state),
-    )
-    if lacks:
-        raise DataNotFit(lacks[0].sentence)
+    require_inputs(request.shedder, request.placement, state)
 
     def proposed(what_if: Mapping[str, str], splits: bool) -> Proposal:
         settings = resolve(what_if)
@@ -196,10 +188,9 @@ def explain(
 
 def _keys(request: Request, placed: bool) -> frozenset[str]:
     """Pulsar's keys that may matter: those of placement and filters only if they were asked."""
-    keys = set(find(SHEDDERS, request.shedder, "shedder").setting_keys) | set(_OF_THE_LEADER)
-    if placed:
-        keys.update(find(PLACEMENTS, request.placement, "placement strategy").setting_keys, filters.SETTING_KEYS)
-    return keys_that_count() & keys
+    shedder, placement = deciding(request.shedder, request.placement)
+    of_placement = (*placement.setting_keys, *filters.SETTING_KEYS) if placed else ()
+    return keys_that_count() & {*shedder.setting_keys, *_OF_THE_LEADER, *of_placement}
 
 
 def _moved(subject: Subject, moves: Sequence[Move]) -> tuple[Move, ...]:
@@ -285,8 +276,7 @@ def _sentence(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
     if moved:
         sources = some_of({state.brokers.ids[move.source] for move in moved})
         of = {"namespace": f" of {subject.name}"}.get(subject.kind, "")
-        number = "1 bundle" if len(moved) == 1 else f"{len(moved):,} bundles"
-        return f"{proposal.shedder} unloads {number}{of} from {sources}."
+        return f"{proposal.shedder} unloads {count(len(moved), 'bundle')}{of} from {sources}."
     if subject.kind == "cluster":
         return f"Nothing is unloaded. {proposal.why_nothing}"
     reason = _reason(state, subject, proposal)

@@ -13,14 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.base_load import BaseLoad, movable_usage
+from pulsar_advisor.model.base_load import BaseLoad, usage_that_moves
 from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, ClusterState, Floats
-from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-
-ABOVE_MEAN: Final = 1.10
-"""How many times the mean usage is the fair share: MinimalMoveShedder's target, too."""
+from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
 MOST_PARTITIONS: Final = 10_000
 
@@ -60,14 +57,14 @@ class HotTopic:
 def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad) -> tuple[HotTopic, ...]:
     """The topics of a fit state that need more than a fair share alone, the hottest first; none without their load."""
     brokers, bundles, topics = state.brokers, state.bundles, state.topics
-    fit = brokers.available & brokers.complete & (brokers.report_updated_at_ms > 0)
+    fit = brokers.fit
     held = np.flatnonzero(topics.loaded & (topics.bundle != NO_ROW))
     held = held[(bundles.owner[topics.bundle[held]] != NO_ROW)] if len(held) else held
     if "topic_traffic" in state.missing or not fit.any() or not len(held):
         return ()
     owner = bundles.owner[topics.bundle[held]]
     held, owner = held[fit[owner]], owner[fit[owner]]
-    needs = usage_of(topics.traffic[held], brokers.traffic[owner], movable_usage(state, base)[owner])
+    needs = usage_that_moves(state, base, topics.traffic[held], owner)
     limit = brokers.limit[fit].max(axis=0)
     empty = np.zeros(len(RESOURCES))
     empty[CPU] = base.least[fit].min()
@@ -76,7 +73,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
         return weighted_maximum(empty + amount, np.broadcast_to(limit, amount.shape), settings)
 
     alone = usage(needs)
-    fair = ABOVE_MEAN * float(weighted_maximum(brokers.usage[fit], brokers.limit[fit], settings).mean())
+    fair = TARGET_OF_MEAN * float(weighted_maximum(brokers.usage[fit], brokers.limit[fit], settings).mean())
     hot = np.flatnonzero(alone > fair)
     hottest = hot[np.lexsort((held[hot], -alone[hot]))].tolist() if fair > 0 else []
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.model.base_load import BaseLoad, movable_usage
+from pulsar_advisor.model.base_load import BaseLoad, usage_that_moves
 from pulsar_advisor.model.cluster_state import NO_ROW, RESOURCES, ClusterState, Floats
-from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -26,7 +25,7 @@ def lowest_maximum(state: ClusterState, settings: LoadBalancerSettings, base: Ba
         return None
     moving = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW) & brokers.available[bundles.owner])
     owner = bundles.owner[moving]
-    needs = usage_of(bundles.traffic[moving], brokers.traffic[owner], movable_usage(state, base)[owner])
+    needs = usage_that_moves(state, base, bundles.traffic[moving], owner)
     sums = np.column_stack([np.bincount(owner, weights=need, minlength=len(brokers)) for need in needs.T])
     stays = (np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums)[available]
     bounds = [float(weighted_maximum(stays, brokers.limit[available], settings).max())]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from pulsar_advisor.model.plan import Confidence
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.planning.compare import Score, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.configured import Configured
@@ -113,8 +114,8 @@ def _distinct(ranked: Iterable[Score]) -> list[tuple[Score, list[Score]]]:
 
 
 def _of_plan(row: Score, alike: Sequence[Score]) -> Option:
-    parts = [f"unload {_count(row.unloads, 'bundle')}"] * bool(row.unloads)
-    parts += [f"split {_count(row.splits, 'bundle')}"] * bool(row.splits)
+    parts = [f"unload {count(row.unloads, 'bundle')}"] * bool(row.unloads)
+    parts += [f"split {count(row.splits, 'bundle')}"] * bool(row.splits)
     what = " and ".join(parts)
     condition = "the bundles are where the snapshot found them, and the load stays as it is"
     return Option(
@@ -172,7 +173,3 @@ def _nothing(now: tuple[float, float], worse: bool, floor_ratio: float) -> Optio
         confidence=None,
         condition=why,
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -20,7 +20,7 @@ from pulsar_advisor.planning.kinds.packing import packed
 from pulsar_advisor.planning.kinds.room import Room
 
 CANDIDATES: Final = 20
-"""So many brokers are tried for the next place in the order, unless one before fits whole into restarted ones."""
+"""Brokers tried for the next place in the order, unless an earlier one fits whole into restarted brokers."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import CPU, DIRECT_MEMORY, MEMORY, NO_ROW, Floats
+from pulsar_advisor.model.cluster_state import NO_ROW, Floats
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.planning.kinds.answers import BundleOutcome, fixed
 from pulsar_advisor.planning.kinds.packing import packed
@@ -54,10 +54,7 @@ def scale(room: Room, target_ratio: float) -> Scale:
     """What a cluster's load needs at a target usage; `room` is as the snapshot found its brokers."""
     rows = np.flatnonzero(room.fit)
     limit = np.median(room.state.brokers.limit[rows], axis=0)
-    usage = np.where(np.isfinite(room.usage[rows]), room.usage[rows], 0.0)
-    stays = np.zeros_like(usage)
-    stays[:, CPU] = room.base.likely[rows]
-    stays[:, [MEMORY, DIRECT_MEMORY]] = usage[:, [MEMORY, DIRECT_MEMORY]]
+    usage, stays = room.staying(rows)
     each, load = np.median(stays, axis=0), (usage - stays).sum(axis=0)
 
     def even(brokers: int) -> float:

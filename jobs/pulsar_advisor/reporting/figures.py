@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from pulsar_advisor.model import some_of
 from pulsar_advisor.model.plain_text import NO_BREAK
 
 UNKNOWN: Final = "unknown"
@@ -43,8 +44,8 @@ def _three_digits(value: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 bundle`, `1,234 bundles`."""
-    return f"{number:,}{NO_BREAK}{noun}" if number == 1 else f"{number:,}{NO_BREAK}{noun}s"
+    """`1 bundle`, `1,234 bundles`, on one line."""
+    return some_of.count(number, noun).replace(" ", NO_BREAK, 1)
 
 
 def change(before: float | None, after: float | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pulsar_advisor.model.plan import Confidence, Plan, Step
+from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
 from pulsar_advisor.planning.compare import all_refused
 from pulsar_advisor.planning.consent import NeededConsent, needed_consents
 from pulsar_advisor.reporting.accuracy import accuracy
@@ -17,7 +17,6 @@ from pulsar_advisor.reporting.trust import Trust
 from pulsar_advisor.storage.plans import short
 
 _SOURCES_NAMED: Final = 3
-_CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ def verdict_of(
         kind=kind,
         headline=_headline(kind, plan, executable, obstacles, recommendation, trust),
         strategy=acting.title if acting else "",
-        confidence=next((grade for grade in _CONFIDENCES if grades[grade]), None),
-        confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(_CONFIDENCES) if grades[grade]),
+        confidence=next((grade for grade in CONFIDENCES if grades[grade]), None),
+        confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(CONFIDENCES) if grades[grade]),
         doubts=_doubts(executable) if acting else (),
         pulsar=plan.decision.would_pulsar_act if plan else "",
         accuracy=accuracy(plan.shedder, plan.load_manager) if plan else "",

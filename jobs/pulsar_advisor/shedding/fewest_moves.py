@@ -5,7 +5,7 @@ cost of the moves, which is their number if every bundle costs one. Loads are wh
 limit, so sums are exact in any order.
 
 * Bound: a broker must give at least as many bundles as its largest ones need to cover its excess in one resource;
-  these numbers, or the costs of so many of its cheapest bundles, add up over the brokers.
+  these numbers, or the costs of that many of its cheapest bundles, add up over the brokers.
 * Heuristic: the broker furthest above its ceiling gives the bundle that removes most of the excess for its cost (the
   smallest of those that remove all of it), until every excess is gone or nothing fits. It runs twice: each bundle
   goes to the broker that it fills least, then to the one that it fills most; the better answer counts.

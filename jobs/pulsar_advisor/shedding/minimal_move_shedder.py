@@ -70,6 +70,7 @@ SETTING_KEYS: Final = (
 )
 
 TARGET_PERCENT: Final = 110
+TARGET_OF_MEAN: Final = TARGET_PERCENT / 100
 """Maximum usage in percent of the mean. By default ThresholdShedder, too, tolerates 10 points above the mean; relative
 to the mean, ten percent leave room for the error of the `proportional` model and for a bundle's own size."""
 
@@ -207,7 +208,7 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
     after = problem.load_after(moves.destination).max(axis=1)
     figures: dict[str, object] = {
         "mean_usage_ratio": goal.mean / PPM,
-        "target_of_mean_ratio": TARGET_PERCENT / 100,
+        "target_of_mean_ratio": TARGET_OF_MEAN,
         "target_proven_out_of_reach": target_least is None,
         "reached_of_mean_ratio": percent / 100,
         "maximum_usage_ratio_after": int(after[load.fit].max(initial=0)) / PPM,

@@ -19,17 +19,13 @@ from pulsar_advisor.model.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement.filters import placement_facts
-from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.fitness import unload_refusals
+from pulsar_advisor.planning.deciding import require_inputs
 from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import MAX_CYCLES
-from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Leader
@@ -155,12 +151,7 @@ def simulate(
 
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """
-    lacks = (
-        *unload_refusals(find(SHEDDERS, shedder, "shedder"), "shedder", state),
-        *unload_refusals(find(PLACEMENTS, placement, "placement strategy"), "placement", state),
-    )
-    if lacks:
-        raise DataNotFit(lacks[0].sentence)
+    require_inputs(shedder, placement, state)
     intervals = Intervals.of(settings)
     leader = Leader(shedder, placement, settings, placement_facts(state, settings), seed)
     memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))

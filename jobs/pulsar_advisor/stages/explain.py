@@ -9,10 +9,9 @@ from typing import Any, Final
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.planning.build_plan import would_pulsar_act
 from pulsar_advisor.planning.explain import Kind, explain
-from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import earlier_states, inputs_of, resolved_request, settings_of, state_of
+from pulsar_advisor.tables.judged import fit_states, inputs_of, resolved_request, settings_of
 from pulsar_advisor.tables.state import settings_inputs
 
 EXPLANATION_SCHEMA: Final = "pulsar-advisor/explanation/1"
@@ -27,15 +26,13 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> d
     request = resolved_request(root, snapshot, request)
     inputs = inputs_of(root, snapshot)
     settings = settings_of(root, snapshot, request.what_if)
-    state = fit_part(state_of(root, snapshot, request.view, {}))
-    earlier = earlier_states(root, state, request.history, {}, settings.values)
-
+    state, earlier = fit_states(root, snapshot, request.view, request.history, {}, settings.values)
     configuration = settings_inputs(root, snapshot)
 
     def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
         return resolve_settings(*configuration, what_if).values
 
-    found = explain(request, kind, name, state, resolve, [fit_part(moment) for moment in earlier])
+    found = explain(request, kind, name, state, resolve, earlier)
     return {
         "schema": EXPLANATION_SCHEMA,
         "cluster": root.cluster,

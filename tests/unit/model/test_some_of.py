@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.some_of import count, some_of
 
 
 @pytest.mark.parametrize(
@@ -10,3 +10,8 @@ from pulsar_advisor.model.some_of import some_of
 )
 def test_the_first_three_are_named_and_the_others_counted(number: int, expected: str) -> None:
     assert some_of([f"b{i}" for i in reversed(range(number))]) == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0, "0 bundles"), (1, "1 bundle"), (1234, "1,234 bundles")])
+def test_a_number_of_things_is_grouped_by_thousands(number: int, expected: str) -> None:
+    assert count(number, "bundle") == expected

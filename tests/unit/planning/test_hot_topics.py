@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.base_load import BaseLoad
 from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.planning.hot_topics import ABOVE_MEAN, HotTopic, hot_topics
+from pulsar_advisor.planning.hot_topics import HotTopic, hot_topics
+from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 from states import BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import SETTINGS
 
@@ -78,7 +79,9 @@ def test_no_distribution_gets_below_the_hottest_topic(shares: list[list[int]]) -
         else None
     )
     hot = found(serving(*shares))
-    assert {round(100 * one.alone_ratio) for one in hot} == {size for size in sizes if size > ABOVE_MEAN * mean + 1e-6}
+    assert {round(100 * one.alone_ratio) for one in hot} == {
+        size for size in sizes if size > TARGET_OF_MEAN * mean + 1e-6
+    }
     if hot and best is not None:
         assert best >= 100 * hot[0].alone_ratio - 1e-4
     for one in hot:

@@ -17,17 +17,15 @@ from pulsar_advisor.planning.kinds.answers import fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import choose
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
 from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
 READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
 SETTING_KEYS: Final = ROOM_KEYS
 
-OF_MEAN: Final = 1.10
-"""The target, as a multiple of the mean usage, where none is given."""
-
 
 def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring every broker within the target of the goal."""
-    wanted = OF_MEAN * room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
+    wanted = TARGET_OF_MEAN * room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
     target = min(wanted, float(room.ceiling.max()))
     above = np.flatnonzero(room.fit & (room.usage_at_first > target)).tolist()
     movable = [row for row in room.bundles_of(above) if fixed(room, row) is None]

@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import CPU, DIRECT_MEMORY, MEMORY
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.resource_usage import weighted_maximum
@@ -53,11 +52,8 @@ def _mean_if_one_more_fails(room: Room) -> float | None:
     rows = np.flatnonzero(room.fit & ~room.leaving)
     if len(rows) < 2:
         return None
-    limit, usage = room.state.brokers.limit[rows], np.where(np.isfinite(room.usage[rows]), room.usage[rows], 0.0)
-    moves = usage.copy()
-    moves[:, CPU] -= room.base.likely[rows]
-    moves[:, [MEMORY, DIRECT_MEMORY]] = 0.0
-    rest, of = usage.sum(axis=0) - usage + moves, limit.sum(axis=0) - limit
+    limit, (usage, stays) = room.state.brokers.limit[rows], room.staying(rows)
+    rest, of = usage.sum(axis=0) - stays, limit.sum(axis=0) - limit
     return float(weighted_maximum(rest, of, room.settings).max())
 
 

@@ -15,9 +15,17 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.base_load import BaseLoad, base_load, movable_usage
-from pulsar_advisor.model.cluster_state import NO_ROW, RESOURCES, Booleans, ClusterState, Floats
-from pulsar_advisor.model.proportional import usage_of
+from pulsar_advisor.model.base_load import BaseLoad, base_load, usage_that_moves
+from pulsar_advisor.model.cluster_state import (
+    CPU,
+    DIRECT_MEMORY,
+    MEMORY,
+    NO_ROW,
+    RESOURCES,
+    Booleans,
+    ClusterState,
+    Floats,
+)
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement.anti_affinity import NO_GROUP
@@ -64,7 +72,7 @@ class Room:
         self.state, self.settings, self.base = state, settings, base
         self.ceiling = np.full(len(brokers), ceiling_ratio)
         self.leaving = np.zeros(len(brokers), dtype=np.bool_)
-        self.fit = brokers.available & brokers.complete & (brokers.report_updated_at_ms > 0)
+        self.fit = brokers.fit
         self.open = self.receives = self.fit
         self.excluded = np.zeros(len(bundles), dtype=np.bool_)
         self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
@@ -147,6 +155,14 @@ class Room:
     def mean_ratio(self) -> float:
         """The mean usage (ratio) of the fit brokers, as found."""
         return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
+
+    def staying(self, brokers: Rows) -> tuple[Floats, Floats]:
+        """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and what of it no bundle takes along."""
+        usage = np.where(np.isfinite(self.usage[brokers]), self.usage[brokers], 0.0)
+        stays = np.zeros_like(usage)
+        stays[:, CPU] = self.base.likely[brokers]
+        stays[:, [MEMORY, DIRECT_MEMORY]] = usage[:, [MEMORY, DIRECT_MEMORY]]
+        return usage, stays
 
     def candidates(self, bundle: int) -> Candidates:
         """The brokers that Pulsar's filters leave for a bundle (a row), and the answer about each broker."""
@@ -241,13 +257,11 @@ class Room:
         return np.bincount(pairs[1], minlength=len(self.state.brokers)).astype(np.int64)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _moved(state: ClusterState, base: BaseLoad) -> Floats:
-    """(m, 5): what moves with each bundle, as the plan's forecast has it; nothing with one that nobody owns."""
-    brokers, bundles = state.brokers, state.bundles
+    """(m, 5): what moves with each bundle, as the plan's forecast has it; nothing with a bundle that has no owner."""
+    bundles = state.bundles
     moved, owned = np.zeros((len(bundles), len(RESOURCES))), np.flatnonzero(bundles.owner != NO_ROW)
-    owner = bundles.owner[owned]
-    moved[owned] = usage_of(bundles.traffic[owned], brokers.traffic[owner], movable_usage(state, base)[owner])
+    moved[owned] = usage_that_moves(state, base, bundles.traffic[owned], bundles.owner[owned])
     return moved
 
 

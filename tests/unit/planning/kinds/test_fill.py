@@ -1,4 +1,4 @@
-"""fill: a new broker gets its share from the busiest ones, and nobody ends above it for that."""
+"""fill: a new broker gets its share from the busiest ones, and no broker ends above its ceiling because of it."""
 
 from __future__ import annotations
 

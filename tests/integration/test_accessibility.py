@@ -1,0 +1,74 @@
+"""The report as axe, the checker for screen readers and keyboards, and real Chromium see it: light, dark, narrow."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ColorScheme, ViewportSize, sync_playwright
+
+from pulsar_advisor.reporting.html import render_html
+from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, huge_inputs, skewed_inputs
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on PATH")]
+
+WIDE: ViewportSize = {"width": 1280, "height": 900}
+NARROW: ViewportSize = {"width": 390, "height": 844}
+PAGES = {
+    "skewed": skewed_inputs,
+    "balanced": balanced_inputs,
+    "hostile names": hostile_inputs,
+    "1,000 brokers": huge_inputs,
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def _file(inputs: Inputs, folder: Path) -> str:
+    path = folder / "report.html"
+    path.write_text(render_html(inputs.page()), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_wrong(name: str, scheme: ColorScheme, browser: Browser, tmp_path: Path) -> None:
+    with browser.new_context(color_scheme=scheme, viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(_file(PAGES[name](), tmp_path))
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+
+        found = Axe().run(page)
+
+        assert not found.response["violations"], found.generate_report()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_loaded_no_script_fails_and_a_telephone_need_not_scroll_sideways(
+    name: str, browser: Browser, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    failed: list[str] = []
+    with browser.new_context(viewport=NARROW) as context:
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        page.on("dialog", lambda dialog: failed.append(dialog.message))
+        address = _file(PAGES[name](), tmp_path)
+        page.goto(address)
+
+        width = page.evaluate("document.documentElement.scrollWidth")
+
+    assert asked == [address]
+    assert not failed
+    assert width <= NARROW["width"]
