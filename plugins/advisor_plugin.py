@@ -17,7 +17,8 @@ async def pages(scope: Any, receive: Any, send: Any) -> None:
 
 
 class PulsarAdvisorPlugin(AirflowPlugin):
-    """The pages under `/pulsar-advisor/`, and *Browse → Pulsar clusters*, which shows the first of them."""
+    """The pages under `/pulsar-advisor/`; *Browse → Pulsar clusters*, which shows the first of them; and the report as
+    a tab of a DAG and of a DAG run."""
 
     name = "pulsar_advisor"
     fastapi_apps: ClassVar = [{"app": pages, "url_prefix": PAGES_PREFIX, "name": "pulsar-advisor"}]
@@ -28,5 +29,17 @@ class PulsarAdvisorPlugin(AirflowPlugin):
             "destination": "nav",
             "category": "browse",
             "url_route": "pulsar-clusters",
-        }
+        },
+        {
+            "name": "Pulsar report",
+            "href": page_link("dags", "{DAG_ID}"),
+            "destination": "dag",
+            "url_route": "pulsar-report",
+        },
+        {
+            "name": "Pulsar report",
+            "href": page_link("dags", "{DAG_ID}", "runs", "{RUN_ID}"),
+            "destination": "dag_run",
+            "url_route": "pulsar-run-report",
+        },
     ]

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
@@ -133,8 +135,82 @@ def test_a_run_shows_its_steps_and_renews_itself_while_it_goes_on(server: LogIn,
     assert "Pause" not in answer.text
 
 
+def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
+    server: LogIn, root: Root, plan: Plan, held: HeldRun
+) -> None:
+    page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
+    for part in (f"{NAMESPACE}/{LOWER}", "alice", "bob", "step sent", 'id="ledger"', f"/runs/{held.id}"):
+        assert part in page
+
+
+@pytest.fixture
+def dag_run(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
+    """Makes a DAG run, with what one of its tasks returned; gives the address of the run's tab."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.types import DagRunType
+    from sqlalchemy import delete
+
+    run_id = "manual__2026-11-21T08:30:00+00:00"
+
+    def make(dag: str, task: str, returned: Any, **conf: Any) -> str:
+        with create_session() as session:
+            session.add(DagRun(dag_id=dag, run_id=run_id, run_type=DagRunType.MANUAL, conf=conf))
+        values = {(dag, run_id, task): returned}
+        monkeypatch.setattr("pulsar_advisor_airflow.pages.dag_runs._returned", lambda *asked: values.get(asked))
+        return f"/pulsar-advisor/dags/{dag}/runs/{quote(run_id, safe='')}"
+
+    yield make
+    with create_session() as session:
+        session.execute(delete(DagRun).where(DagRun.run_id == run_id))
+
+
+REPORT = f"/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"
+
+
+@pytest.mark.parametrize(
+    ("dag", "task", "returned", "conf"),
+    [
+        ("pulsar_snapshot__prod-eu", "capture", SNAPSHOT, {}),
+        ("pulsar_recommend__prod-eu", "snapshot", SNAPSHOT, {}),
+        (
+            "pulsar_rebalance",
+            "propose",
+            {"snapshot": SNAPSHOT, "file": "a.json", "digest": "d"},
+            {"cluster": "prod-eu"},
+        ),
+    ],
+    ids=["snapshot", "recommend", "rebalance"],
+)
+def test_the_tab_of_a_dag_run_is_the_report_of_its_snapshot(
+    server: LogIn, root: Root, dag_run: Callable[..., str], dag: str, task: str, returned: Any, conf: dict[str, str]
+) -> None:
+    answer = server("vic").get(dag_run(dag, task, returned, **conf))
+    assert (answer.status_code, answer.headers["location"]) == (303, REPORT)
+
+
+def test_the_tab_of_a_dag_is_the_newest_report_of_its_cluster(server: LogIn, root: Root) -> None:
+    answer = server("vic").get("/pulsar-advisor/dags/pulsar_recommend__prod-eu")
+    assert (answer.status_code, answer.headers["location"]) == (303, REPORT)
+
+
+def test_a_tab_without_a_report_looks_for_it_again(server: LogIn, root: Root, dag_run: Callable[..., str]) -> None:
+    answer = server("vic").get("/pulsar-advisor/dags/pulsar_recommend__prod-us")
+    assert (answer.status_code, answer.headers["refresh"]) == (200, "5")
+
+
+@pytest.mark.parametrize("snapshot", ["20260101T000000Z", "../../prod-us", ["x"]])
+def test_a_tab_shows_nothing_but_reports(
+    server: LogIn, root: Root, dag_run: Callable[..., str], snapshot: object
+) -> None:
+    answer = server("admin").get(dag_run("pulsar_recommend__prod-eu", "snapshot", snapshot))
+    assert answer.status_code == (404 if isinstance(snapshot, str) else 200)
+    assert "location" not in answer.headers
+
+
 def test_pages_escape_what_others_wrote_and_run_no_script(server: LogIn, root: Root, held: HeldRun) -> None:
-    for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu", page_of(held)):
+    plan_page = f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"
+    for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu", plan_page, page_of(held)):
         answer = server("olive").get(path)
         assert answer.status_code == 200
         assert HOSTILE not in answer.text
@@ -155,7 +231,16 @@ def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> N
 
 @pytest.mark.parametrize(
     "path",
-    ["", "clusters/prod-eu", "clusters/nowhere", f"clusters/prod-eu/reports/{SNAPSHOT}", "clusters/prod-eu/runs/1"],
+    [
+        "",
+        "clusters/prod-eu",
+        "clusters/nowhere",
+        f"clusters/prod-eu/reports/{SNAPSHOT}",
+        "clusters/prod-eu/runs/1",
+        "clusters/prod-eu/plans/sha256:0",
+        "dags/pulsar_recommend__prod-eu",
+        "dags/pulsar_rebalance/runs/manual__1",
+    ],
 )
 def test_without_a_login_nothing_is_shown(server: LogIn, root: Root, path: str) -> None:
     assert server("").get(f"/pulsar-advisor/{path}").status_code == 401
@@ -176,7 +261,11 @@ def test_without_a_login_nothing_is_steered(server: LogIn, held: HeldRun, order:
         "clusters/prod-eu/reports/..%2f..%2f..%2fledger.sqlite",
         "clusters/prod-eu/runs/99",
         "clusters/prod-us/runs/1",
+        "clusters/prod-eu/plans/sha256:0",
         "dags/some_other_dag",
+        "dags/some_other_dag/runs/manual__1",
+        "dags/pulsar_recommend__prod-asia",
+        "dags/pulsar_maintenance",
     ],
 )
 def test_what_is_not_there_or_not_ours_is_not_found(server: LogIn, root: Root, held: HeldRun, path: str) -> None:

@@ -49,6 +49,30 @@ def test_an_approved_plan_is_recommended_carried_out_and_verified(stages: Stages
     assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
 
 
+def test_the_gate_and_apply_link_to_report_plan_and_ledger(stages: Stages, run_dag: RunDag) -> None:
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from pulsar_advisor_airflow.pages.dag_runs import subject_of
+
+    run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    links = XComModel.key.startswith("_link_")
+    with create_session() as session:
+        rows = session.scalars(select(XComModel).where(links).order_by(XComModel.dag_run_id)).all()
+        shown = {(row.task_id, row.key): row.value for row in rows}
+        run = rows[-1].run_id
+    digest = digest_of(stages.plan)
+    for task in ("approve", "apply"):
+        assert stages.plan.snapshot in shown[task, "_link_ReportLink"]
+        assert digest in shown[task, "_link_PlanLink"]
+        assert "#ledger" in shown[task, "_link_LedgerLink"]
+    assert stages.plan.snapshot in shown["fresh.recommend", "_link_ReportLink"]
+    subject = subject_of("pulsar_rebalance", run)
+    assert subject is not None
+    assert (subject.cluster.name, subject.snapshot) == ("demo", stages.plan.snapshot)
+
+
 def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
     conf = {"shedder": "OverloadShedder", "splits": False, "view": "published", "max_unloads": 3, **FAST}
     run_dag("pulsar_rebalance", conf, Answer("Reject"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,6 +34,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         "cluster",
         "pulsar_conn_id",
     )
+    operator_extra_links: ClassVar = (ReportLink(), PlanLink(), LedgerLink())
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         """End the run after the steps in flight; Airflow allows a few seconds for it."""
         self._killed = "the task was stopped in Airflow"
 
-    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002
+    def execute(self, context: Context) -> dict[str, Any]:
         """The result of the run, `pulsar-advisor/apply-result/1`."""
         from pulsar_advisor.execution.executor import ApplyOptions
         from pulsar_advisor.stages.apply import run
@@ -63,6 +65,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import approval_policy, opened_ledger
 
+        show_links(self, context)
         root = Root(self.root, self.cluster)
         reference = PlanReference(**self.plan)
         with as_airflow_errors(), opened_ledger(root) as ledger:

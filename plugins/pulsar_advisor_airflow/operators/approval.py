@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from pulsar_advisor.planning.consent import CONSENTS, ConsentName
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
+from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -49,6 +50,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     """
 
     template_fields = ("plan", "root", "cluster", "answer_within_h", "valid_for_h", "throttle", "approvers")
+    operator_extra_links: ClassVar = (ReportLink(), PlanLink(), LedgerLink())
 
     def __init__(
         self,

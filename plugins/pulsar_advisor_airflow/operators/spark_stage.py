@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor_airflow.configuration import job
 from pulsar_advisor_airflow.failures import FINAL_EXIT_CODES
+from pulsar_advisor_airflow.links import ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -34,6 +35,8 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
     Other parameters are those of `SparkSubmitOperator`.
     """
 
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster", "snapshot")
+
     def __init__(
         self,
         *,
@@ -54,6 +57,9 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
             conn_id=spark_conn_id,
             **kwargs,
         )
+        self.cluster = cluster
+        self.snapshot = snapshot
+        self.operator_extra_links = (ReportLink(),) if stage == "recommend" else ()
 
     def execute(self, context: Context) -> None:
         """Run the job. Raises `AirflowFailException` for a verdict, `AirflowException` for what may pass."""

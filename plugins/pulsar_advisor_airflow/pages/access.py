@@ -39,6 +39,12 @@ def readable(cluster: str, request: Request, user: GetUserDep) -> Cluster:
     return found
 
 
+def readable_dag(dag: str, request: Request, user: GetUserDep) -> str:
+    """The DAG of the address. Without a login: 401; without the permission to see it: 403."""
+    requires_access_dag(method="GET", param_dag_id=dag)(request, user)
+    return dag
+
+
 def may_write(request: Request, user: GetUserDep) -> bool:
     """Whether the user may pause and stop runs."""
     return _permits("PUT", WRITING, request, user)

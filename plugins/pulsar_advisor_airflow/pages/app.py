@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pulsar_advisor.execution.apply import abort, pause
@@ -23,14 +23,25 @@ from pulsar_advisor.storage.plans import short
 from pulsar_advisor.storage.root import snapshot_moment
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import page_link, report_link
-from pulsar_advisor_airflow.pages.access import form_token, may_write, readable, steered_by, visible
+from pulsar_advisor_airflow.pages.access import (
+    form_token,
+    may_write,
+    readable,
+    readable_dag,
+    steered_by,
+    visible,
+)
 from pulsar_advisor_airflow.pages.content import (
     cluster_content,
     cluster_lines,
+    has_report,
     ledger_if_any,
+    newest_report,
+    plan_content,
     root_of,
     run_content,
 )
+from pulsar_advisor_airflow.pages.dag_runs import REBALANCE, cluster_of, subject_of
 
 REFRESH_S: Final = 5
 """How often the page of an active run is read again."""
@@ -90,6 +101,37 @@ def report(cluster: Annotated[Cluster, Depends(readable)], snapshot: str) -> HTM
     return HTMLResponse(page, headers=REPORT_HEADERS)
 
 
+@app.get("/clusters/{cluster}/plans/{digest}")
+def plan_page(cluster: Annotated[Cluster, Depends(readable)], digest: str) -> HTMLResponse:
+    """A plan: its steps, who proposed and approved it, its runs, and its events in the ledger."""
+    with _http_errors(), _ledger() as ledger:
+        return _page("plan.html", cluster=cluster, content=plan_content(ledger, cluster, digest))
+
+
+@app.get("/dags/{dag}")
+def dag_tab(dag: Annotated[str, Depends(readable_dag)], seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
+    """The tab of a DAG: the newest report of its cluster; for the DAG of all clusters, their list."""
+    with _http_errors():
+        if dag == REBALANCE:
+            return RedirectResponse(page_link(""), SEE_OTHER)
+        cluster = _one_of(seen, cluster_of(dag))
+        return _report_or_wait(cluster, newest_report(cluster))
+
+
+@app.get("/dags/{dag}/runs/{run:path}")
+def dag_run_tab(
+    dag: Annotated[str, Depends(readable_dag)], run: str, seen: Annotated[list[Cluster], Depends(visible)]
+) -> Response:
+    """The tab of a DAG run: the report of the snapshot that it is about."""
+    with _http_errors():
+        subject = subject_of(dag, run)
+        cluster = _one_of(seen, subject.cluster if subject else None)
+        snapshot = subject.snapshot if subject else None
+        root = root_of(cluster)
+        known = snapshot is not None and has_report(root, root.resolve(snapshot))
+        return _report_or_wait(cluster, snapshot if known else None)
+
+
 @app.get("/clusters/{cluster}/runs/{run}")
 def run_page(
     cluster: Annotated[Cluster, Depends(readable)],
@@ -118,6 +160,21 @@ def stop_run(
 ) -> RedirectResponse:
     """End the run for good, before its next call."""
     return _steer(cluster, run, person, abort)
+
+
+def _one_of(seen: Sequence[Cluster], cluster: Cluster | None) -> Cluster:
+    if cluster is None:
+        raise UsageError("this is not a DAG of the Pulsar Rebalance Advisor that has reports")
+    if cluster not in seen:
+        raise HTTPException(403, "you need permission to view the cluster's DAG pulsar_recommend")
+    return cluster
+
+
+def _report_or_wait(cluster: Cluster, snapshot: str | None) -> Response:
+    """The report; without one, a page that looks for it again by itself."""
+    if snapshot is None:
+        return _page("no_report.html", {"Refresh": str(REFRESH_S)}, cluster=cluster)
+    return RedirectResponse(report_link(cluster.name, snapshot), SEE_OTHER)
 
 
 def _steer(

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import Final, Literal
 
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, ledger_exists
-from pulsar_advisor.execution.ledger_tables import Event, Run, StepRecord
+from pulsar_advisor.execution.ledger_tables import Approval, Event, Proposal, Run, StepRecord
 from pulsar_advisor.execution.plan_states import PlanState, plan_states
 from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.model.plan import Plan, load_plan
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
 from pulsar_advisor.storage.root import RESULT, Root
@@ -63,6 +64,19 @@ class ClusterContent:
     plans: Sequence[PlanState]
     runs: Sequence[Run]
     events: Sequence[Event]
+
+
+@dataclass(frozen=True)
+class PlanContent:
+    """A plan, its state, and what the ledger has recorded about it, oldest first."""
+
+    plan: Plan
+    state: PlanState
+    proposals: Sequence[Proposal]
+    approvals: Sequence[Approval]
+    runs: Sequence[Run]
+    events: Sequence[Event]
+    has_report: bool
 
 
 @dataclass(frozen=True)
@@ -128,6 +142,33 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int) -> RunContent:
     )
 
 
+def plan_content(ledger: Ledger, cluster: Cluster, digest: str) -> PlanContent:
+    """A plan that was proposed for the cluster. Raises `UsageError` if there is none of this digest."""
+    record = next((record for record in ledger.plans(cluster.name) if record.digest == digest), None)
+    if record is None:
+        raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
+    return PlanContent(
+        plan=load_plan(record.document.encode()),
+        state=next(state for state in plan_states(ledger, cluster.name) if state.digest == digest),
+        proposals=ledger.proposals(digest),
+        approvals=ledger.approvals(digest),
+        runs=ledger.runs(digest),
+        events=ledger.events(digest),
+        has_report=has_report(root_of(cluster), record.snapshot),
+    )
+
+
+def has_report(root: Root, snapshot: str) -> bool:
+    """Whether a snapshot has a report."""
+    return (root.folder("reports", snapshot) / "report.html").exists()
+
+
+def newest_report(cluster: Cluster) -> str | None:
+    """The newest snapshot with a report, if one of the last has any."""
+    root = root_of(cluster)
+    return next((one for one in islice(root.newest_first(), SNAPSHOTS_SHOWN) if has_report(root, one)), None)
+
+
 @contextmanager
 def ledger_if_any() -> Iterator[Ledger | None]:
     """The configured ledger; none is created."""
@@ -149,12 +190,11 @@ def _line(cluster: Cluster, run: Run | None) -> ClusterLine:
 
 
 def _snapshot_line(root: Root, snapshot: str) -> SnapshotLine:
-    has_report = (root.folder("reports", snapshot) / "report.html").exists()
     try:
         verdict, sentence, failed = _verdict(root, snapshot)
     except AdvisorError as error:
         verdict, sentence, failed = "unreadable", str(error), 0
-    return SnapshotLine(snapshot, verdict, sentence, failed, has_report)
+    return SnapshotLine(snapshot, verdict, sentence, failed, has_report(root, snapshot))
 
 
 def _verdict(root: Root, snapshot: str) -> tuple[Verdict, str, int]:

@@ -1,0 +1,58 @@
+"""Extra links: the buttons *Report*, *Plan* and *Ledger* of a task, which open the advisor's pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperatorLink
+
+from pulsar_advisor_airflow.configuration import page_link, report_link
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
+
+
+class ReportLink(BaseOperatorLink):  # type: ignore[misc]
+    """The report of the snapshot that a task is about."""
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
+        """Its address; empty if the task got no snapshot."""
+        snapshot = _reference(operator).get("snapshot") or getattr(operator, "snapshot", None)
+        return report_link(operator.cluster, snapshot) if snapshot else ""
+
+
+class PlanLink(BaseOperatorLink):  # type: ignore[misc]
+    """The plan that a task is about: its steps, who proposed and approved it, and its runs."""
+
+    name = "Plan"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
+        """Its address; empty if the task got no plan."""
+        digest = _reference(operator).get("digest")
+        return page_link("clusters", operator.cluster, "plans", digest) if digest else ""
+
+
+class LedgerLink(BaseOperatorLink):  # type: ignore[misc]
+    """What the ledger has recorded about that plan."""
+
+    name = "Ledger"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """Its address; empty if the task got no plan."""
+        plan = PlanLink().get_link(operator, ti_key=ti_key)
+        return f"{plan}#ledger" if plan else ""
+
+
+def show_links(operator: BaseOperator, context: Context) -> None:
+    """Show a task's links from now on; Airflow itself shows them when the task has ended."""
+    ti = context["ti"]
+    for link in operator.operator_extra_links:
+        ti.xcom_push(key=link.xcom_key, value=link.get_link(operator, ti_key=ti))
+
+
+def _reference(operator: Any) -> dict[str, str]:
+    """The operator's `PlanReference` as a mapping; empty without one."""
+    plan = getattr(operator, "plan", None)
+    return plan if isinstance(plan, dict) else {}
