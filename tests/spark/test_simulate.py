@@ -1,4 +1,4 @@
-"""A recorded cluster that evolves on Spark, through to the three tables."""
+"""A recorded cluster that evolves on Spark, through to its tables."""
 
 from __future__ import annotations
 
@@ -39,6 +39,27 @@ def test_the_tables_of_a_grid(spark: SparkSession, tmp_path_factory: pytest.Temp
     }
     assert tables["scores"].num_rows == 2
     assert tables["moves"].num_rows == acts["unloads"]
+    assert {len(tables["splits"]), acts["splits"], rests["splits"]} == {0}
     assert tables["cycles"].num_rows == sum(score["cycles"] + 1 for score in document["scores"])
     owners = {row["bundle"]: row["destination"] for row in tables["moves"].to_pylist()}
     assert set(owners.values()) <= set(clean_capture(RECORDED).raw.head["identity"]["broker_ids"])
+
+
+def test_a_bundle_with_too_many_topics_is_split_and_its_children_are_recorded(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = Root(str(tmp_path_factory.mktemp("split")), "test")
+    snapshot = clean_capture(RECORDED).raw.write(root)
+    normalize(spark, root, snapshot)
+    assert validate(spark, root, snapshot)["success"]
+    request = SimulationRequest(
+        Request("ThresholdShedder", "configured"),
+        what_if={"loadBalancerAutoBundleSplitEnabled": "true", "loadBalancerNamespaceBundleMaxTopics": "2"},
+        cycles=2,
+    )
+    [score] = run(spark, root, snapshot, request)["scores"]
+    rows = pq.read_table((root.folder("simulations/splits", snapshot) / "splits.parquet").path).to_pylist()
+    assert score["splits"] > 0
+    assert len(rows) == 2 * score["splits"]
+    assert {row["bundle"].rpartition("/")[0] for row in rows} == {row["child"].rpartition("/")[0] for row in rows}
+    assert all(row["topics"] >= 0 and "topics exceed the limit of 2" in row["reason"] for row in rows)

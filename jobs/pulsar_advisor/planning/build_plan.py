@@ -36,7 +36,7 @@ from pulsar_advisor.model.plan import (
     StepPrediction,
 )
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
-from pulsar_advisor.planning.children import after_split, child_moves
+from pulsar_advisor.planning.children import child_moves
 from pulsar_advisor.planning.confidence import CheckResult, Grade, Grading
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.deciding import deciding
@@ -47,6 +47,7 @@ from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.limits import left_out_sentence, splits_within, unloads_within
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
+from pulsar_advisor.splitting.division import divided
 
 
 def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
@@ -254,7 +255,7 @@ class _Steps:
         cut = self.steps[-1]
         if not cut.executable or split.bundle in self.unloaded_by:
             return
-        state = after_split(self._after_steps(), split)
+        state = divided(self._after_steps(), (split,)).state
         for move in child_moves(state, self.settings.values, placement, split, request.seed):
             if request.limits.excludes("", state.brokers.ids[move.destination]):
                 continue

@@ -33,6 +33,7 @@ class Future:
     highest_ratio: tuple[float, float]
     """The busiest broker's usage at the end, least and greatest of the runs; likewise the others."""
     standard_deviation_ratio: tuple[float, float]
+    splits: tuple[int, int]
     unloads: tuple[int, int]
     moved_again: tuple[int, int]
     overshot: tuple[int, int]
@@ -82,6 +83,7 @@ def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
         ended=max((run["ended"] for run in judged), key=_ENDS.index, default=""),
         highest_ratio=between("last_usage_maximum_ratio"),
         standard_deviation_ratio=between("last_usage_standard_deviation_ratio"),
+        splits=between("splits"),
         unloads=between("unloads"),
         moved_again=between("bundles_moved_again"),
         overshot=between("brokers_overshot"),
@@ -109,9 +111,14 @@ def ending(score: Score) -> str:
         return f"goes round: cycle {score['cycles']} leaves all as cycle {score['repeats_cycle']} did"
     if score["ended"] == "unfinished":
         return f"has not settled by cycle {score['cycles']}"
-    if not score["unloads"]:
+    if not happens(score):
         return "nothing happens"
     return f"settles in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})"
+
+
+def happens(score: Score) -> bool:
+    """Whether anything is unloaded or split; scores of earlier releases have no splits."""
+    return bool(score["unloads"] or score.get("splits"))
 
 
 def effect_sentence(trial: Mapping[str, Any]) -> str:
@@ -140,7 +147,7 @@ def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
     name = f"Pulsar's own {own['shedder']} with {own['placement']}"
     if score.get("error"):
         return f"{name} could not be simulated: {score['error']}"
-    if score["ended"] == "settled" and not score["unloads"]:
+    if score["ended"] == "settled" and not happens(score):
         return f"{name} would leave the cluster as it is."
     before, after = score["first_usage_maximum_ratio"], score["last_usage_maximum_ratio"]
     if score["ended"] == "settled":
@@ -152,6 +159,8 @@ def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
     effects = [
         f"after {count(score['unloads'], 'unload')} the busiest broker is at {percent(after)}, now at {percent(before)}"
     ]
+    if score.get("splits"):
+        effects.append(f"bundles split: {score['splits']:,}")
     if score["bundles_moved_again"]:
         effects.append(f"bundles moved more than once: {score['bundles_moved_again']:,}")
     if score["brokers_overshot"]:
@@ -169,6 +178,7 @@ HEADINGS: Final = (
     "outcome",
     "highest usage",
     "deviation",
+    "splits",
     "unloads",
     "again",
     "overshot",
@@ -194,7 +204,7 @@ def cells(future: Future) -> tuple[str, ...]:
         _range(*(percent(ratio) for ratio in future.standard_deviation_ratio)),
         *(
             _range(*(f"{number:,}" for number in figure))
-            for figure in (future.unloads, future.moved_again, future.overshot, future.clients)
+            for figure in (future.splits, future.unloads, future.moved_again, future.overshot, future.clients)
         ),
     )
 

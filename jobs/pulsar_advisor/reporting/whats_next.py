@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_advisor.reporting.figures import count, percent
-from pulsar_advisor.reporting.futures import own_sentence
+from pulsar_advisor.reporting.futures import happens, own_sentence
 from pulsar_advisor.simulation.foresight import CycleSeen
 
 
@@ -37,7 +37,7 @@ def interference_sentence(plan: Mapping[str, Any], cycles: int) -> str:
     """What Pulsar's own balancer does with the bundles of a plan once it has been carried out."""
     number = count(plan["plan_bundles"], "bundle")
     highest = percent(plan["last_usage_maximum_ratio"])
-    if not plan["unloads"]:
+    if not happens(plan):
         return f"Once the plan is carried out, Pulsar's own balancer would do nothing for {cycles} cycles."
     if not plan["moved_again"]:
         return (

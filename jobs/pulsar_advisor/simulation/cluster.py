@@ -12,8 +12,9 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import CPU, NO_ROW, ClusterState, Floats, Indices
+from pulsar_advisor.model.cluster_state import CPU, NO_ROW, Bundles, ClusterState, Floats, Indices
 from pulsar_advisor.model.proportional import usage_of
+from pulsar_advisor.splitting.division import Division
 
 COUNTS: Final = ("bundles", "topics", "producers", "consumers")
 """Column order of every four-column array of counts."""
@@ -48,8 +49,7 @@ class SimulatedCluster:
         movable = brokers.usage.copy()
         movable[:, CPU] -= 0.0 if base_cpu is None else base_cpu
         usage[moving] = usage_of(traffic[moving], brokers.traffic[owner], movable[owner])
-        each = (np.ones(len(bundles)), bundles.topics, bundles.producers, bundles.consumers)
-        counts = np.column_stack(each).astype(np.float64) * moving[:, None]
+        counts = _counts(bundles) * moving[:, None]
         of_each = (brokers.bundles, brokers.topics, brokers.producers, brokers.consumers)
         of_brokers = np.column_stack(of_each).astype(np.float64)
         alone = cls(bundles.owner, traffic, usage, counts, np.zeros(0), np.zeros(0), np.zeros(0))
@@ -67,6 +67,18 @@ class SimulatedCluster:
         owner = self.owner.copy()
         owner[np.asarray(bundles, dtype=np.intp)] = to
         return replace(self, owner=owner)
+
+    def divided(self, division: Division) -> Self:
+        """With the load of each split bundle divided among its children, which stay with its broker."""
+        parent, bundles = division.parent, division.state.bundles
+        traffic, usage = self.traffic[parent] * division.shares, self.usage[parent]
+        children = np.flatnonzero(division.is_child)
+        # A child needs as much of what its parent needed as a bundle needs of what its broker uses.
+        usage[children] = usage_of(traffic[children], self.traffic[parent[children]], usage[children])
+        counts = self.counts[parent]
+        has_figures = bundles.reported[children] & (counts[children, BUNDLES] > 0)
+        counts[children] = _counts(bundles)[children] * has_figures[:, None]
+        return replace(self, owner=self.owner[parent], traffic=traffic, usage=usage, counts=counts)
 
     def under(self, factor: Floats | float) -> Self:
         """With the load of every bundle multiplied by its factor."""
@@ -92,3 +104,9 @@ class SimulatedCluster:
         return np.column_stack(
             [np.bincount(owner, weights=column, minlength=brokers) for column in figures[owned].T]
         ).astype(np.float64)
+
+
+def _counts(bundles: Bundles) -> Floats:
+    """(m, 4), order of COUNTS: what each bundle adds to its broker's."""
+    each = (np.ones(len(bundles)), bundles.topics, bundles.producers, bundles.consumers)
+    return np.column_stack(each).astype(np.float64)

@@ -25,6 +25,7 @@ class CycleSeen:
     unloads: int
     maximum_ratio: float
     standard_deviation_ratio: float
+    splits: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Interference:
 
     plan_bundles: int
     moved_again: int
-    """Bundles of the plan that are unloaded again."""
+    """Bundles of the plan that are unloaded again; the children of one that is split don't count."""
     moved_back: int
     """Of these, the ones that end on the broker where the plan found them."""
     first_cycle: int | None
@@ -50,7 +51,7 @@ class Foresight:
     cycles: int
     own: SimulationScore
     acting: tuple[CycleSeen, ...]
-    """The snapshot, and the cycles with an unload."""
+    """The snapshot, and the cycles with an unload or a split."""
     interference: Interference | None
     """None without a plan that moves bundles to brokers of its choice."""
 
@@ -68,9 +69,9 @@ def foresee(
     alone = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history)
     scores = cycle_scores(alone)
     acting = tuple(
-        CycleSeen(one.cycle, one.unloads, one.usage.maximum, one.usage.standard_deviation)
+        CycleSeen(one.cycle, one.unloads, one.usage.maximum, one.usage.standard_deviation, one.splits)
         for one in scores
-        if one.unloads or not one.cycle
+        if one.unloads or one.splits or not one.cycle
     )
     moves = planned_moves(state, plan) if plan is not None else {}
     interference = None
@@ -92,17 +93,18 @@ def planned_moves(state: ClusterState, plan: Plan) -> dict[int, int]:
 
 
 def _interference(state: ClusterState, after: Simulation, moves: dict[int, int]) -> Interference:
-    owner, moved_again, first_cycle = dict(moves), set[int](), None
+    rows = {state.bundle_name(bundle): bundle for bundle in moves}
+    last_destination: dict[int, int] = {}
+    first_cycle = None
     for cycle in after.cycles:
         for bundle, destination in zip(cycle.bundle.tolist(), cycle.destination.tolist(), strict=True):
-            if bundle in moves:
-                owner[bundle] = destination
-                moved_again.add(bundle)
+            if (row := rows.get(cycle.state.bundle_name(bundle))) is not None:
+                last_destination[row] = destination
                 first_cycle = first_cycle or cycle.number
-    back = sum(owner[bundle] == int(state.bundles.owner[bundle]) for bundle in moved_again)
+    back = sum(owner == int(state.bundles.owner[bundle]) for bundle, owner in last_destination.items())
     return Interference(
         plan_bundles=len(moves),
-        moved_again=len(moved_again),
+        moved_again=len(last_destination),
         moved_back=back,
         first_cycle=first_cycle,
         score=simulation_score(after, cycle_scores(after)),

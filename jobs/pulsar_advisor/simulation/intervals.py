@@ -17,6 +17,9 @@ SETTING_KEYS: Final = (
     "loadBalancerResourceQuotaUpdateIntervalMinutes",
     "statsUpdateFrequencyInSecs",
     "loadBalanceSheddingDelayInSeconds",
+    "loadBalancerAutoBundleSplitEnabled",
+    "loadBalancerAutoUnloadSplitBundlesEnabled",
+    "loadBalancerSplitIntervalMinutes",
 )
 """Pulsar's keys that a simulation reads besides those of its strategies."""
 
@@ -43,6 +46,8 @@ class Intervals:
     """Between two statistics passes of a broker, in which the figures of its bundles change."""
     bundle_data: int
     """Between two writes of the bundles' averages by the leader of the Modular manager."""
+    split: int
+    """Between two passes in which a broker of the Extensible manager looks for bundles to split."""
 
     @classmethod
     def of(cls, settings: LoadBalancerSettings) -> Self:
@@ -55,6 +60,7 @@ class Intervals:
             host_usage=_minutes(settings.load_balancer_host_usage_check_interval_minutes),
             statistics=max(settings.stats_update_frequency_in_secs * 1_000, _SHORTEST_MS),
             bundle_data=_minutes(settings.load_balancer_resource_quota_update_interval_minutes),
+            split=_minutes(settings.load_balancer_split_interval_minutes),
         )
 
 

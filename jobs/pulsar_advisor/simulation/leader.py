@@ -1,22 +1,29 @@
 """One cycle of a cluster's leader: its shedder decides, its load manager carries that out, its placement assigns.
 
+What its manager does with the children of split bundles is here too, since they are placed like any other bundle.
+
 Both strategies keep their memory from cycle to cycle. Within a cycle nothing is added to the load of a destination.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from pulsar_advisor.model.cluster_state import ClusterState, Indices
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Indices
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement import registry as placements
-from pulsar_advisor.placement.filters import PlacementFacts, facts_after_moves
+from pulsar_advisor.placement.filters import PlacementFacts, facts_after_moves, unload_obstacle
 from pulsar_advisor.planning.propose import surroundings
 from pulsar_advisor.planning.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.views import observed
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import carry_out
+from pulsar_advisor.splitting.division import Division
+
+_POLICIES_KEEP_CHILDREN_SINCE: Final = (3, 0)
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Leader:
     placement: str
     settings: LoadBalancerSettings
     facts: PlacementFacts
-    """Those of the snapshot: policies, topics and versions don't change while bundles move."""
+    """Policies, topics and versions don't change while bundles move; a split divides topics."""
     seed: int
 
     def first_memories(self, shedder: Any) -> Memories:
@@ -60,15 +67,7 @@ class Leader:
         if not len(chosen.bundle):
             return Unloads(chosen.bundle, chosen.destination), memories
         same = placement.observe is shedder.observe
-        selection = BrokerSelection(
-            candidates=CandidateSets.of(seen, self.settings, facts),
-            name=self.placement,
-            strategy=placement,
-            view=view if same else observed(placement.observe, seen, self.settings, facts),
-            memory=memories.placement,
-            # The first cycle draws as a recommendation does.
-            seed=self.seed if cycle == 1 else f"{self.seed}/{cycle}",
-        )
+        selection = self._selection(seen, cycle, memories, facts, view if same else None)
         left, _ = carry_out(chosen, surroundings(selection, chosen))
         if isinstance(selection.memory, type(remembered)):
             remembered = selection.memory
@@ -76,6 +75,52 @@ class Leader:
         if sources:
             remembered = remembered.after_unloads(sources, seen.captured_at_ms)
         return Unloads(left.bundle, left.destination), Memories(remembered, selection.memory)
+
+    def unload_children(
+        self, seen: ClusterState, cycle: int, memories: Memories, division: Division
+    ) -> tuple[Unloads, Memories]:
+        """Where the manager puts the children of split bundles; `seen` is the cluster after the splits.
+
+        Modular and Simple unload those with loaded topics if `loadBalancerAutoUnloadSplitBundlesEnabled` is on; from
+        3.0 on Modular keeps those whose policies allow no other broker. Extensible leaves children where they are.
+        Source: `ModularLoadManagerImpl.checkNamespaceBundleSplit`, `SimpleLoadManagerImpl.doNamespaceBundleSplit`.
+        """
+        bundles, unloaded = seen.bundles, Unloads(np.empty(0, np.int32), np.empty(0, np.int32))
+        if seen.load_manager == "extensible" or not self.settings.load_balancer_auto_unload_split_bundles_enabled:
+            return unloaded, memories
+        facts = facts_after_moves(self.facts, seen, self.settings)
+        selection = self._selection(seen, cycle, memories, facts)
+        asks_policies = seen.load_manager == "modular" and self.settings.behaviour >= _POLICIES_KEEP_CHILDREN_SINCE
+        moves = []
+        for split in division.splits:
+            for child in division.children(split):
+                namespace, source = int(bundles.namespace[child]), int(bundles.owner[child])
+                if not bundles.topics[child] or source == NO_ROW:
+                    continue
+                allowed = selection.candidates.allowed(namespace)
+                if asks_policies and unload_obstacle(facts, allowed, namespace, source):
+                    continue
+                destination = selection.select(child, source)
+                moves.append((child, source if destination == NO_ROW else destination))
+        if moves:
+            unloaded = Unloads(*np.array(moves, dtype=np.int32).T)
+        shared = isinstance(memories.shedder, type(selection.memory))
+        return unloaded, Memories(selection.memory if shared else memories.shedder, selection.memory)
+
+    def _selection(
+        self, seen: ClusterState, cycle: int, memories: Memories, facts: PlacementFacts, view: Any = None
+    ) -> BrokerSelection:
+        """The placement of one cycle; `view` is what the strategy observes, if that is known already."""
+        placement = placements.load(self.placement)
+        return BrokerSelection(
+            candidates=CandidateSets.of(seen, self.settings, facts),
+            name=self.placement,
+            strategy=placement,
+            view=observed(placement.observe, seen, self.settings, facts) if view is None else view,
+            memory=memories.placement,
+            # The first cycle draws as a recommendation does.
+            seed=self.seed if cycle == 1 else f"{self.seed}/{cycle}",
+        )
 
     def _shared(self, memories: Memories, remembered: Any) -> Memories:
         shared = isinstance(remembered, placements.load(self.placement).Memory)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
+from pulsar_advisor.model.averages import DEFAULT_FIGURES, LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
 from pulsar_advisor.model.broker_load_data import BrokerLoadData, updated
 from pulsar_advisor.model.cluster_state import (
     NO_ROW,
@@ -39,6 +39,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.simulation.averages import folded
 from pulsar_advisor.simulation.cluster import BUNDLES, CONSUMERS, PRODUCERS, TOPICS, SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
+from pulsar_advisor.splitting.division import Division
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +144,29 @@ def after_change(reports: Reports, moved: npt.ArrayLike = ()) -> Reports:
     restarted[np.asarray(moved, dtype=np.intp)] = True
     at = np.where(restarted, 0, reports.smoothed.updated_at_ms)
     return replace(reports, restarted=restarted, smoothed=replace(reports.smoothed, updated_at_ms=at))
+
+
+def after_splits(reports: Reports, division: Division) -> Reports:
+    """The reports once bundles have been split: none has figures of the children yet, and there are no averages."""
+    parent, is_child = division.parent, division.is_child
+
+    def children_unknown(figures: Figures) -> Figures:
+        reporter = np.where(is_child, NO_ROW, figures.reporter[parent]).astype(np.int32)
+        return replace(figures, reporter=reporter, bundle_traffic=figures.bundle_traffic[parent])
+
+    load = reports.load
+    if load is not None:
+        load = replace(load, top_position=np.where(is_child, NO_ROW, load.top_position[parent]))
+    return replace(
+        reports,
+        measured=children_unknown(reports.measured),
+        published=children_unknown(reports.published),
+        short_term=np.where(is_child[:, None], DEFAULT_FIGURES, reports.short_term[parent]),
+        short_term_samples=np.where(is_child, 0, reports.short_term_samples[parent]),
+        long_term=np.where(is_child[:, None], DEFAULT_FIGURES, reports.long_term[parent]),
+        long_term_samples=np.where(is_child, 0, reports.long_term_samples[parent]),
+        load=load,
+    )
 
 
 def state_seen(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -45,11 +45,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class CycleScore:
-    """One cycle: the spread right after its unloads, over the available brokers."""
+    """One cycle: the spread right after its splits and unloads, over the available brokers."""
 
     cycle: int
     """From 1; 0 is the snapshot itself."""
     at_ms: int
+    splits: int
     unloads: int
     moved_throughput_bytes_per_s: float
     usage: Spread
@@ -62,6 +63,7 @@ class CycleScore:
         return {
             "cycle": self.cycle,
             "at_ms": self.at_ms,
+            "splits": self.splits,
             "unloads": self.unloads,
             "moved_throughput_bytes_per_s": self.moved_throughput_bytes_per_s,
             **self.spread_columns(""),
@@ -86,9 +88,11 @@ class SimulationScore:
     """How many were simulated."""
     repeats_cycle: int | None
     settles_in_cycles: int | None
-    """The last cycle with an unload, 0 if there was none; None if the simulation did not settle."""
+    """The last cycle with an unload or a split, 0 without any; None if the simulation did not settle."""
     settles_in_minutes: float | None
     """From the snapshot until then."""
+    splits: int
+    """Bundles split."""
     unloads: int
     bundles: int
     """Bundles that were unloaded at least once."""
@@ -123,6 +127,7 @@ def _cycle_score(cycle: Cycle, available: Booleans) -> CycleScore:
     return CycleScore(
         cycle=cycle.number,
         at_ms=cycle.at_ms,
+        splits=len(cycle.division.splits) if cycle.division is not None else 0,
         unloads=len(cycle.bundle),
         moved_throughput_bytes_per_s=float(throughput_bytes_per_s(cycle.traffic).sum()),
         usage=Spread.of(_finite(cycle.usage[available])),
@@ -138,24 +143,27 @@ def _finite(figures: Floats) -> Floats:
 
 def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> SimulationScore:
     """The score of a simulation with these cycles."""
-    acting = [cycle for cycle in simulation.cycles if len(cycle.bundle)]
-    unloads = Counter(bundle for cycle in acting for bundle in cycle.bundle.tolist())
-    rows = np.array(list(unloads.elements()), dtype=np.intp)
-    bundles = simulation.state.bundles
+    unloading = [cycle for cycle in simulation.cycles if len(cycle.bundle)]
+    unloads = Counter(cycle.state.bundle_name(bundle) for cycle in unloading for bundle in cycle.bundle.tolist())
     settled = simulation.ended == "settled"
-    last_acting = acting[-1].number if acting else 0
+    last_acting = max((one.cycle for one in cycles if one.splits or one.unloads), default=0)
+
+    def disturbed(column: Literal["topics", "producers", "consumers"]) -> int:
+        return sum(int(getattr(cycle.state.bundles, column)[cycle.bundle].sum()) for cycle in unloading)
+
     return SimulationScore(
         ended=simulation.ended,
         cycles=len(simulation.cycles) - 1,
         repeats_cycle=simulation.repeats_cycle,
         settles_in_cycles=last_acting if settled else None,
         settles_in_minutes=max(last_acting - 1, 0) * simulation.interval_ms / _MINUTE_MS if settled else None,
-        unloads=len(rows),
+        splits=sum(one.splits for one in cycles),
+        unloads=unloads.total(),
         bundles=len(unloads),
         bundles_moved_again=sum(number > 1 for number in unloads.values()),
-        topics=int(bundles.topics[rows].sum()),
-        producers=int(bundles.producers[rows].sum()),
-        consumers=int(bundles.consumers[rows].sum()),
+        topics=disturbed("topics"),
+        producers=disturbed("producers"),
+        consumers=disturbed("consumers"),
         moved_throughput_bytes_per_s=sum(cycle.moved_throughput_bytes_per_s for cycle in cycles),
         brokers_overshot=_overshot(simulation),
         first=cycles[0],

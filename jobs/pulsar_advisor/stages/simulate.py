@@ -13,9 +13,10 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.what_if import with_what_if
+from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
-from pulsar_advisor.simulation.simulate import Load, Simulation, replayed, simulate
+from pulsar_advisor.simulation.simulate import Simulation, simulate
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import RESULT, Root
@@ -45,7 +46,7 @@ def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
 
 
 def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Any]:
-    """Simulate, write the three tables and, last, `result.json`; returns its content.
+    """Simulate, write the tables and, last, `result.json`; returns its content.
 
     Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process simulates
     the snapshot.
@@ -94,7 +95,7 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, di
 
 
 def simulate_combination(task: Mapping[str, Any]) -> str:
-    """One simulation, on an executor: the rows of its three tables, as JSON."""
+    """One simulation, on an executor: the rows of its tables, as JSON."""
     root = Root(task["root"], task["cluster"])
     what_if, shedder, placement = task["what_if"], task["shedder"], task["placement"]
     key = {
@@ -118,13 +119,14 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
             history=[fit_part(one) for one in earlier],
         )
     except AdvisorError as error:
-        return json.dumps({"scores": [{**key, "error": str(error)}], "cycles": [], "moves": []})
+        return json.dumps({"scores": [{**key, "error": str(error)}], "cycles": [], "moves": [], "splits": []})
     cycles = cycle_scores(simulation)
     return json.dumps(
         {
             "scores": [{**key, **simulation_score(simulation, cycles).columns()}],
             "cycles": [{**key, **one.columns()} for one in cycles],
             "moves": [{**key, **row} for row in _move_rows(simulation)],
+            "splits": [{**key, **row} for row in _split_rows(simulation)],
         }
     )
 
@@ -159,7 +161,7 @@ def _read_once(url: str, cluster: str, snapshot: str, view: WantedView, _validat
 
 
 def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
-    state = simulation.state
+    brokers = simulation.state.brokers.ids
     for cycle in simulation.cycles:
         moves: Iterable[Sequence[Any]] = zip(
             cycle.bundle.tolist(),
@@ -172,11 +174,34 @@ def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
             yield {
                 "cycle": cycle.number,
                 "position": position,
-                "bundle": state.bundle_name(bundle),
-                "source": state.brokers.ids[source],
-                "destination": state.brokers.ids[destination],
+                "bundle": cycle.state.bundle_name(bundle),
+                "source": brokers[source],
+                "destination": brokers[destination],
                 **{TRAFFIC[figure]: value for figure, value in zip(FIGURES, traffic, strict=True)},
             }
+
+
+def _split_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
+    for cycle in simulation.cycles:
+        if cycle.division is None:
+            continue
+        before, after = cycle.division.before, cycle.division.state
+        for position, split in enumerate(cycle.division.splits):
+            for child in cycle.division.children(split):
+                yield {
+                    "cycle": cycle.number,
+                    "position": position,
+                    "bundle": before.bundle_name(split.bundle),
+                    "broker": before.brokers.ids[before.bundles.owner[split.bundle]],
+                    "algorithm": split.algorithm,
+                    "reason": split.reason,
+                    "child": after.bundle_name(child),
+                    "topics": int(after.bundles.topics[child]),
+                    **{
+                        TRAFFIC[figure]: value
+                        for figure, value in zip(FIGURES, after.bundles.traffic[child].tolist(), strict=True)
+                    },
+                }
 
 
 def _document(

@@ -26,7 +26,7 @@ _VALIDATION = """`validate` writes one more in the same place, its result as a t
 """
 
 
-_SIMULATION = """`simulate` writes three more under `simulations/<table>/cluster=<c>/snapshot=<id>/`, complete once
+_SIMULATION = """`simulate` writes these under `simulations/<table>/cluster=<c>/snapshot=<id>/`, complete once
 `simulations/result/…/result.json` exists; the next simulation of the snapshot replaces them:
 """
 

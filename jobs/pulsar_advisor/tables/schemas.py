@@ -420,7 +420,8 @@ SIMULATED_CYCLES: Final = Table(
         *_SIMULATION_KEY,
         _required("cycle", "bigint", "from 1; 0 is the snapshot"),
         _required("at_ms", "bigint", "epoch ms, in the cluster's time"),
-        _required("unloads", "bigint", "bundles unloaded in it"),
+        _required("splits", "bigint", "bundles split in it"),
+        _required("unloads", "bigint", "bundles unloaded in it, children of these splits included"),
         _required("moved_throughput_bytes_per_s", "double", "of these bundles"),
         *_spreads(),
     ),
@@ -428,7 +429,7 @@ SIMULATED_CYCLES: Final = Table(
 
 SIMULATED_MOVES: Final = Table(
     "moves",
-    "one unload of one simulation",
+    "one unload of one simulation; the children of a split that are unloaded with it come first",
     ("shedder", "placement", "what_if", "seed", "cycle", "position"),
     (
         *_SIMULATION_KEY,
@@ -438,6 +439,24 @@ SIMULATED_MOVES: Final = Table(
         _required("source", "string", "broker id"),
         _required("destination", "string", "broker id; the source if the bundle came back to it"),
         *_traffic("", "of the bundle,"),
+    ),
+)
+
+SIMULATED_SPLITS: Final = Table(
+    "splits",
+    "one child of a split of one simulation",
+    ("shedder", "placement", "what_if", "seed", "cycle", "child"),
+    (
+        *_SIMULATION_KEY,
+        _required("cycle", "bigint", "from 1"),
+        _required("position", "bigint", "the place of the split among the cycle's, from 0"),
+        _required("bundle", "string", "the bundle that was split, `tenant/namespace/0x..._0x...`"),
+        _required("broker", "string", "id of the broker that had it"),
+        _required("algorithm", "string", "Pulsar's name of the split algorithm"),
+        _required("reason", "string", "why it was split: the limit that it exceeds"),
+        _required("child", "string", "`tenant/namespace/0x..._0x...`"),
+        _required("topics", "bigint", "loaded topics of the child"),
+        *_traffic("", "of the child, by its topics,"),
     ),
 )
 
@@ -451,8 +470,13 @@ SIMULATED_SCORES: Final = Table(
         Column("error", "string", "why the combination could not be simulated"),
         Column("cycles", "bigint", "cycles simulated"),
         Column("repeats_cycle", "bigint", "the cycle after which everything was as at the end"),
-        Column("settles_in_cycles", "bigint", "last cycle with an unload, 0 without any; null if it did not settle"),
+        Column(
+            "settles_in_cycles",
+            "bigint",
+            "last cycle with an unload or a split, 0 without any; null if it did not settle",
+        ),
         Column("settles_in_minutes", "double", "from the snapshot until then, in the cluster's time"),
+        Column("splits", "bigint", "bundles split, in all cycles"),
         Column("unloads", "bigint", "in all cycles"),
         Column("bundles", "bigint", "bundles unloaded at least once"),
         Column("bundles_moved_again", "bigint", "bundles unloaded more than once"),
@@ -471,5 +495,5 @@ SIMULATED_SCORES: Final = Table(
     ),
 )
 
-SIMULATIONS: Final = (SIMULATED_SCORES, SIMULATED_CYCLES, SIMULATED_MOVES)
+SIMULATIONS: Final = (SIMULATED_SCORES, SIMULATED_CYCLES, SIMULATED_MOVES, SIMULATED_SPLITS)
 """What `simulate` writes."""

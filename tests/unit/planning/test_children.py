@@ -1,4 +1,4 @@
-"""The children of a split have the topics that hash into them, and go where the placement strategy puts them."""
+"""The children of a split go where the placement strategy puts them."""
 
 from __future__ import annotations
 
@@ -6,64 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pulsar_advisor.model.bundle_range import contains, topic_hash
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.children import after_split
 from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
-from states import BrokerRow, BundleRow, cluster_state
+from unit.splitting.busy_cluster import COOL, HOT, busy, split
 
-NAMES = tuple(f"persistent://t/hot/topic-{number}" for number in range(40))
 PLACEMENT = "LeastLongTermMessageRate"
-HOT, COOL = "a:8080", "b:8080"
-
-
-def busy(load_manager: str = "modular", names: tuple[str, ...] = NAMES) -> ClusterState:
-    """Two brokers; the hot one owns the first quarter of a namespace, whose topics have 10 msg/s in and out each."""
-    state = cluster_state(
-        [
-            BrokerRow(HOT, cpu=(80.0, 100.0), traffic=(1000.0, 1000.0, 0.0, 0.0), topics=40),
-            BrokerRow(COOL, cpu=(10.0, 100.0), traffic=(10.0, 10.0, 0.0, 0.0), topics=1),
-        ],
-        [
-            BundleRow("t/hot", "0x00000000_0x40000000", HOT, (900.0, 900.0, 0.0, 0.0), topics=10),
-            BundleRow("t/hot", "0x40000000_0xffffffff", HOT, (100.0, 100.0, 0.0, 0.0), topics=30),
-        ],
-        topics=names,
-        load_manager=load_manager,  # type: ignore[arg-type]
-    )
-    traffic = np.tile([10.0, 10.0, 0.0, 0.0], (len(names), 1))
-    return replace(state, topics=replace(state.topics, traffic=traffic))
-
-
-def split(*boundaries: int, bundle: int = 0) -> Split:
-    return Split(bundle, "range_equally_divide", boundaries, "too hot", near_tie=False)
-
-
-@given(st.lists(st.integers(1, 0x3FFFFFFF), min_size=1, max_size=4, unique=True))
-def test_each_topic_is_in_the_child_that_its_hash_falls_into(boundaries: list[int]) -> None:
-    before = busy()
-    state = after_split(before, split(*sorted(boundaries)))
-    bundles, topics = state.bundles, state.topics
-    assert len(bundles) == len(before.bundles) + len(boundaries)
-    for row, name in enumerate(topics.names):
-        bundle = int(topics.bundle[row])
-        assert contains(int(bundles.lower[bundle]), int(bundles.upper[bundle]), topic_hash(str(name)))
-    children = slice(0, len(boundaries) + 1)
-    inside = topics.bundle < len(boundaries) + 1
-    assert bundles.traffic[children].sum() == pytest.approx(before.bundles.traffic[0].sum())
-    assert (
-        bundles.topics[children].tolist() == np.bincount(topics.bundle[inside], minlength=len(boundaries) + 1).tolist()
-    )
-    assert state.bundle_name(len(boundaries) + 1) == before.bundle_name(1)
 
 
 def plan_of(state: ClusterState, splits: tuple[Split, ...], moves: tuple[Move, ...] = (), **request: object) -> Plan:
@@ -91,21 +45,6 @@ def test_children_are_unloaded_after_their_split_to_where_the_strategy_puts_them
     assert sum(topics) == int((state.topics.bundle == 0).sum())
     rates = [step.expect.msg_rate_per_s for step in unloads]
     assert rates == pytest.approx([1800.0 * number / sum(topics) for number in topics])
-
-
-@pytest.mark.parametrize(
-    ("loaded", "names", "shares"),
-    [(True, NAMES, "names"), (False, NAMES, "names"), (False, (), "width")],
-    ids=["no topic reports traffic", "no topic is loaded", "no topic is known"],
-)
-def test_figures_that_no_topic_accounts_for_are_divided_too(loaded: bool, names: tuple[str, ...], shares: str) -> None:
-    state = busy(names=names)
-    topics = replace(state.topics, traffic=np.zeros((len(names), 4)), loaded=np.full(len(names), loaded))
-    halves = after_split(replace(state, topics=topics), split(0x10000000)).bundles
-    position = state.topics.hash[state.topics.hash < 0x40000000]
-    share = (position < 0x10000000).mean() if shares == "names" else 0.25
-    assert halves.traffic[0, 0] == pytest.approx(900.0 * share)
-    assert halves.traffic[:2, 0].sum() == pytest.approx(900.0)
 
 
 def test_the_prediction_moves_the_load_of_the_childrens_topics() -> None:

@@ -22,6 +22,7 @@ def score(shedder: str = OWN["shedder"], placement: str = OWN["placement"], **gi
         "repeats_cycle": None,
         "settles_in_cycles": 2,
         "settles_in_minutes": 1.0,
+        "splits": 0,
         "unloads": 2,
         "bundles_moved_again": 0,
         "brokers_overshot": 0,
@@ -60,10 +61,11 @@ def test_placement_strategies_that_make_no_difference_share_a_line() -> None:
 def test_runs_with_other_seeds_are_one_line_with_ranges() -> None:
     rows = [score(seed=0), score(seed=1, settles_in_cycles=4, unloads=6, last_usage_maximum_ratio=0.7)]
     [future] = futures(rows, OWN)
-    assert [plain(cell) for cell in cells(future)[2:6]] == [
+    assert [plain(cell) for cell in cells(future)[2:7]] == [
         "settles in cycle 2 to 4",
         "60.0 % to 70.0 %",
         "10.0 %",
+        "0",
         "2 to 6",
     ]
 
@@ -105,3 +107,10 @@ def test_the_columns_of_the_plain_table_are_aligned() -> None:
     heading, first, second = lines(futures([score(), score("AvgShedder", error="none")], OWN))
     assert heading.index("placement") == first.index("LeastLongTermMessageRate")
     assert second.endswith("could not be simulated: none")
+
+
+def test_splits_are_something_that_happens() -> None:
+    alone = score(unloads=0, splits=3)
+    [future] = futures([alone], OWN)
+    assert plain(future.ends) == "settles in cycle 2 (1 min)"
+    assert "; bundles split: 3." in plain(own_sentence([alone], OWN))

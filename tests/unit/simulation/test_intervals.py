@@ -17,6 +17,7 @@ def test_the_defaults_of_a_release() -> None:
         host_usage=MINUTE,
         statistics=MINUTE,
         bundle_data=15 * MINUTE,
+        split=MINUTE,
     )
 
 

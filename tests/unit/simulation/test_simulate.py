@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
-from pulsar_advisor.simulation.simulate import Load, Simulation, replayed, simulate
+from pulsar_advisor.simulation.load import Load, replayed
+from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import cluster_state
 from unit.any_cluster import Rows, coherent_rows
 from unit.simulation.clusters import cluster, settings
@@ -36,6 +37,7 @@ EAGER = {
     "lowerBoundarySheddingEnabled": "true",
 }
 ANY_SETTINGS = resolve_settings("4.0.8", what_if=EAGER).values
+SPLITTING = resolve_settings("4.0.8", what_if={**EAGER, "loadBalancerNamespaceBundleMaxMsgRate": "20"}).values
 
 
 def percent(simulation: Simulation, cycle: int = -1) -> list[float]:
@@ -213,10 +215,12 @@ placement = st.sampled_from([entry.name for entry in PLACEMENTS])
 any_combination = examples(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
 
 
-def simulated(shedder: str, placement: str, state: ClusterState, cycles: int = 8) -> Simulation:
+def simulated(
+    shedder: str, placement: str, state: ClusterState, settings: LoadBalancerSettings = ANY_SETTINGS, cycles: int = 8
+) -> Simulation:
     """A simulation; a combination that is refused in words is none."""
     try:
-        return simulate(shedder, placement, state, ANY_SETTINGS, cycles=cycles, seed=3)
+        return simulate(shedder, placement, state, settings, cycles=cycles, seed=3)
     except AdvisorError as refusal:
         assert str(refusal)
         reject()
@@ -226,15 +230,31 @@ def simulated(shedder: str, placement: str, state: ClusterState, cycles: int = 8
 @given(coherent_rows(), shedder, placement)
 def test_bundles_and_load_are_conserved(rows: Rows, shedder: str, placement: str) -> None:
     state = cluster_state(*rows)
-    simulation = simulated(shedder, placement, state)
-    owner = state.bundles.owner.copy()
+    simulation = simulated(shedder, placement, state, SPLITTING)
+    owner = {state.bundle_name(row): int(broker) for row, broker in enumerate(state.bundles.owner)}
     total = simulation.cycles[0].broker_traffic.sum(axis=0)
     for cycle in simulation.cycles:
-        assert (owner[cycle.bundle] == cycle.source).all()
-        owner[cycle.bundle] = cycle.destination
+        if cycle.division is not None:
+            before, after = cycle.division.before, cycle.division.state
+            for split in cycle.division.splits:
+                children = list(cycle.division.children(split))
+                bounds = [int(after.bundles.lower[children[0]]), *after.bundles.upper[children].tolist()]
+                assert (bounds[0], bounds[-1]) == (
+                    before.bundles.lower[split.bundle],
+                    before.bundles.upper[split.bundle],
+                )
+                assert bounds == sorted(set(bounds))
+                assert after.bundles.lower[children].tolist() == bounds[:-1]
+                broker = owner.pop(before.bundle_name(split.bundle))
+                owner |= {after.bundle_name(child): broker for child in children}
+        names = [cycle.state.bundle_name(row) for row in range(len(cycle.state.bundles))]
+        assert sorted(names) == sorted(owner)
+        moved = [names[row] for row in cycle.bundle.tolist()]
+        assert [owner[name] for name in moved] == cycle.source.tolist()
+        owner |= dict(zip(moved, cycle.destination.tolist(), strict=True))
         assert state.brokers.available[cycle.destination].all()
         assert cycle.broker_traffic.sum(axis=0) == pytest.approx(total, rel=1e-9, abs=1e-6)
-        assert len(set(cycle.bundle.tolist())) == len(cycle.bundle)
+        assert len(set(moved)) == len(moved)
 
 
 @any_combination
