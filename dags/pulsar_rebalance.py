@@ -12,7 +12,7 @@ it**.
 | `fresh` | or makes a plan from a fresh snapshot; skips the rest if there is nothing to do |
 | `propose` | records the proposal in the ledger under the name of the user who triggered the run |
 | `approve` | shows the plan and waits (*Required Actions*). No response in time counts as a rejection |
-| `apply` | carries the plan out step by step, trusting only the observed state of the cluster |
+| `apply` | carries the plan out step by step, trusting only the observed state of the cluster; deferred in long waits |
 | `after`, `verify` | compares prediction and outcome, using another fresh snapshot |
 | `restore_guard` | however `apply` ended: switches the cluster's own balancer on again, if a run left it off |
 
@@ -177,6 +177,7 @@ def pulsar_rebalance() -> None:
         root=place.root,
         cluster=place.cluster,
         pulsar_conn_id=place.pulsar_conn_id,
+        deferrable=True,
     )
     with TaskGroup("after") as after:
         later = captured(place)

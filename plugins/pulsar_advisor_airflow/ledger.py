@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,16 +30,18 @@ def approval_policy(cluster: str) -> ApprovalPolicy:
     return policy.model_copy(update={"require_authenticated": True})
 
 
-@contextmanager
-def opened_ledger(root: Root) -> Iterator[Ledger]:
-    """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed at the end of the block."""
+def configured_ledger(root: Root) -> Ledger:
+    """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root."""
     from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 
-    ledger = open_ledger(option("ledger") or default_ledger_url(root))
-    try:
+    return open_ledger(option("ledger") or default_ledger_url(root))
+
+
+@contextmanager
+def opened_ledger(root: Root) -> Iterator[Ledger]:
+    """The same, closed at the end of the block."""
+    with closing(configured_ledger(root)) as ledger:
         yield ledger
-    finally:
-        ledger.close()
 
 
 def ledger_head(root: Root) -> str | None:

@@ -132,6 +132,7 @@ class Stages:
         self, plan: Plan, ledger: Ledger, _admin: Any, options: ApplyOptions, progress: Any, interruption: Interruption
     ) -> ApplyResult:
         self.applied_with = options
+        self.cluster.time.ms = max(self.cluster.time.ms, time.time_ns() // 1_000_000)
         return apply_plan(plan, ledger, self.cluster, options, progress, self.cluster.time.clock, interruption)
 
     def state(self, _root: Root, snapshot: str, _view: str) -> Any:

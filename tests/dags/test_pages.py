@@ -246,7 +246,7 @@ def test_without_a_login_nothing_is_shown(server: LogIn, root: Root, path: str) 
     assert server("").get(f"/pulsar-advisor/{path}").status_code == 401
 
 
-@pytest.mark.parametrize("order", ["pause", "stop"])
+@pytest.mark.parametrize("order", ["pause", "go-on", "stop"])
 def test_without_a_login_nothing_is_steered(server: LogIn, held: HeldRun, order: str) -> None:
     assert server("").post(f"{page_of(held)}/{order}").status_code == 401
 
@@ -279,6 +279,17 @@ def test_a_user_pauses_a_run_in_their_own_name(server: LogIn, ledger: Ledger, he
     answer = client.post(f"{page_of(held)}/pause", data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, page_of(held))
     assert ledger.pause_requested(held.id) == "paused by olive (airflow)"
+
+
+def test_a_paused_run_shows_what_it_waits_for_and_goes_on(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
+    client = server("olive")
+    client.post(f"{page_of(held)}/pause", data={"token": token_in(client.get(page_of(held)).text)})
+    held.park("paused, until somebody lets it go on")
+    page = client.get(page_of(held)).text
+    assert "It is paused, until somebody lets it go on (paused by olive (airflow))" in page
+    assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 303
+    assert ledger.pause_requested(held.id) is None
+    assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 409
 
 
 def test_a_stopped_run_is_over(server: LogIn, ledger: Ledger, held: HeldRun) -> None:

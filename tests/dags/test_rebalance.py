@@ -22,7 +22,8 @@ pytestmark = pytest.mark.airflow
 
 RunDag = Callable[..., tuple[str, dict[str, str]]]
 BELOW_THE_GATE = ("apply", "after.capture", "after.normalize", "verify")
-FAST = {"pause_s": 0}
+FAST = {"pause_s": 0, "canary_hold_s": 30}
+"""No wait long enough for the run to be parked."""
 
 
 def kinds(stages: Stages) -> list[str]:
@@ -136,7 +137,7 @@ def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: Run
     run_dag("pulsar_rebalance", {"guard": True, "in_flight": 3, **FAST}, Answer("Approve"))
     assert "the cluster's own balancer is switched off during the run" in (last_request().body or "")
     [approval] = stages.ledger().approvals(digest_of(stages.plan))
-    assert approval.throttle == ApplyThrottle(guard=True, in_flight=3, pause_s=0)
+    assert approval.throttle == ApplyThrottle(guard=True, in_flight=3, **FAST)
     assert [kind for kind in kinds(stages) if kind.startswith("switched")] == ["switched off"] * 2 + [
         "switched back"
     ] * 2

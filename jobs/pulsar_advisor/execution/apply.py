@@ -24,6 +24,7 @@ from pulsar_advisor.execution.guard import guarded, restore_what_was_left
 from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
 from pulsar_advisor.execution.observe import look
+from pulsar_advisor.execution.parking import Parked, Parking
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.preconditions import (
     boundaries_after,
@@ -64,12 +65,14 @@ class StepResult:
 class ApplyResult:
     """The result of `apply`. Only a dry run has `refusals`; otherwise they are raised."""
 
-    outcome: Literal["done", "nothing_to_do", "dry_run", "partial"]
+    outcome: Literal["done", "nothing_to_do", "dry_run", "partial", "parked"]
     digest: str
     run: int | None
     sentence: str
     steps: tuple[StepResult, ...]
     refusals: tuple[str, ...]
+    parking: Parking | None = None
+    """The wait of a run that was parked (`ApplyOptions.park_from_s`)."""
 
     @property
     def undoable_steps(self) -> tuple[str, ...]:
@@ -125,7 +128,7 @@ def apply_plan(
 
     Raises `Refused` if a safety rule forbids it and nothing was sent, and `ClusterUnreachable` if the cluster can't be
     read before the run starts. If a run ends with some steps sent and others left, the result has exit code 5. The same
-    goes for a run that an `interruption` ends early, after the steps in flight.
+    goes for a run that an `interruption` ends early, after the steps in flight. A parked run that may not go on ends.
     """
     digest = digest_of(plan)
     if options.wait_for_holder:
@@ -146,9 +149,14 @@ def apply_plan(
         settle_s = cluster.unloading_timeout_s() + SETTLE_MARGIN_S
         throttle = approval.throttle.with_changes(options.throttle_changes)
         unfinished = _unfinished(runs)
-        held = ledger.take_over(unfinished, approval) if unfinished else ledger.start_run(plan, approval)
+        if unfinished:
+            held = ledger.take_over(unfinished, approval, lifts_pause=options.waited is None)
+        else:
+            held = ledger.start_run(plan, approval)
     except Refused as refused:
         ledger.record_refusal(digest, str(refused))
+        if options.waited is not None:
+            ledger.end_parked(digest, str(refused))
         telemetry.refused()
         raise
     executor = Executor(
@@ -179,6 +187,17 @@ def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     return paused
 
 
+def go_on(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
+    """Lift the pause of a plan's active run; one that is parked goes on.
+
+    Raises `Refused` if no run of the plan is paused.
+    """
+    lifted = ledger.lift_pause(digest_of(plan), person)
+    if not lifted:
+        raise Refused(f"no run of {digest_of(plan)} is paused: there is nothing to go on with")
+    return lifted
+
+
 def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock) -> None:
     """Wait while another process holds the run of a plan: until the run ends or the process's lease expires.
 
@@ -207,6 +226,11 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
         if all(record.attempts == 0 for record in records.values()):
             raise Refused(f"nothing was sent: {lost}") from lost
         return _result("partial", plan, held.id, str(lost), records)
+    except Parked as parked:
+        held.park(parked.parking.sentence)
+        progress(f"parked: {parked.parking.sentence}")
+        result = _result("parked", plan, held.id, parked.parking.sentence, ledger.steps(held.id))
+        return replace(result, parking=parked.parking)
     except (Stop, AdvisorError) as stop:
         why, cause = f": {stop}", stop
     except Exception as error:
@@ -315,7 +339,7 @@ def _dry_run(
 
 
 def _result(
-    outcome: Literal["done", "nothing_to_do", "partial"],
+    outcome: Literal["done", "nothing_to_do", "partial", "parked"],
     plan: Plan,
     run: int,
     sentence: str,

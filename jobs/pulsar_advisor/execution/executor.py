@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from math import inf
 from typing import Any, Final, NoReturn, TypeGuard, TypeVar
 
 from pulsar_advisor.execution import pace, telemetry
@@ -22,6 +23,7 @@ from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, bundle_n
 from pulsar_advisor.execution.ledger_tables import Approval, StepRecord, StepState
 from pulsar_advisor.execution.observe import find_owner, look
 from pulsar_advisor.execution.pace import Pace, Signs
+from pulsar_advisor.execution.parking import Parked, Parking
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.execution.preconditions import (
     Found,
@@ -82,6 +84,10 @@ class ApplyOptions:
     """Publishes before each wave; a reason ends the run."""
     wait_for_holder: bool = False
     """Wait while another process holds the run instead of refusing: for a caller that is not retried."""
+    park_from_s: float | None = None
+    """Park the run instead of waiting this long or longer, and when a pause is requested. None: never."""
+    waited: Parking | None = None
+    """The wait that is over, for a parked run that is to go on."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,9 @@ class Executor:
         steps = executable_steps(self.plan)
         needed = pace.prerequisites(steps)
         without_effect = self._settle_all(steps)
-        speed, pause_s = Pace(), self.throttle.pause_s
+        waited = self.options.waited
+        speed, pause_s = waited.pace if waited else Pace(), self.throttle.pause_s
+        is_rested = waited is not None and waited.why == "pause"
         while True:
             self._leave_out_dependents(steps)
             records = self.run.steps()
@@ -158,8 +166,11 @@ class Executor:
                 wave = pace.canary(steps, needed, left)
             if not wave:
                 return
-            if any(record.attempts for record in records.values()):
+            if any(record.attempts for record in records.values()) and not is_rested:
+                if self._parks(pause_s):
+                    raise Parked(Parking("pause", pause_s, speed))
                 self._together([self._wait(pause_s)])
+            is_rested = False
             self._check_interruption()
             self._check_health(brokers)
             without_effect -= {step.id for step in wave}
@@ -174,7 +185,7 @@ class Executor:
     def _together(self, procedures: Iterable[Waits[None]]) -> None:
         """Advance procedures in turn until each has ended; one that fails doesn't end the others, which are in flight.
 
-        Raises the failure, or a `Stop` with all of them.
+        Raises the failure, or a `Stop` with all of them; `Parked` only if nothing else ends the run.
         """
         waiting = [(self.clock.monotonic_s(), number, each) for number, each in enumerate(procedures)]
         while waiting:
@@ -190,11 +201,12 @@ class Executor:
                 self.failures.append(failure)
             else:
                 heappush(waiting, (self.clock.monotonic_s() + wait_s, number, procedure))
-        if len(self.failures) == 1:
-            raise self.failures[0]
-        if self.failures:
-            reasons = dict.fromkeys(_in_words(failure) for failure in self.failures)
-            raise Stop("; ".join(reasons)) from self.failures[0]
+        ends = [failure for failure in self.failures if not isinstance(failure, Parked)] or self.failures[:1]
+        if len(ends) == 1:
+            raise ends[0]
+        if ends:
+            reasons = dict.fromkeys(_in_words(failure) for failure in ends)
+            raise Stop("; ".join(reasons)) from ends[0]
 
     def _say_slower(self, last: Step, speed: Pace, pause_s: float, why: str) -> None:
         slower = f"{speed.width} step(s) in flight, {pause_s:g} s between two waves: {why}"
@@ -273,7 +285,9 @@ class Executor:
             yield from self._conclude_split(step, before, seen, None)
             return True
         owner = yield from self._await_owner(step, record.topic, now_s + self.settle_s, answered=False)
-        if not isinstance(owner, str):
+        if self._has_held() and isinstance(owner, str) and not _arrived(owner, step):
+            self._failed(step, f"the bundle reached its destination, but did not stay: it is on {owner}")
+        elif not isinstance(owner, str):
             self._unresolved(step, _unowned(owner))
         elif step.destination is None and owner == step.source:
             self._failed(step, f"it is on {owner}; whether it was unloaded can't be seen, so it is not repeated")
@@ -329,7 +343,10 @@ class Executor:
 
     def _confirm_unload(self, step: Step, owner: str) -> Waits[None]:
         """Confirm a bundle that reached its destination; for the first step of a run, check that it stays there."""
-        end_s = self.clock.monotonic_s() + self._hold_s()
+        hold_s = self._hold_s()
+        if self._parks(hold_s) and sum(record.state == "sent" for record in self.run.steps().values()) == 1:
+            raise Parked(Parking("hold", hold_s))
+        end_s = self.clock.monotonic_s() + hold_s
         while (left_s := end_s - self.clock.monotonic_s()) > 0 and self._interrupted() is None:
             yield min(POLL_S, left_s)
             seen = self._owner(step)
@@ -475,7 +492,13 @@ class Executor:
 
     def _check_interruption(self) -> None:
         if reason := self._interrupted():
+            if self.interruption() is None and self._parks(inf):
+                raise Parked(Parking("request", 0))
             raise Stop(f"{reason}; go on with --resume")
+
+    def _parks(self, wait_s: float) -> bool:
+        """Whether the run waits without this process. Under a guard it doesn't: a process must be there to restore."""
+        return self.options.park_from_s is not None and wait_s >= self.options.park_from_s and not self.throttle.guard
 
     def _wait(self, seconds: float) -> Waits[None]:
         """Wait, unless the run is to end."""
@@ -485,7 +508,12 @@ class Executor:
 
     def _hold_s(self) -> float:
         first = all(record.state != "confirmed" for record in self.run.steps().values())
-        return self.throttle.canary_hold_s if first else 0.0
+        return self.throttle.canary_hold_s if first and not self._has_held() else 0.0
+
+    def _has_held(self) -> bool:
+        """Whether the first step's time was waited for while the run was parked; what counts now is where it is."""
+        first = all(record.state != "confirmed" for record in self.run.steps().values())
+        return first and self.options.waited is not None and self.options.waited.why == "hold"
 
     def _sleep(self, seconds: float) -> None:
         """Wait, renewing the lease from time to time, which also detects an abort."""

@@ -64,6 +64,10 @@ _WRITE_LOCK: Final = 7_074_216
 _ADDED: Final = "events to be logged once they are committed"
 
 _PAUSE: Final = "pause requested"
+_PAUSE_LIFTED: Final = "pause lifted"
+_RESUMED: Final = "run resumed"
+_PARKED_AT_MS: Final = 0
+"""The heartbeat of an active run that no process holds."""
 _SWITCHED_OFF: Final = "switched off"
 _SWITCHED_BACK: Final = "switched back"
 
@@ -497,6 +501,11 @@ class Ledger:
             run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
         if run is None:
             return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
+        if self.is_parked(run):
+            return (
+                f"run {run.id} of plan {run.digest} is parked on cluster '{cluster_name}': it goes on after its wait, "
+                "or once its pause is lifted. Wait for it, or end it with `apply --abort`"
+            )
         age_s = (self.now_ms() - run.heartbeat_at_ms) // 1000
         return (
             f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
@@ -510,10 +519,11 @@ class Ledger:
         is_recent = self.now_ms() - run.heartbeat_at_ms <= LEASE_MS
         return run.state == "active" and is_recent and not has_ended(holder)
 
-    def take_over(self, run: Run, approval: Approval) -> HeldRun:
-        """Continue a stopped run, or one whose holder is gone; from now on, it relies on this approval.
+    def take_over(self, run: Run, approval: Approval, *, lifts_pause: bool = True) -> HeldRun:
+        """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
 
-        Raises `Refused` while its holder may be alive.
+        Somebody who resumes a run lifts its pause; the end of a wait does not. Raises `Refused` while its holder may be
+        alive.
         """
         now_ms = self.now_ms()
         if self.is_held(run):
@@ -540,7 +550,8 @@ class Ledger:
                 if taken is None:
                     raise Refused(f"run {run.id} was resumed or aborted by somebody else just now: look again")
                 detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
-                self._add_event(session, run.digest, "run resumed", detail, [taken], taken.id)
+                kind = _RESUMED if lifts_pause else "run continued"
+                self._add_event(session, run.digest, kind, detail, [taken], taken.id)
         except StorageError as error:
             if isinstance(error.__cause__, IntegrityError):
                 raise Refused(self._who_is_active(run.cluster_name)) from error
@@ -568,12 +579,32 @@ class Ledger:
                 self._add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})", run=run.id)
             return active
 
+    def lift_pause(self, digest: str, person: Person) -> Sequence[Run]:
+        """Let the paused runs of a plan go on; return them."""
+        with self._writing() as session:
+            active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
+            paused = [run for run in active if _pause_in_force(session, run.id) is not None]
+            for run in paused:
+                self._add_event(session, digest, _PAUSE_LIFTED, f"by {person.name} ({person.source})", run=run.id)
+            return paused
+
+    def end_parked(self, digest: str, why: str) -> None:
+        """Stop a plan's parked run, which nobody would continue; a run that a process holds goes on."""
+        with self._writing() as session:
+            parked = (Run.digest == digest, Run.state == "active", Run.heartbeat_at_ms == _PARKED_AT_MS)
+            values = {"state": "stopped", "ended_at_ms": self.now_ms(), "sentence": why}
+            for run in session.scalars(update(Run).where(*parked).values(**values).returning(Run)).all():
+                self._add_event(session, digest, "run stopped", why, [run], run.id)
+
+    def is_parked(self, run: Run) -> bool:
+        """Whether an active run waits without a process."""
+        return run.state == "active" and run.heartbeat_at_ms == _PARKED_AT_MS
+
     def pause_requested(self, run_id: int) -> str | None:
-        """Who requested a pause since the run was last started or resumed, in words; None without a request."""
+        """Who requested a pause that hasn't been lifted, by a resumption either, in words; None without a request."""
         with self.reading() as session:
-            turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, "run resumed")))
-            last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
-            return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
+            last = _pause_in_force(session, run_id)
+            return f"paused {last.detail}" if last is not None else None
 
     def run(self, run_id: int) -> Run:
         """One run."""
@@ -687,6 +718,12 @@ class HeldRun:
             detail = json.dumps({"setting": setting, "before": before})
             self._ledger._add_event(session, self.digest, _SWITCHED_OFF, detail, run=self.id)
 
+    def park(self, why: str) -> None:
+        """Leave the run active and without a process: it can be taken over at once."""
+        with self._writing() as session:
+            session.execute(update(Run).where(Run.id == self.id).values(heartbeat_at_ms=_PARKED_AT_MS))
+            self._ledger._add_event(session, self.digest, "run parked", why, run=self.id)
+
     def end(self, state: RunState, sentence: str) -> None:
         """End the run."""
         with self._writing() as session:
@@ -697,6 +734,13 @@ class HeldRun:
                 .returning(Run)
             ).scalar_one()
             self._ledger._add_event(session, self.digest, f"run {state}", sentence, [ended], self.id)
+
+
+def _pause_in_force(session: Session, run_id: int) -> Event | None:
+    """The request for a pause that hasn't been lifted."""
+    turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, _PAUSE_LIFTED, _RESUMED)))
+    last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
+    return last if last is not None and last.kind == _PAUSE else None
 
 
 def _last_event(session: Session) -> ChainHead:

@@ -26,8 +26,9 @@ from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.planning.consent import ConsentName
 
 RunState = Literal["active", "done", "refused", "stopped", "aborted"]
-"""active: a process holds it, or crashed while holding it. done: every executable step confirmed. refused: ended before
-anything was sent. stopped: ended with some steps sent and others left. aborted: ended by a person, can't be resumed."""
+"""active: a process holds it, or crashed while holding it, or it is parked. done: every executable step confirmed.
+refused: ended before anything was sent. stopped: ended with some steps sent and others left. aborted: ended by a
+person, can't be resumed."""
 
 StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unresolved"]
 """sent: written before the call is sent; from then on, only observing the cluster decides. unresolved: the cluster did
@@ -155,6 +156,7 @@ class Run(Base):
     """Boot id, PID namespace and start time (clock ticks) of the holder: see `storage.process`."""
     process_began: Mapped[str] = mapped_column(String(40), server_default="")
     heartbeat_at_ms: Mapped[_Millis]
+    """0 while the run is parked: active, and held by no process."""
     started_at_ms: Mapped[_Millis]
     ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
     sentence: Mapped[str] = mapped_column(Text)

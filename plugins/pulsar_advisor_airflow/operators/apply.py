@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor_airflow.failures import as_airflow_errors
@@ -13,6 +13,12 @@ from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from pulsar_advisor.execution.apply import ApplyResult
+    from pulsar_advisor.execution.parking import Parking
+
+PARK_FROM_S: Final = 60.0
+"""A shorter wait isn't worth the seconds that a new task process takes to start."""
 
 
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
@@ -22,10 +28,14 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     from the cluster's current state; clearing the task does the same for a run that stopped. A try that starts in
     another container or on another host while the previous one may be alive waits until its run or its lease ends.
 
+    A deferrable task occupies no worker while the run waits for a minute or longer, or until somebody lets a paused run
+    go on. A run that keeps the cluster's own balancer off waits in its worker, which restores the balancer.
+
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
+    :param deferrable: whether the triggerer waits in place of a worker
     """
 
     template_fields: Sequence[str] = (
@@ -43,6 +53,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         root: str,
         cluster: str,
         pulsar_conn_id: str,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -50,6 +61,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self.root = root
         self.cluster = cluster
         self.pulsar_conn_id = pulsar_conn_id
+        self.deferrable = deferrable
         self._killed: str | None = None
 
     def on_kill(self) -> None:
@@ -58,6 +70,35 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The result of the run, `pulsar-advisor/apply-result/1`."""
+        show_links(self, context)
+        return self._carried_out(None)
+
+    def go_on(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """The result of a run that was parked; the event says which wait is over."""
+        from pulsar_advisor.execution.parking import parking_of
+
+        return self._carried_out(parking_of(event["waited"]))
+
+    def _carried_out(self, waited: Parking | None) -> dict[str, Any]:
+        result, head = self._run(waited)
+        if result.parking is not None:
+            from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
+
+            assert result.run is not None
+            self.defer(
+                trigger=ParkedRunTrigger(self.root, self.cluster, result.run, result.parking.as_document()),
+                method_name=self.go_on.__name__,
+            )
+        self.log.info("%s; ledger: %s", result.sentence, head)
+        back = f"to take it back, start pulsar_rebalance with digest {result.digest} and Undo ticked"
+        if result.undoable_steps:
+            self.log.info(back)
+        if result.exit_code:
+            choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
+            raise AirflowFailException(f"{result.sentence}; {'; '.join(choices)}")
+        return {**result.as_document(), "ledger_head": head}
+
+    def _run(self, waited: Parking | None) -> tuple[ApplyResult, str]:
         from pulsar_advisor.execution.executor import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor.storage.plans import PlanReference
@@ -65,13 +106,18 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import approval_policy, opened_ledger
 
-        show_links(self, context)
         root = Root(self.root, self.cluster)
         reference = PlanReference(**self.plan)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()
             unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
-            options = ApplyOptions(policy=approval_policy(self.cluster), resume=unfinished, wait_for_holder=True)
+            options = ApplyOptions(
+                policy=approval_policy(self.cluster),
+                resume=unfinished,
+                wait_for_holder=True,
+                park_from_s=PARK_FROM_S if self.deferrable else None,
+                waited=waited,
+            )
             result = run(
                 reference.load(root),
                 ledger,
@@ -80,12 +126,4 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 self.log.info,
                 interruption=lambda: self._killed,
             )
-            head = str(ledger.head())
-        self.log.info("%s; ledger: %s", result.sentence, head)
-        back = f"to take it back, start pulsar_rebalance with digest {reference.digest} and Undo ticked"
-        if result.undoable_steps:
-            self.log.info(back)
-        if result.exit_code:
-            choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
-            raise AirflowFailException(f"{result.sentence}; {'; '.join(choices)}")
-        return {**result.as_document(), "ledger_head": head}
+            return result, str(ledger.head())

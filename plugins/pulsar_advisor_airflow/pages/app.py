@@ -1,4 +1,4 @@
-"""The addresses of the pages, and the two forms that steer a run."""
+"""The addresses of the pages, and the forms that steer a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pulsar_advisor.execution.apply import abort, pause
+from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.ledger_tables import Run
 from pulsar_advisor.execution.person import Person
@@ -150,8 +150,16 @@ def run_page(
 def pause_run(
     cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
 ) -> RedirectResponse:
-    """End the run after its steps in flight; clearing the task `apply` continues it."""
+    """End the run, or park it, after its steps in flight."""
     return _steer(cluster, run, person, pause)
+
+
+@app.post("/clusters/{cluster}/runs/{run}/go-on")
+def let_run_go_on(
+    cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
+) -> RedirectResponse:
+    """Lift the pause of a run."""
+    return _steer(cluster, run, person, go_on)
 
 
 @app.post("/clusters/{cluster}/runs/{run}/stop")

@@ -89,6 +89,8 @@ class RunContent:
     approver: str
     pause: str | None
     """Who asked for a pause, if somebody did."""
+    waiting: str
+    """What a parked run waits for; empty if it isn't parked."""
 
     @property
     def confirmed(self) -> int:
@@ -133,12 +135,16 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int) -> RunContent:
     if run is None:
         raise UsageError(f"cluster '{cluster.name}' has no run {number}")
     approvals = {approval.id: approval.approver for approval in ledger.approvals(run.digest)}
+    events = [event for event in ledger.events(run.digest) if event.run_id == run.id]
     return RunContent(
         run=run,
         steps=ledger.steps(run.id),
-        events=[event for event in ledger.events(run.digest) if event.run_id == run.id],
+        events=events,
         approver=approvals.get(run.approval_id, ""),
         pause=ledger.pause_requested(run.id),
+        waiting=next(event.detail for event in reversed(events) if event.kind == "run parked")
+        if ledger.is_parked(run)
+        else "",
     )
 
 

@@ -1,0 +1,113 @@
+"""`apply` is deferred while its run is parked; the triggerer keeps nothing that the database doesn't have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from airflow.sdk.module_loading import import_string
+
+from dags.conftest import Answer, Stages
+from pulsar_advisor.execution.apply import abort, go_on, pause
+from pulsar_advisor.execution.approval import approve, propose
+from pulsar_advisor.execution.cluster_port import Unload
+from pulsar_advisor.execution.ledger import HeldRun, Ledger
+from pulsar_advisor.execution.parking import Parking
+from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
+from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
+from unit.execution.doubles import B2, LOWER, NAMESPACE
+
+pytestmark = pytest.mark.airflow
+
+WAIT = Parking("pause", 0.1).as_document()
+RunDag = Callable[..., tuple[str, dict[str, str]]]
+
+
+@pytest.fixture
+def ledger(stages: Stages) -> Iterator[Ledger]:
+    with closing(stages.ledger()) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def parked(stages: Stages, ledger: Ledger) -> HeldRun:
+    propose(ledger, stages.plan, ALICE)
+    who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
+    held = ledger.start_run(stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
+    held.park("waits 60 s between two waves")
+    return held
+
+
+@pytest.fixture
+def trigger(stages: Stages, parked: HeldRun, monkeypatch: pytest.MonkeyPatch) -> ParkedRunTrigger:
+    """As another triggerer would build it from the database."""
+    monkeypatch.setattr("pulsar_advisor_airflow.triggers.parked_run.POLL_S", 0.05)
+    name, arguments = ParkedRunTrigger(stages.root.url, stages.root.cluster, parked.id, WAIT).serialize()
+    again: ParkedRunTrigger = import_string(name)(**json.loads(json.dumps(arguments)))
+    return again
+
+
+def fires(trigger: ParkedRunTrigger, within_s: float) -> bool:
+    async def first() -> Any:
+        return await asyncio.wait_for(anext(trigger.run()), within_s)
+
+    try:
+        return bool(asyncio.run(first()).payload == {"waited": trigger.wait})
+    except TimeoutError:
+        return False
+
+
+def test_a_trigger_fires_once_the_time_is_over(trigger: ParkedRunTrigger) -> None:
+    assert fires(trigger, 20)
+
+
+def test_a_pause_keeps_the_run_parked_until_it_is_lifted(
+    stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger
+) -> None:
+    pause(ledger, stages.plan, ALICE)
+    assert not fires(trigger, 2)
+    go_on(ledger, stages.plan, ALICE)
+    assert fires(trigger, 20)
+
+
+def test_a_run_that_somebody_ended_is_not_waited_for(stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger) -> None:
+    trigger.wait = Parking("pause", 3600).as_document()
+    assert not fires(trigger, 2)
+    abort(ledger, stages.plan, ALICE)
+    assert fires(trigger, 20)
+
+
+def test_a_ledger_that_can_not_be_read_keeps_the_run_parked(
+    trigger: ParkedRunTrigger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "sqlite:////proc/nowhere/ledger.sqlite")
+    assert not fires(trigger, 2)
+    monkeypatch.delenv("AIRFLOW__PULSAR_ADVISOR__LEDGER")
+    assert fires(trigger, 20)
+
+
+def test_a_user_who_stops_the_waiting_task_stops_the_run(
+    ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
+) -> None:
+    asyncio.run(trigger.on_kill())
+    assert (ledger.run(parked.id).state, ledger.run(parked.id).sentence) == (
+        "stopped",
+        "the task was stopped in Airflow",
+    )
+
+
+def test_an_apply_that_was_parked_through_its_hold_is_carried_out_once(
+    stages: Stages, run_dag: RunDag, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsar_advisor_airflow.operators.apply.PARK_FROM_S", 1.0)
+    state, tasks = run_dag("pulsar_rebalance", {"pause_s": 0, "canary_hold_s": 1}, Answer("Approve"))
+    assert (state, tasks["apply"], tasks["verify"]) == ("success", "success", "success")
+    assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
+    kinds = [event.kind for event in ledger.events(digest_of(stages.plan)) if event.kind.startswith("run")]
+    assert kinds == ["run started", "run parked", "run continued", "run done"]
