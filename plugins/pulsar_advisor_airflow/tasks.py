@@ -122,17 +122,16 @@ def plan_by_digest(cluster: str, digest: str) -> dict[str, str]:
 
 def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
     """A plan that reverses the moves of a plan's run, based on the ledger and the current cluster."""
-    from pulsar_advisor.model.plan import digest_of
     from pulsar_advisor.stages.undo import run
-    from pulsar_advisor.storage.plans import PlanReference, find_plan
+    from pulsar_advisor.storage.plans import find_plan
     from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
         connection = PulsarAdminHook(pulsar_conn_id).options().required_admin
-        undo, file = run(find_plan(root, digest).load(root), ledger, root, connection)
-    return asdict(PlanReference(undo.snapshot, file, digest_of(undo)))
+        _, written = run(find_plan(root, digest).load(root), ledger, root, connection)
+    return asdict(written)
 
 
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:

@@ -39,7 +39,7 @@ import documents  # noqa: E402
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan  # noqa: E402
 from pulsar_advisor.execution.executor import ApplyOptions, Interruption  # noqa: E402
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
-from pulsar_advisor.model.plan import Plan, digest_of  # noqa: E402
+from pulsar_advisor.model.plan import Plan  # noqa: E402
 from pulsar_advisor.storage.files import write_json  # noqa: E402
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
@@ -116,11 +116,11 @@ class Stages:
         from pulsar_advisor.storage.plans import write_plan
 
         self.plan = self.plan.model_copy(update={"snapshot": snapshot})
-        file, digest = write_plan(self.root, self.plan), digest_of(self.plan)
-        advice = {"plan": file, "digest": digest, "sentence": "Move one bundle."}
+        written = write_plan(self.root, self.plan)
+        advice = {"plan": written.file, "digest": written.digest, "sentence": "Move one bundle."}
         if self.nothing_to_do:
             advice = {"plan": None, "digest": None, "sentence": "Nothing is worth doing."}
-        combinations = [{"plan": file, "digest": digest, "steps": 0 if self.nothing_to_do else 1}]
+        combinations = [{"plan": written.file, "digest": written.digest, "steps": 0 if self.nothing_to_do else 1}]
         document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": combinations}
         write_json(self.root.folder("plans", snapshot) / "recommendation.json", document)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,7 @@ def test_a_plan_exchanged_while_the_gate_waits_is_neither_approved_nor_carried_o
         from airflow.models.xcom import XComModel
 
         other = stages.plan.model_copy(update={"seed": 7})
-        plan = {"snapshot": other.snapshot, "file": write_plan(stages.root, other), "digest": digest_of(other)}
+        plan = asdict(write_plan(stages.root, other))
         XComModel.set(
             "return_value", plan, dag_id="pulsar_rebalance", task_id="propose", run_id=run_id, session=session
         )

@@ -274,23 +274,21 @@ def undo(
     with _opened(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.approval import propose
         from pulsar_advisor.execution.person import person_on_command_line
-        from pulsar_advisor.model.plan import digest_of
         from pulsar_advisor.planning.consent import needed_consents
         from pulsar_advisor.stages.undo import run as make_plan
         from pulsar_advisor.storage.plans import short
 
-        back, file = make_plan(document, book, root, connection.options(place).required_admin)
+        back, written = make_plan(document, book, root, connection.options(place).required_admin)
         propose(book, back, person_on_command_line(as_))
-    digest = digest_of(back)
     if json:
         executable = [step.id for step in back.steps if step.executable]
-        print_json({"plan": file, "digest": digest, "executable_steps": executable})
+        print_json({"plan": written.file, "digest": written.digest, "executable_steps": executable})
         return
     for step in back.steps:
         move = f"{step.source} → {step.destination}" if step.executable else f"left out: {step.not_executable_because}"
         say(f"{step.id} {step.namespace}/{step.bundle} {move}")
     consents = "".join(f" {needed.consent.flag}" for needed in needed_consents(back))
-    say(f"for somebody else to approve: pulsar-advisor approve {short(digest)} --as NAME{consents}")
+    say(f"for somebody else to approve: pulsar-advisor approve {short(written.digest)} --as NAME{consents}")
 
 
 def verify(

@@ -43,7 +43,7 @@ from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
+from pulsar_advisor.model.plan import Plan, Step, seal
 from pulsar_advisor.planning.consent import ConsentName
 from pulsar_advisor.storage.lease import renewed
 from pulsar_advisor.storage.process import Process, has_ended, this_process
@@ -252,7 +252,7 @@ class Ledger:
             yield session
 
     def _record_plan(self, session: Session, plan: Plan) -> PlanRecord:
-        digest = digest_of(plan)
+        content, digest = seal(plan)
         record = session.get(PlanRecord, digest)
         if record is None:
             record = PlanRecord(
@@ -260,7 +260,7 @@ class Ledger:
                 cluster=plan.cluster,
                 cluster_name=plan.identity.cluster_name,
                 snapshot=plan.snapshot,
-                document=dump_plan(plan).decode(),
+                document=content.decode(),
                 recorded_at_ms=self.now_ms(),
             )
             session.add(record)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-import rfc8785
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pulsar_advisor.model.canonical_json import CanonicalizationError, joined, members
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.strategy import combination
@@ -193,8 +193,20 @@ class Plan(_Part):
     @property
     def file_name(self) -> str:
         """`<shedder>--<placement>--<first 12 digits of the digest>.json`; without a placement strategy, without it."""
-        digits = digest_of(self).removeprefix("sha256:")[:12]
-        return f"{'--'.join(part for part in (self.shedder, self.placement, digits) if part)}.json"
+        return file_name(self, digest_of(self))
+
+
+class Sealed(NamedTuple):
+    """A plan's canonical JSON with its digest, and the digest: `sha256:` and that of the JSON without it."""
+
+    content: bytes
+    digest: str
+
+
+def file_name(plan: Plan, digest: str) -> str:
+    """The name of the file of a plan whose digest is known."""
+    digits = digest.removeprefix("sha256:")[:12]
+    return f"{'--'.join(part for part in (plan.shedder, plan.placement, digits) if part)}.json"
 
 
 def _document(plan: Plan) -> dict[str, Any]:
@@ -203,18 +215,25 @@ def _document(plan: Plan) -> dict[str, Any]:
     return {"schema": document.pop("schema_name"), **document}
 
 
-def _digest(document: Mapping[str, Any]) -> str:
-    return "sha256:" + hashlib.sha256(rfc8785.dumps(dict(document))).hexdigest()
+def _sealed(document: Mapping[str, Any]) -> Sealed:
+    content = members(document)
+    digest = f"sha256:{hashlib.sha256(joined(content)).hexdigest()}"
+    return Sealed(joined({**content, **members({"digest": digest})}), digest)
+
+
+def seal(plan: Plan) -> Sealed:
+    """What is written of a plan. A plan of a thousand steps takes a tenth of a second."""
+    return _sealed(_document(plan))
 
 
 def digest_of(plan: Plan) -> str:
-    """`sha256:` and the SHA-256 of the plan's canonical JSON without the digest field."""
-    return _digest(_document(plan))
+    """The plan's digest."""
+    return seal(plan).digest
 
 
 def dump_plan(plan: Plan) -> bytes:
     """Canonical JSON of the plan with its digest."""
-    return rfc8785.dumps({**_document(plan), "digest": digest_of(plan)})
+    return seal(plan).content
 
 
 def load_plan(content: bytes) -> Plan:
@@ -236,16 +255,15 @@ def load_plan(content: bytes) -> Plan:
     if schema not in PLAN_SCHEMAS:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
     try:
-        found = _digest(document)
-        canonical = rfc8785.dumps({**document, "digest": digest})
-    except rfc8785.CanonicalizationError as error:
+        sealed = _sealed(document)
+    except CanonicalizationError as error:
         raise StorageError(f"this plan can't be read: it has no canonical form: {error}") from error
-    if found != digest:
+    if sealed.digest != digest:
         raise Refused(
-            f"the plan's content has digest {found}, but it claims {digest}: it was changed after it was made; make "
-            "it again with `recommend`"
+            f"the plan's content has digest {sealed.digest}, but it claims {digest}: it was changed after it was made; "
+            "make it again with `recommend`"
         )
-    if content != canonical:
+    if content != sealed.content:
         raise Refused(
             "the plan's file is not in canonical form (RFC 8785): it was written again, or holds a key twice; make it "
             "again with `recommend`"

@@ -178,16 +178,17 @@ class _Steps:
         self.origin = Outlook.of(state, base)
         self.outlook = self.origin
         self.boundaries: dict[int, list[int]] = {}
+        self.boundary_texts: dict[int, tuple[str, ...]] = {}
         self.owner: dict[int, int] = {}
         self.last_split: dict[int, str] = {}
         self.unloaded_by: dict[int, str] = {}
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _expectation(self, state: ClusterState, bundle: int, owner: int, boundaries: Sequence[int]) -> Expectation:
+    def _expectation(self, state: ClusterState, bundle: int, owner: int, boundaries: tuple[str, ...]) -> Expectation:
         traffic = state.bundles.traffic[bundle]
         return Expectation(
             owner=state.brokers.ids[owner] if owner != NO_ROW else "",
-            boundaries=tuple(f"0x{bound:08x}" for bound in boundaries),
+            boundaries=boundaries,
             topics=int(state.bundles.topics[bundle]),
             msg_rate_per_s=finite(float(rate_per_s(traffic))),
             throughput_bytes_per_s=finite(float(throughput_bytes_per_s(traffic))),
@@ -201,6 +202,12 @@ class _Steps:
         if namespace not in self.boundaries:
             self.boundaries[namespace] = boundaries_of(self.state, namespace)
         return self.boundaries[namespace]
+
+    def _boundary_texts(self, bundle: int) -> tuple[str, ...]:
+        namespace = int(self.state.bundles.namespace[bundle])
+        if namespace not in self.boundary_texts:
+            self.boundary_texts[namespace] = tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle))
+        return self.boundary_texts[namespace]
 
     def _predicted(self, *brokers: int) -> StepPrediction:
         known = sorted({broker for broker in brokers if broker != NO_ROW})
@@ -243,7 +250,7 @@ class _Steps:
     def unload(self, move: Move) -> None:
         grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
         grade = grade.with_doubts(self._unpublished(move))
-        expect = self._expectation(self.state, move.bundle, self._owner(move.bundle), self._boundaries(move.bundle))
+        expect = self._expectation(self.state, move.bundle, self._owner(move.bundle), self._boundary_texts(move.bundle))
         step = self._add_unload(self.state, move, expect, grade, ())
         if step.executable:
             self.unloaded_by[move.bundle] = step.id
@@ -262,7 +269,7 @@ class _Steps:
             unloads = sum(step.action == "unload" for step in self.steps)
             if request.limits.max_unloads is not None and unloads >= request.limits.max_unloads:
                 return
-            expect = self._expectation(state, move.bundle, move.source, self._boundaries(split.bundle))
+            expect = self._expectation(state, move.bundle, move.source, self._boundary_texts(split.bundle))
             grade = self.of_unloads.grade(split.bundle, (move.source, move.destination), near_tie=move.near_tie)
             self._add_unload(state, move, expect, grade, (cut.id,))
 
@@ -315,7 +322,7 @@ class _Steps:
         lower, upper = int(state.bundles.lower[bundle]), int(state.bundles.upper[bundle])
         cuts = [lower, *split.boundaries, upper]
         owner = self._owner(bundle)
-        expect = self._expectation(state, bundle, owner, self._boundaries(bundle))
+        expect = self._expectation(state, bundle, owner, self._boundary_texts(bundle))
         grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
         obstacle = why_split_not(state, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
@@ -345,6 +352,7 @@ class _Steps:
         )
         if step.executable:
             self.boundaries[namespace] = sorted({*self._boundaries(bundle), *split.boundaries})
+            self.boundary_texts.pop(namespace, None)
             self.last_split[namespace] = step.id
             self.outlook = self.outlook.after_split(owner, len(split.boundaries))
         self.steps.append(step)

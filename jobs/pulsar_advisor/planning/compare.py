@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import ClusterState, Indices
-from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step, digest_of
+from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
 from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.planning.fitness import Refusal
 
@@ -64,8 +64,8 @@ class Score:
         return asdict(self)
 
 
-def score(plan: Plan, state: ClusterState) -> Score:
-    """The score of a plan; the clients of its bundles are those of the state that it was made from."""
+def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
+    """The score of a plan as it was written; the clients of its bundles are those of the state it was made from."""
     executable = [step for step in plan.steps if step.executable]
     unloads = [step for step in executable if step.action == "unload"]
     before, after = plan.predicted.before, plan.predicted.after
@@ -73,8 +73,8 @@ def score(plan: Plan, state: ClusterState) -> Score:
     return Score(
         shedder=plan.shedder,
         placement=plan.placement,
-        plan=plan.file_name,
-        digest=digest_of(plan),
+        plan=file,
+        digest=digest,
         steps=len(executable),
         unloads=len(unloads),
         splits=len(executable) - len(unloads),
@@ -211,13 +211,13 @@ def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> 
 
 def advice_sentence(
     advised: Score | None,
+    plan: Plan | None,
     scores: Sequence[Score],
-    plans: Mapping[str, Plan],
     refusals: Sequence[Refusal] = (),
     floor_ratio: float = 0.0,
 ) -> str:
-    """The advice as one sentence for an operator."""
-    if advised is None or advised.plan is None:
+    """The advice as one sentence for an operator; `plan` is the advised one."""
+    if advised is None or plan is None:
         if all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refusals]):
             return f"No unload can be judged: {refusals[0].missing} is missing ({refusals[0].reason})."
         reasons = {row.why_nothing or row.error for row in scores} - {None}
@@ -230,7 +230,7 @@ def advice_sentence(
             return "Do nothing: no strategy finds a move that lowers the busiest broker."
         only = f" {next(iter(reasons))}" if len(reasons) == 1 else ""
         return f"Do nothing: no strategy would act on these figures.{only}"
-    steps = [step for step in plans[advised.plan].steps if step.executable]
+    steps = [step for step in plan.steps if step.executable]
     sources = {step.source for step in steps if step.action == "unload"}
     parts = []
     if advised.unloads:

@@ -126,7 +126,7 @@ class ReportPage:
 def build_page(
     state: ClusterState,
     recommendation: Mapping[str, Any],
-    plans: Sequence[Plan],
+    plan: Plan | None,
     validation: Mapping[str, Any],
     outcomes: Iterable[OutcomeRow],
     settings: Mapping[str, PlannedSetting],
@@ -139,12 +139,12 @@ def build_page(
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
-    `root_url` is the root as the user gave it, for use in the commands. The same inputs give the same page. Raises
-    `StorageError` if the advised plan is not among the plans.
+    `plan` is the one of `shown_combination`, `root_url` the root as the user gave it, for use in the commands. The same
+    inputs give the same page. Raises `StorageError` if the plan is not the advised one.
     """
-    advised = _advised(recommendation["advice"]["digest"], plans)
+    advised = _advised(recommendation["advice"]["digest"], plan)
     configured = _configured(state.load_manager, settings)
-    reference = advised or _own_plan(plans, configured)
+    reference = advised or plan
     combinations, refusals = recommendation["combinations"], recommendation.get("refusals", ())
     rows = broker_rows(state, reference)
     trust = trust_of(validation, recommendation)
@@ -196,25 +196,33 @@ def _figures(plan: Plan | None) -> tuple[Fact, ...]:
     )
 
 
-def _advised(digest: str | None, plans: Sequence[Plan]) -> Plan | None:
+def _advised(digest: str | None, plan: Plan | None) -> Plan | None:
     if digest is None:
         return None
-    for plan in plans:
-        if digest_of(plan) == digest:
-            return plan
-    raise StorageError(
-        f"the recommendation advises the plan with digest {digest}, which is not among the {len(plans)} plans beside "
-        "it: run `recommend` again"
-    )
+    if plan is None or digest_of(plan) != digest:
+        raise StorageError(
+            f"the recommendation advises the plan with digest {digest}, which is not among its combinations: run "
+            "`recommend` again"
+        )
+    return plan
 
 
-def _own_plan(plans: Sequence[Plan], configured: Configured) -> Plan | None:
-    """The plan of the combination that the cluster is configured for; else the first one."""
+def shown_combination(
+    recommendation: Mapping[str, Any], load_manager: LoadManagerKind, settings: Mapping[str, PlannedSetting]
+) -> Mapping[str, Any] | None:
+    """The combination whose plan a report shows; None if none has a plan.
 
-    def foreign(plan: Plan) -> tuple[bool, bool]:
-        return (plan.shedder, plan.placement) != configured, plan.shedder != configured.shedder
+    The advised one; without advice the one that the cluster is configured for, else the first one.
+    """
+    planned = [row for row in recommendation["combinations"] if row["plan"] is not None]
+    if (digest := recommendation["advice"]["digest"]) is not None:
+        return next((row for row in planned if row["digest"] == digest), None)
+    configured = _configured(load_manager, settings)
 
-    return min(plans, key=foreign, default=None)
+    def foreign(row: Mapping[str, Any]) -> tuple[bool, bool]:
+        return (row["shedder"], row["placement"]) != configured, row["shedder"] != configured.shedder
+
+    return min(planned, key=foreign, default=None)
 
 
 def _configured(load_manager: LoadManagerKind, settings: Mapping[str, PlannedSetting]) -> Configured:

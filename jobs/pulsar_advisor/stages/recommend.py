@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, is_dynamic, resolve_settings
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
-from pulsar_advisor.planning.build_plan import build_plan, switched_off
+from pulsar_advisor.planning.build_plan import build_plan, planned_settings, switched_off
 from pulsar_advisor.planning.compare import (
     Score,
     advice_sentence,
@@ -147,10 +148,10 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
         if isinstance(proposal, AdvisorError):
             scores.append(no_score(request.shedder, placement, str(proposal)))
             continue
-        setting_keys = _setting_keys(request.shedder, placement) | (request.what_if.keys() & {NIC_SPEED})
-        plan = build_plan(state, settings, proposal, request, inputs, setting_keys, checks, earlier)
-        write_plan(root, plan)
-        scores.append(score(plan, state))
+        keys = _setting_keys(request.shedder, placement, request)
+        plan = build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)
+        written = write_plan(root, plan)
+        scores.append(score(plan, state, file=written.file, digest=written.digest))
     write_outcomes(root, state, request.shedder, proposals, with_splitting=task["with_splitting"])
     return json.dumps([row.document() for row in scores])
 
@@ -199,9 +200,10 @@ def _refusals(
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _setting_keys(shedder: str, placement: str) -> frozenset[str]:
+def _setting_keys(shedder: str, placement: str, request: Request) -> frozenset[str]:
     used = (*deciding(shedder, placement), *SPLIT_DECIDERS, *SPLIT_ALGORITHMS)
-    return ALWAYS_IN_A_PLAN.union(filters.SETTING_KEYS, *(entry.setting_keys for entry in used))
+    keys = ALWAYS_IN_A_PLAN.union(filters.SETTING_KEYS, *(entry.setting_keys for entry in used))
+    return keys | (request.what_if.keys() & {NIC_SPEED})
 
 
 def _document(
@@ -215,25 +217,32 @@ def _document(
 ) -> dict[str, Any]:
     configured = configured_of(state.load_manager, settings.values)
     folder = root.folder(PLANS, state.snapshot)
-    plans: dict[str, Plan] = {row.plan: read_plan(str(folder / row.plan)) for row in scores if row.plan is not None}
+    planned = [row for row in scores if row.plan is not None]
+
+    @cache
+    def plan_in(file: str | None) -> Plan:  # a plan of a large cluster takes a second and many megabytes
+        return read_plan(str(folder / str(file)))
+
     fit = fit_part(state)
     floor = noise_floor([*earlier, fit], settings.values)
-    goal_plan = next((plan for plan in plans.values() if plan.goal is not None), None)
-    if goal_plan is None:
+    if request.goal is None:
         advised = advise(scores, configured, floor.ratio)
-        sentence = advice_sentence(advised, scores, plans, refused, floor.ratio)
     else:
         advised = next((row for row in scores if row.steps), None)
-        sentence = goal_sentence(goal_plan)
-    advised_plan = plans[advised.plan] if advised is not None and advised.plan is not None else None
-    own = [plans[row.plan] for row in scores if row.plan and (row.shedder, row.placement) == configured]
-    found = findings(state, settings.values, advised_plan, own or list(plans.values()))
+    advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
+    if request.goal is None or not planned:
+        sentence = advice_sentence(advised, advised_plan, scores, refused, floor.ratio)
+    else:
+        sentence = goal_sentence(plan_in(planned[0].plan))
+    own = [row for row in planned if (row.shedder, row.placement) == configured] or planned
+    found = findings(state, settings.values, advised_plan, [plan_in(row.plan) for row in own])
+    keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
     judged = coverage(state)
     foresight = _foresight(fit, settings.values, configured, advised_plan, earlier)
-    tried = _trials(root, state, request, earlier) if goal_plan is None else ()
+    tried = _trials(root, state, request, earlier) if request.goal is None else ()
     options = (
         ranked_options(scores, configured, _balancing(foresight, tried, settings), floor.ratio, _spread(fit, settings))
-        if goal_plan is None
+        if request.goal is None
         else ()
     )
     return {
@@ -257,6 +266,7 @@ def _document(
         "lowest_maximum_ratio": lowest_maximum(fit, settings.values, base_load(fit, earlier)),
         "trials": [trial.document() for trial in tried],
         "options": [option.document() for option in options],
+        "settings": {key: setting.model_dump() for key, setting in planned_settings(settings, keys).items()},
     }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from upath import UPath
 
@@ -18,7 +18,7 @@ from pulsar_advisor.reporting.csv import csv_lines
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
-from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import read_json, write_chunks
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
@@ -48,17 +48,18 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
     folder = root.folder(PLANS, snapshot)
     recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
     validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
-    plans = [read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"]]
     shedders = {row["shedder"] for row in recommendation["combinations"]}
     inputs = settings_inputs(root, snapshot)
-    settings: dict[str, PlannedSetting] = planned_settings(resolve_settings(*inputs), SETTING_KEYS)
-    for plan in plans:
-        settings.update(plan.settings)
+    settings = {
+        **planned_settings(resolve_settings(*inputs), SETTING_KEYS),
+        **_settings_seen(recommendation, folder),
+    }
     state = cluster_state(root, snapshot, recommendation["view"])
+    shown = shown_combination(recommendation, state.load_manager, settings)
     return build_page(
         state,
         recommendation,
-        plans,
+        None if shown is None else read_plan(str(folder / shown["plan"])),
         validation,
         read_outcomes(outcomes_of(root, snapshot, shedders)),
         settings,
@@ -68,6 +69,14 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=findings_on(state, inputs, root),
     )
+
+
+def _settings_seen(recommendation: Mapping[str, Any], folder: UPath) -> dict[str, PlannedSetting]:
+    """The settings as the strategies saw them; recommendations of earlier releases have them in their plans only."""
+    if (seen := recommendation.get("settings")) is not None:
+        return {key: PlannedSetting(**setting) for key, setting in seen.items()}
+    plans = (read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"])
+    return {key: setting for plan in plans for key, setting in plan.settings.items()}
 
 
 def drift_since_the_last_good_snapshot(root: Root, snapshot: str) -> tuple[str, ...] | None:

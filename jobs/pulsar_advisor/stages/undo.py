@@ -12,11 +12,12 @@ from pulsar_advisor.storage.plans import write_plan
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.model.plan import Plan
+    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor.storage.root import Root
 
 
-def run(plan: Plan, ledger: Ledger, root: Root, connection: AdminConnection) -> tuple[Plan, str]:
-    """Returns the undo plan and the name of its file; see `propose_undo`."""
+def run(plan: Plan, ledger: Ledger, root: Root, connection: AdminConnection) -> tuple[Plan, PlanReference]:
+    """Returns the undo plan and where it was written; see `propose_undo`."""
     with AdminTransport(connection) as transport:
         undo = propose_undo(plan, ledger, AdminCluster(transport))
     return undo, write_plan(root, undo)

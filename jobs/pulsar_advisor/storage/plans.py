@@ -13,7 +13,7 @@ from typing import Final
 from upath import UPath
 
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
-from pulsar_advisor.model.plan import Plan, digest_of, dump_plan, load_plan
+from pulsar_advisor.model.plan import Plan, digest_of, file_name, load_plan, seal
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.storage.files import read_file, read_json, write_file
 from pulsar_advisor.storage.root import Root
@@ -46,24 +46,24 @@ class PlanReference:
     def load(self, root: Root) -> Plan:
         """The plan itself. Raises `Refused` if the file holds a different one."""
         plan = read_plan(str(root.folder(PLANS, self.snapshot) / self.file))
-        if digest_of(plan) != self.digest:
-            raise Refused(f"{self.file} of snapshot {self.snapshot} is plan {digest_of(plan)}, not {self.digest}")
+        if (found := digest_of(plan)) != self.digest:
+            raise Refused(f"{self.file} of snapshot {self.snapshot} is plan {found}, not {self.digest}")
         return plan
 
 
-def write_plan(root: Root, plan: Plan) -> str:
-    """Write a plan next to the others of its snapshot; returns its file name, which holds its digest.
+def write_plan(root: Root, plan: Plan) -> PlanReference:
+    """Write a plan next to the others of its snapshot; the name of its file holds its digest.
 
     An existing plan is left as it is. Raises `StorageError` if a file with its name has other content.
     """
-    path = root.folder(PLANS, plan.snapshot) / plan.file_name
-    content = dump_plan(plan)
-    if path.exists():
-        if read_file(path, "recommend") != content:
-            raise StorageError(f"{path} is not the plan of that digest: it was changed; remove it")
-        return plan.file_name
-    write_file(path, content)
-    return plan.file_name
+    content, digest = seal(plan)
+    written = PlanReference(plan.snapshot, file_name(plan, digest), digest)
+    path = root.folder(PLANS, plan.snapshot) / written.file
+    if not path.exists():
+        write_file(path, content)
+    elif read_file(path, "recommend") != content:
+        raise StorageError(f"{path} is not the plan of that digest: it was changed; remove it")
+    return written
 
 
 def read_plan(path: str) -> Plan:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.plan import Plan, PlanInputs
+from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score, score
@@ -59,7 +59,7 @@ def test_a_difference_below_the_noise_floor_is_decided_by_what_is_disturbed() ->
 def test_a_gain_below_the_noise_floor_is_not_advised() -> None:
     small = row("A", 0.89999, unloads=200)
     assert advise([small], OWN, 0.02) is None
-    assert advice_sentence(None, [small], {}, floor_ratio=0.02) == (
+    assert advice_sentence(None, None, [small], floor_ratio=0.02) == (
         "Do nothing: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much from one "
         "snapshot to the next."
     )
@@ -70,7 +70,8 @@ def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, 
         proposal = Proposal("A", "B", (Move(bundle, 0, destination, reason, False),), (), (), 1, None)
         named = replace(proposal, shedder="ThresholdShedder", placement=OWN[1])
         inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
-        return score(build_plan(state, settings, named, Request(), inputs, frozenset()), state)
+        plan = build_plan(state, settings, named, Request(), inputs, frozenset())
+        return score(plan, state, file=plan.file_name, digest=digest_of(plan))
 
     state.bundles.producers[:], state.bundles.consumers[:] = 4, 5
     one, other, elsewhere = made(0, 1, "because"), made(0, 1, "for another reason"), made(0, 2, "because")
@@ -94,7 +95,7 @@ def test_where_no_move_helps_a_plan_that_only_splits_is_advised() -> None:
 
 def test_doing_nothing_has_a_sentence_too() -> None:
     idle = replace(row("A", 0.9, unloads=0), steps=0, why_nothing="All brokers are near the mean.")
-    assert advice_sentence(None, [idle], {}) == (
+    assert advice_sentence(None, None, [idle]) == (
         "Do nothing: no strategy would act on these figures. All brokers are near the mean."
     )
 
@@ -103,17 +104,17 @@ def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
     lack = Refusal("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
     refused = replace(row("ThresholdShedder", 0.9, unloads=0), steps=0, why_nothing=lack.sentence)
     idle = replace(refused, why_nothing="All brokers are near the mean.")
-    assert advice_sentence(None, [refused], {}, [lack]) == (
+    assert advice_sentence(None, None, [refused], [lack]) == (
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
     )
-    assert advice_sentence(None, [refused, idle], {}, [lack]).startswith("Do nothing")
+    assert advice_sentence(None, None, [refused, idle], [lack]).startswith("Do nothing")
 
 
 def test_of_thirty_brokers_three_are_named() -> None:
     best = row("A", 0.6, unloads=30)
     sources = [f"b{number:02}:8080" for number in range(30)]
     plan = SimpleNamespace(steps=[SimpleNamespace(executable=True, action="unload", source=name) for name in sources])
-    assert advice_sentence(best, [best], {"A.json": cast(Plan, plan)}) == (
+    assert advice_sentence(best, cast(Plan, plan), [best]) == (
         "Unload 30 bundles from b00:8080, b01:8080, b02:8080 and 27 more: the busiest broker should fall from 90.0% "
         "to 60.0%."
     )

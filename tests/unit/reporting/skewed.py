@@ -17,10 +17,10 @@ from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting
+from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings
-from pulsar_advisor.planning.compare import advice_sentence, advise, no_score, score
+from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import Configured
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
@@ -30,7 +30,7 @@ from pulsar_advisor.planning.options import ranked_options
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.reporting.answers import OutcomeRow
-from pulsar_advisor.reporting.page import ReportPage, build_page
+from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from states import BrokerRow, BundleRow, cluster_state
 
 DOMAIN = ".brokers.example.internal:8080"
@@ -177,7 +177,7 @@ def recommendation_of(
 ) -> dict[str, Any]:
     """`recommendation.json` as the planner's own comparison makes it; `state` is that of the plans."""
     state = state or skewed_state()
-    scores = [score(plan, state) for plan in plans]
+    scores = [score(plan, state, file=plan.file_name, digest=digest_of(plan)) for plan in plans]
     scores += [no_score(shedder, "LeastLongTermMessageRate", error) for shedder, error in (errors or {}).items()]
     own = Configured("ThresholdShedder", "LeastLongTermMessageRate")
     advised = advise(scores, own)
@@ -195,7 +195,7 @@ def recommendation_of(
         "advice": {
             "plan": advised.plan if advised else None,
             "digest": advised.digest if advised else None,
-            "sentence": advice_sentence(advised, scores, {plan.file_name: plan for plan in plans}),
+            "sentence": advice_sentence(advised, _advised_of(plans, advised), scores),
         },
         "findings": [{"severity": severity, "sentence": sentence} for severity, sentence in findings],
         "noise_floor": {"ratio": DEFAULT_RATIO, "origin": "default"},
@@ -209,6 +209,10 @@ def recommendation_of(
             "excluded_bundles": 2,
         },
     }
+
+
+def _advised_of(plans: Sequence[Plan], advised: Score | None) -> Plan | None:
+    return next((plan for plan in plans if advised is not None and digest_of(plan) == advised.digest), None)
 
 
 def check(name: str, title: str, *, severity: str = "warning", success: bool = True, **more: Any) -> dict[str, Any]:
@@ -329,10 +333,12 @@ class Inputs:
     lint: tuple[LintFinding, ...] = ()
 
     def page(self, *, root_url: str = "data", ledger_head: str | None = None) -> ReportPage:
+        shown = shown_combination(self.recommendation, self.state.load_manager, self.settings)
+        plans = {digest_of(plan): plan for plan in self.plans}
         return build_page(
             self.state,
             self.recommendation,
-            self.plans,
+            None if shown is None else plans.get(shown["digest"]),
             self.validation,
             self.outcomes,
             self.settings,

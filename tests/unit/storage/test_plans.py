@@ -35,7 +35,7 @@ def plans_beginning_alike() -> tuple[Plan, Plan]:
 
 def test_a_plan_is_named_by_any_prefix_of_its_digest_or_by_its_path(root: Root, tmp_path: Path) -> None:
     plan = make_plan([unload_step()])
-    file = write_plan(root, plan)
+    file = write_plan(root, plan).file
     path = str(root.folder(PLANS, plan.snapshot) / file)
     whole = digest_of(plan)
     for name in (path, digits(plan)[:1], short(whole), digits(plan)[:13], digits(plan), whole):
@@ -78,7 +78,7 @@ def test_the_newest_snapshots_plans_come_first_and_other_files_are_none(root: Ro
 
 def test_a_file_that_holds_another_plan_is_refused(root: Root) -> None:
     plan, other = make_plan([unload_step()]), make_plan([])
-    file = write_plan(root, plan)
+    file = write_plan(root, plan).file
     reference = find_plan(root, digits(plan))
     (root.folder(PLANS, plan.snapshot) / file).write_bytes(dump_plan(other))
     with pytest.raises(Refused, match="is plan sha256:"):
