@@ -34,7 +34,7 @@ def advised(spark: SparkSession, root: Root, capture: Capture, request: Request)
     snapshot = capture.raw.write(root)
     normalize(spark, root, snapshot)
     assert validate(spark, root, snapshot)["success"]
-    document = run(spark, root, snapshot, request)
+    document = run(lambda: spark, root, snapshot, request)
     names = [row["plan"] for row in document["combinations"] if row["plan"]]
     plans = tuple(read_plan(str(root.folder(PLANS, snapshot) / name)) for name in names)
     return Advised(document, plans, report_page(root, snapshot))

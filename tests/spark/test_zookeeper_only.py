@@ -58,7 +58,7 @@ def test_unloads_are_planned_from_it_and_splits_by_load_refused(
 ) -> None:
     root, snapshot = validated
     request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", what_if=BY_LOAD)
-    recommendation = run(spark, root, snapshot, request)
+    recommendation = run(lambda: spark, root, snapshot, request)
     plan = read_plan(str(root.folder(PLANS, snapshot) / recommendation["advice"]["plan"]))
     assert (plan.view, recommendation["view"]) == ("published", "published")
     unloads = [step for step in plan.steps if step.action == "unload" and step.executable]

@@ -198,7 +198,7 @@ def _recommend(
 
     root = place.open()
     check(root, snapshot, request)
-    document = compute(spark(), root, snapshot, request)
+    document = compute(spark, root, snapshot, request)
     if ledger.given(place) is None and root.path.protocol not in ("", "file"):
         log("no ledger beside an object store: no proposer is recorded, no plan can be approved; pass --ledger URL")
         return document

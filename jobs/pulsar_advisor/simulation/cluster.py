@@ -7,6 +7,7 @@ what a broker reports beyond its bundles (heartbeats, bundles without figures), 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -64,8 +65,11 @@ class SimulatedCluster:
 
     def moved(self, bundles: npt.ArrayLike, to: npt.ArrayLike) -> Self:
         """After these bundles (rows) have moved to these brokers (rows)."""
+        rows = np.asarray(bundles, dtype=np.intp)
+        if not len(rows):
+            return self
         owner = self.owner.copy()
-        owner[np.asarray(bundles, dtype=np.intp)] = to
+        owner[rows] = to
         return replace(self, owner=owner)
 
     def divided(self, division: Division) -> Self:
@@ -82,28 +86,32 @@ class SimulatedCluster:
 
     def under(self, factor: Floats | float) -> Self:
         """With the load of every bundle multiplied by its factor."""
+        if np.all(np.equal(factor, 1.0)):
+            return self
         each = np.broadcast_to(np.asarray(factor), (len(self.owner),))[:, None]
         return replace(self, traffic=self.traffic * each, usage=self.usage * each)
 
+    @cached_property
     def broker_traffic(self) -> Floats:
         """(n, 4), order of FIGURES."""
         return self.own_traffic + self._sums(self.traffic, len(self.own_traffic))
 
+    @cached_property
     def broker_usage(self) -> Floats:
         """(n, 5), order of RESOURCES."""
         return self.own_usage + self._sums(self.usage, len(self.own_usage))
 
+    @cached_property
     def broker_counts(self) -> Floats:
         """(n, 4), order of COUNTS."""
         return self.own_counts + self._sums(self.counts, len(self.own_counts))
 
     def _sums(self, figures: Floats, brokers: int) -> Floats:
         """Sums over the bundles of each broker."""
-        owned = self.owner != NO_ROW
-        owner = self.owner[owned]
-        return np.column_stack(
-            [np.bincount(owner, weights=column, minlength=brokers) for column in figures[owned].T]
-        ).astype(np.float64)
+        of_none = brokers  # bundles without a broker are added up beside the brokers, and left out
+        owner = np.where(self.owner == NO_ROW, of_none, self.owner)
+        sums = [np.bincount(owner, weights=column, minlength=brokers + 1)[:brokers] for column in figures.T]
+        return np.column_stack(sums).astype(np.float64)
 
 
 def _counts(bundles: Bundles) -> Floats:

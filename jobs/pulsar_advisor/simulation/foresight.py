@@ -56,8 +56,20 @@ class Foresight:
     """None without a plan that moves bundles to brokers of its choice."""
 
 
-def foresee(
+def left_alone(
     state: ClusterState,
+    settings: LoadBalancerSettings,
+    own: Configured,
+    *,
+    seed: int,
+    history: Sequence[ClusterState] = (),
+) -> Simulation:
+    """The cluster under its own strategies. Raises `AdvisorError` as `simulate`."""
+    return simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history)
+
+
+def foresee(
+    alone: Simulation,
     settings: LoadBalancerSettings,
     own: Configured,
     plan: Plan | None,
@@ -65,9 +77,8 @@ def foresee(
     seed: int,
     history: Sequence[ClusterState] = (),
 ) -> Foresight:
-    """Simulate the cluster's own strategies (`own`), and again after `plan`. Raises `AdvisorError` as `simulate`."""
-    alone = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history)
-    scores = cycle_scores(alone)
+    """What `left_alone` found, and a simulation of the same after `plan`. Raises `AdvisorError` as `simulate`."""
+    state, scores = alone.state, cycle_scores(alone)
     acting = tuple(
         CycleSeen(one.cycle, one.unloads, one.usage.maximum, one.usage.standard_deviation, one.splits)
         for one in scores

@@ -96,7 +96,7 @@ def first_reports(
     figures = Figures(
         usage=brokers.usage,
         traffic=brokers.traffic,
-        counts=cluster.broker_counts(),
+        counts=cluster.broker_counts,
         reporter=np.where(bundles.reported, bundles.owner, NO_ROW).astype(np.int32),
         bundle_traffic=bundles.traffic,
     )
@@ -229,7 +229,7 @@ def advanced(
         publishing.at(now_ms, measuring.figures, news)
     measuring.rest(until_ms)
     return replace(
-        publishing.reports,
+        publishing.folded(),
         now_ms=until_ms,
         measured=measuring.figures,
         sampled_at_ms=measuring.sampled_at_ms,
@@ -250,8 +250,8 @@ class _Measuring:
         self._since_ms = np.full(len(reports.sampled_at_ms), reports.now_ms, dtype=np.int64)
         """Per broker, from when on its usage is not yet in `used_since`."""
         self._cluster, self._intervals = cluster, intervals
-        self._usage, self._traffic = cluster.broker_usage(), cluster.broker_traffic()
-        self._counts = cluster.broker_counts()
+        self._usage, self._traffic = cluster.broker_usage, cluster.broker_traffic
+        self._counts = cluster.broker_counts
 
     def until(self, now_ms: int) -> bool:
         """Take the samples and passes that are due; whether any figure may have changed."""
@@ -311,12 +311,14 @@ class _Publishing:
         self, reports: Reports, state: ClusterState, settings: LoadBalancerSettings, intervals: Intervals
     ) -> None:
         self.reports = reports
+        self._samples = 0
+        """Samples of the bundles' published figures that are not yet in the averages (Modular)."""
         self._manager, self._limit = state.load_manager, state.brokers.limit
         self._settings, self._intervals = settings, intervals
         self._reporting = state.brokers.available & (reports.published_at_ms > 0)
 
     def at(self, now_ms: int, measured: Figures, news: bool) -> None:
-        """Compare, publish and fold; without `news`, brokers publish only what is too old."""
+        """Compare and publish; without `news`, brokers publish only what is too old."""
         reports = self.reports
         if reports.smoothed is not None:
             smoothed = updated(reports.smoothed, measured.usage, self._limit, measured.traffic, self._settings, now_ms)
@@ -327,7 +329,11 @@ class _Publishing:
             threshold = self._settings.load_balancer_report_update_threshold_percentage
             publishing |= self._change_percent(reports.published, measured) > threshold
         publishing &= self._reporting
-        self.reports = self._folded(self._published(reports, measured, publishing, now_ms), publishing, now_ms)
+        self.reports = reports
+        if publishing.any():
+            self.reports = self._published(measured, publishing, now_ms)
+        if self._manager == "modular":
+            self._count(int(publishing.sum()), now_ms)
 
     def _change_percent(self, before: Figures, now: Figures) -> Floats:
         """The greatest change of a broker's figures: percent of rate, throughput and bundles, points of its usage."""
@@ -347,22 +353,25 @@ class _Publishing:
         greatest: Floats = np.fmax.reduce(changes)
         return greatest
 
-    def _published(self, reports: Reports, measured: Figures, publishing: Booleans, now_ms: int) -> Reports:
-        if not publishing.any():
-            return reports
-        published, each = reports.published, publishing[:, None]
+    def _published(self, measured: Figures, publishing: Booleans, now_ms: int) -> Reports:
+        published, each = self.reports.published, publishing[:, None]
         known = np.append(publishing, False)  # NO_ROW is the last one
         included = known[measured.reporter]
         withdrawn = known[published.reporter] & (measured.reporter != published.reporter)
+        reporter = np.where(included, measured.reporter, np.where(withdrawn, NO_ROW, published.reporter))
+        bundle_traffic = np.where(included[:, None], measured.bundle_traffic, published.bundle_traffic)
+        if not (
+            np.array_equal(reporter, published.reporter) and np.array_equal(bundle_traffic, published.bundle_traffic)
+        ):
+            self.folded()
         figures = Figures(
             usage=np.where(each, measured.usage, published.usage),
             traffic=np.where(each, measured.traffic, published.traffic),
             counts=np.where(each, measured.counts, published.counts),
-            reporter=np.where(included, measured.reporter, np.where(withdrawn, NO_ROW, published.reporter)).astype(
-                np.int32
-            ),
-            bundle_traffic=np.where(included[:, None], measured.bundle_traffic, published.bundle_traffic),
+            reporter=reporter.astype(np.int32),
+            bundle_traffic=bundle_traffic,
         )
+        reports = self.reports
         load = reports.load
         if load is not None and reports.smoothed is not None:
             load = PublishedLoad(
@@ -375,12 +384,16 @@ class _Publishing:
             reports, published=figures, published_at_ms=at, load=load, restarted=reports.restarted & ~publishing
         )
 
-    def _folded(self, reports: Reports, publishing: Booleans, now_ms: int) -> Reports:
-        """Averages with one more sample for each publication and for each write of the averages (Modular)."""
-        if self._manager != "modular":
-            return reports
-        writes = now_ms - reports.averages_written_at_ms >= self._intervals.bundle_data
-        samples = int(publishing.sum()) + writes
+    def _count(self, publications: int, now_ms: int) -> None:
+        """One sample for each publication and for each write of the averages."""
+        self._samples += publications
+        if now_ms - self.reports.averages_written_at_ms >= self._intervals.bundle_data:
+            self._samples += 1
+            self.reports = replace(self.reports, averages_written_at_ms=now_ms)
+
+    def folded(self) -> Reports:
+        """The reports with every sample in the averages: many at once, as long as the figures stay as they are."""
+        reports, samples, self._samples = self.reports, self._samples, 0
         if not samples:
             return reports
         rows = np.flatnonzero(reports.published.reporter != NO_ROW)
@@ -391,14 +404,14 @@ class _Publishing:
             short[rows], short_samples[rows], sample, samples, SHORT_TERM_MAX_SAMPLES
         )
         long[rows], long_samples[rows] = folded(long[rows], long_samples[rows], sample, samples, LONG_TERM_MAX_SAMPLES)
-        return replace(
+        self.reports = replace(
             reports,
             short_term=short,
             short_term_samples=short_samples,
             long_term=long,
             long_term_samples=long_samples,
-            averages_written_at_ms=now_ms if writes else reports.averages_written_at_ms,
         )
+        return self.reports
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

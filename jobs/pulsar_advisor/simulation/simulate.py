@@ -160,7 +160,7 @@ def _cycle(
         source=source,
         destination=cluster.owner[bundle],
         traffic=cluster.traffic[bundle],
-        usage=weighted_maximum(cluster.broker_usage(), limit, settings),
-        broker_traffic=cluster.broker_traffic(),
+        usage=weighted_maximum(cluster.broker_usage, limit, settings),
+        broker_traffic=cluster.broker_traffic,
         seen_usage=weighted_maximum(now.reports.published.usage, limit, settings),
     )

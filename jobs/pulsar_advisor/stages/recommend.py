@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from pulsar_advisor.model.background import in_background
 from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, is_dynamic, resolve_settings
+from pulsar_advisor.model.settings import ResolvedSettings, is_dynamic, resolve_settings
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings, switched_off
@@ -41,7 +42,8 @@ from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED
 from pulsar_advisor.reporting.futures import ending
-from pulsar_advisor.simulation.foresight import CYCLES, foresee
+from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
+from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.stages.lint import findings_on
@@ -93,8 +95,10 @@ def check(root: Root, snapshot: str, request: Request) -> None:
     inputs_of(root, snapshot)
 
 
-def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
+def run(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> dict[str, Any]:
     """Compute and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
+
+    `spark` gives the session, which may have to start: the simulations, which need none, run meanwhile.
 
     Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process makes
     plans of the snapshot: an answer assembled from two requests would fit neither.
@@ -108,10 +112,12 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dic
     return document
 
 
-def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request) -> dict[str, Any]:
+def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> dict[str, Any]:
+    request = resolved_request(root, snapshot, request)
+    simulated = in_background(lambda: _left_alone(root, snapshot, request))
+    # Loads Java's side of Spark, for which a refusal doesn't wait.
     from pulsar_advisor.tables.fan_out import fan_out
 
-    request = resolved_request(root, snapshot, request)
     tasks = {
         shedder: {
             "root": root.url,
@@ -122,14 +128,40 @@ def _recommend(spark: SparkSession, root: Root, snapshot: str, request: Request)
         }
         for number, shedder in enumerate(request.shedders)
     }
-    answers = fan_out(spark, tasks, recommend_shedder)
+    answers = fan_out(spark(), tasks, recommend_shedder)
     scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
-    state = state_of(root, snapshot, request.view, request.what_if)
+    return {**_document(root, simulated.result(), scores, request), "proposer": request.proposer}
+
+
+@dataclass(frozen=True)
+class _LeftAlone:
+    """A cluster, and what would become of it without a plan."""
+
+    state: ClusterState
+    fit: ClusterState
+    earlier: Sequence[ClusterState]
+    """The fit part of earlier snapshots, oldest first."""
+    settings: ResolvedSettings
+    own: Simulation | AdvisorError
+    """By its own strategies; an error if they can't judge it."""
+    tried: tuple[Trial, ...]
+
+
+def _left_alone(root: Root, snapshot: str, request: Request) -> _LeftAlone:
     settings = settings_of(root, snapshot, request.what_if)
-    refused = _refusals(fit_part(state), settings, scores, with_splits=request.splits)
-    earlier = earlier_states(root, state, request.history, request.what_if, settings.values)
-    document = _document(root, state, settings, scores, refused, [fit_part(moment) for moment in earlier], request)
-    return {**document, "proposer": request.proposer}
+    state = state_of(root, snapshot, request.view, request.what_if)
+    earlier = [
+        fit_part(moment) for moment in earlier_states(root, state, request.history, request.what_if, settings.values)
+    ]
+    fit = fit_part(state)
+    own: Simulation | AdvisorError
+    try:
+        configured = configured_of(state.load_manager, settings.values)
+        own = left_alone(fit, settings.values, configured, seed=request.seed, history=earlier)
+    except AdvisorError as error:
+        own = error
+    tried = _trials(root, state, request, earlier) if request.goal is None else ()
+    return _LeftAlone(state, fit, earlier, settings, own, tried)
 
 
 def recommend_shedder(task: Mapping[str, Any]) -> str:
@@ -206,15 +238,9 @@ def _setting_keys(shedder: str, placement: str, request: Request) -> frozenset[s
     return keys | (request.what_if.keys() & {NIC_SPEED})
 
 
-def _document(
-    root: Root,
-    state: ClusterState,
-    settings: ResolvedSettings,
-    scores: Sequence[Score],
-    refused: Sequence[Refusal],
-    earlier: Sequence[ClusterState],
-    request: Request,
-) -> dict[str, Any]:
+def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], request: Request) -> dict[str, Any]:
+    state, fit, settings, earlier = simulated.state, simulated.fit, simulated.settings, simulated.earlier
+    refused = _refusals(fit, settings, scores, with_splits=request.splits)
     configured = configured_of(state.load_manager, settings.values)
     folder = root.folder(PLANS, state.snapshot)
     planned = [row for row in scores if row.plan is not None]
@@ -223,7 +249,6 @@ def _document(
     def plan_in(file: str | None) -> Plan:  # a plan of a large cluster takes a second and many megabytes
         return read_plan(str(folder / str(file)))
 
-    fit = fit_part(state)
     floor = noise_floor([*earlier, fit], settings.values)
     if request.goal is None:
         advised = advise(scores, configured, floor.ratio)
@@ -238,10 +263,10 @@ def _document(
     found = findings(state, settings.values, advised_plan, [plan_in(row.plan) for row in own])
     keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
     judged = coverage(state)
-    foresight = _foresight(fit, settings.values, configured, advised_plan, earlier)
-    tried = _trials(root, state, request, earlier) if request.goal is None else ()
+    foresight = _foresight(simulated, configured, advised_plan)
+    balancing = _balancing(foresight, simulated.tried, settings)
     options = (
-        ranked_options(scores, configured, _balancing(foresight, tried, settings), floor.ratio, _spread(fit, settings))
+        ranked_options(scores, configured, balancing, floor.ratio, _spread(fit, settings))
         if request.goal is None
         else ()
     )
@@ -264,7 +289,7 @@ def _document(
         "foresight": foresight,
         "noise_floor": asdict(floor),
         "lowest_maximum_ratio": lowest_maximum(fit, settings.values, base_load(fit, earlier)),
-        "trials": [trial.document() for trial in tried],
+        "trials": [trial.document() for trial in simulated.tried],
         "options": [option.document() for option in options],
         "settings": {key: setting.model_dump() for key, setting in planned_settings(settings, keys).items()},
     }
@@ -319,17 +344,14 @@ def _dominated_by(row: Score, scores: Sequence[Score]) -> str | None:
     return None if better is None else combination(better.shedder, better.placement)
 
 
-def _foresight(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    own: Configured,
-    plan: Plan | None,
-    earlier: Sequence[ClusterState],
-) -> dict[str, Any]:
+def _foresight(simulated: _LeftAlone, own: Configured, plan: Plan | None) -> dict[str, Any]:
     """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
     key = {"shedder": own.shedder, "placement": own.placement, "what_if": ""}
     try:
-        found = foresee(state, settings, own, plan, seed=0 if plan is None else plan.seed, history=earlier)
+        if isinstance(simulated.own, AdvisorError):
+            raise simulated.own
+        seed = 0 if plan is None else plan.seed
+        found = foresee(simulated.own, simulated.settings.values, own, plan, seed=seed, history=simulated.earlier)
     except AdvisorError as error:
         return {"cycles": CYCLES, "own": None, "acting": [], "plan": None, "error": str(error)}
     undone = found.interference

@@ -11,7 +11,7 @@ from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.configured import Configured
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
-from pulsar_advisor.simulation.foresight import foresee, planned_moves
+from pulsar_advisor.simulation.foresight import foresee, left_alone, planned_moves
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 
 HOT = cluster({"a": [20.0, 20.0, 20.0, 20.0, 12.0], "b": [4.0, 4.0], "c": [4.0, 4.0]})
@@ -31,7 +31,7 @@ def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
     plan = plan_of(HOT, *MINIMAL)
     settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
     own = Configured("OverloadShedder", "LeastLongTermMessageRate")
-    found = foresee(HOT, settings, own, plan, seed=0)
+    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
     assert found.own.unloads > 0
     assert found.interference is not None
     assert (found.interference.plan_bundles, found.interference.moved_again) == (len(planned_moves(HOT, plan)), 0)
@@ -46,7 +46,8 @@ def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
     settings = resolve_settings(
         "4.0.8", what_if={**EVERY_LOAD_COUNTS, "loadBalancerBrokerOverloadedThresholdPercentage": "40"}
     ).values
-    found = foresee(HOT, settings, Configured("OverloadShedder", "LeastLongTermMessageRate"), plan, seed=0)
+    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
+    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
     assert found.interference is not None
     assert found.interference.moved_again > 0
     assert found.interference.first_cycle is not None
@@ -54,7 +55,8 @@ def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
 
 def test_without_a_plan_there_is_nothing_to_undo() -> None:
     settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
-    found = foresee(HOT, settings, Configured("OverloadShedder", "LeastLongTermMessageRate"), None, seed=0)
+    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
+    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, None, seed=0)
     assert found.interference is None
     assert found.acting[0].cycle == 0
     assert found.acting[0].maximum_ratio == pytest.approx(0.92)

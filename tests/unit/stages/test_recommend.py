@@ -28,4 +28,4 @@ def test_two_requests_about_one_snapshot_are_not_answered_at_once(
         held(root.folder(PLANS, SNAPSHOT), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="are being made by another process"),
     ):
-        recommend.run(NO_SPARK, root, SNAPSHOT, Request())
+        recommend.run(lambda: NO_SPARK, root, SNAPSHOT, Request())
