@@ -14,6 +14,8 @@ it**.
 | `approve` | shows the plan and waits (*Required Actions*). No response in time counts as a rejection |
 | `apply` | carries the plan out step by step, trusting only the observed state of the cluster; deferred in long waits |
 | `after`, `verify` | compares prediction and outcome, using another fresh snapshot |
+| `as_predicted` | fails the DAG run if `apply` or `verify` failed |
+| `undo` | then offers to take the run back, for an hour unless the form says otherwise: another gate, another `apply` |
 | `restore_guard` | however `apply` ended: switches the cluster's own balancer on again, if a run left it off |
 
 After a rejection all tasks downstream of `approve` are skipped and nothing is written to the cluster. A failed `apply`
@@ -23,6 +25,9 @@ with the plan's digest and *Undo* ticked.
 
 from __future__ import annotations
 
+from functools import partial
+
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Param, TaskGroup, chain, dag, get_current_context, task
 
 from pulsar_advisor.model.bounds import (
@@ -83,7 +88,7 @@ def given_or_fresh() -> str:
     render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
     user_defined_macros=FORM_MACROS,
     allowed_run_types=["manual"],
-    max_active_runs=len(clusters()),  # the ledger allows one active run per cluster
+    max_active_runs=2 * len(clusters()),  # the ledger allows one active run per cluster; another's undo may be on offer
     is_paused_upon_creation=False,
     doc_md=__doc__,
     tags=["pulsar", "writes-to-cluster"],
@@ -132,6 +137,15 @@ def given_or_fresh() -> str:
         "answer_within_h": Param(
             4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"
         ),
+        "offer_undo_h": Param(
+            1,
+            type="number",
+            minimum=0,
+            maximum=72,
+            title="If it goes wrong, offer to undo it for (hours)",
+            description="0: no offer",
+            section="Approval",
+        ),
         "expires_h": number_param(4, EXPIRES, "Approval valid for (hours)", "Approval", unit_s=HOUR_S),
         "approvers": Param(
             [],
@@ -158,32 +172,43 @@ def pulsar_rebalance() -> None:
 
     proposed = task(trigger_rule="none_failed_min_one_success", multiple_outputs=False)(tasks.propose)
     plan = proposed(place.cluster, given, undone, made)
-    gate = PlanApprovalOperator(
-        task_id="approve",
-        plan=plan,
-        root=place.root,
-        cluster=place.cluster,
-        answer_within_h="{{ params.answer_within_h }}",
-        valid_for_h="{{ params.expires_h }}",
-        throttle={
+    asked = {
+        "root": place.root,
+        "cluster": place.cluster,
+        "valid_for_h": "{{ params.expires_h }}",
+        "throttle": {
             "max_age_s": "{{ (params.max_age_h * 3600) | int }}",
             **{limit: f"{{{{ params.{limit} }}}}" for limit in LIMITS_OF_A_RUN},
         },
-        approvers="{{ params.approvers }}",
-    )
-    applied = PulsarApplyOperator(
+        "approvers": "{{ params.approvers }}",
+    }
+    gate = PlanApprovalOperator(task_id="approve", plan=plan, answer_within_h="{{ params.answer_within_h }}", **asked)
+    carried_out = partial(
+        PulsarApplyOperator,
         task_id="apply",
-        plan=plan,
         root=place.root,
         cluster=place.cluster,
         pulsar_conn_id=place.pulsar_conn_id,
         deferrable=True,
     )
+    applied = carried_out(plan=plan)
     with TaskGroup("after") as after:
         later = captured(place)
         chain(later, spark_stage("normalize", place, later))
-    chain(gate, applied, after, task(multiple_outputs=False)(tasks.verify)(place.cluster, plan, later))
+    verified = task(multiple_outputs=False)(tasks.verify)(place.cluster, plan, later)
+    chain(gate, applied, after, verified)
     chain(applied, task(tasks.restore_guard)(place.cluster).as_teardown(on_failure_fail_dagrun=True))
+    # A DAG run's state is that of its last tasks: without this one it would succeed, since the offer is made anyway.
+    chain(verified, EmptyOperator(task_id="as_predicted"))
+    with TaskGroup("undo"):
+        offer = task(task_id="offer", trigger_rule="all_done", multiple_outputs=False)(tasks.offered_undo)
+        undo = offer(place.cluster, plan, place.pulsar_conn_id, "{{ params.offer_undo_h }}")
+        undo_gate = PlanApprovalOperator(
+            task_id="approve", plan=undo, answer_within_h="{{ params.offer_undo_h }}", asks_policy=False, **asked
+        )
+        undo_applied = carried_out(plan=undo)
+        restored = task(trigger_rule="one_failed")(tasks.restore_guard)(place.cluster)
+        chain(verified, undo, undo_gate, undo_applied, restored)
 
 
 pulsar_rebalance()

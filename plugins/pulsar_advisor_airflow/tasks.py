@@ -134,6 +134,26 @@ def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
     return asdict(written)
 
 
+def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: str, hours: float) -> dict[str, str]:
+    """Propose to undo what this DAG run carried out, if it ended in part or not as predicted; otherwise skipped.
+
+    `hours` is how long the offer stands; 0: none is made.
+    """
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    if not plan or not hours:
+        raise AirflowSkipException("there is no plan to undo" if hours else "no offer was asked for")
+    began_ms = get_current_context()["dag_run"].start_date.timestamp() * 1000
+    with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
+        runs = [run for run in ledger.runs(plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
+        if not runs or not any(step.state == "confirmed" for step in ledger.steps(runs[-1].id).values()):
+            raise AirflowSkipException("this DAG run moved nothing")
+        judged = [one for one in ledger.verifications(plan["digest"]) if one.run_id == runs[-1].id]
+    if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):
+        raise AirflowSkipException("nothing is known to have gone wrong; Undo in the form takes the run back")
+    return propose(cluster, undo_plan(cluster, plan["digest"], pulsar_conn_id))
+
+
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists."""
     from pulsar_advisor.execution import approval

@@ -173,6 +173,8 @@ class Answer:
     option: str
     person: str | None = "olive"
     form: Mapping[str, Any] = field(default_factory=dict)
+    undo: str = "Reject"
+    """The same for an offer to undo the run."""
     meanwhile: Callable[[str, Any], None] = lambda _run_id, _session: None
     """What somebody does to the DAG run (by its id, in a database session) while it waits."""
 
@@ -238,7 +240,7 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 answer.meanwhile(ti.run_id, session)
                 detail.responded_by = answer.person and {"id": answer.person, "name": answer.person}
                 detail.responded_at = datetime.now(UTC)
-                detail.chosen_options = [answer.option]
+                detail.chosen_options = [answer.undo if ti.task_id == "undo.approve" else answer.option]
                 detail.params_input = dict(answer.form)
                 payload = detail.as_resume_event_payload(timedout=answer.person is None)
                 handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)

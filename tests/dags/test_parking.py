@@ -106,7 +106,7 @@ def test_an_apply_that_was_parked_through_its_hold_is_carried_out_once(
     stages: Stages, run_dag: RunDag, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pulsar_advisor_airflow.operators.apply.PARK_FROM_S", 1.0)
-    state, tasks = run_dag("pulsar_rebalance", {"pause_s": 0, "canary_hold_s": 1}, Answer("Approve"))
+    state, tasks = run_dag("pulsar_rebalance", {"pause_s": 0, "canary_hold_s": 1, "offer_undo_h": 0}, Answer("Approve"))
     assert (state, tasks["apply"], tasks["verify"]) == ("success", "success", "success")
     assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
     kinds = [event.kind for event in ledger.events(digest_of(stages.plan)) if event.kind.startswith("run")]

@@ -49,7 +49,7 @@ def test_the_documentation_of_a_dag_names_its_tasks_or_their_groups(dags: Mappin
 @pytest.mark.parametrize("dag_id", DAG_IDS)
 def test_a_dag_runs_once_at_a_time_and_retries_what_may_pass(dags: Mapping[str, DAG], dag_id: str) -> None:
     dag = dags[dag_id]
-    assert dag.max_active_runs == 1
+    assert dag.max_active_runs == (2 if dag_id == "pulsar_rebalance" else 1)
     assert dag.catchup is False
     assert {task.retries for task in dag.tasks} == {2}
     assert all(task.retry_policy for task in dag.tasks)
@@ -110,11 +110,17 @@ def test_no_way_leads_to_apply_around_a_gate(dags: Mapping[str, DAG]) -> None:
         assert [gate.plan.operator.task_id for gate in gates] == [task.plan.operator.task_id]
 
 
-def test_everything_below_apply_waits_for_it_but_what_cleans_up_after_it(dags: Mapping[str, DAG]) -> None:
-    for task in operators(dags, PulsarApplyOperator):
-        below = task.get_flat_relatives(upstream=False)
-        assert {each.trigger_rule for each in below if not each.is_teardown} == {"all_success"}
-        assert [each.task_id for each in below if each.is_teardown] == ["restore_guard"]
+def test_everything_below_apply_waits_for_it_but_what_cleans_up_or_takes_it_back(dags: Mapping[str, DAG]) -> None:
+    rebalance = dags["pulsar_rebalance"]
+    below = {each.task_id: each.trigger_rule for each in rebalance.get_task("apply").get_flat_relatives(upstream=False)}
+    others = {task: rule for task, rule in below.items() if rule != "all_success"}
+    assert others.pop("restore_guard") == "all_done_setup_success"
+    assert others == {"undo.offer": "all_done", "undo.restore_guard": "one_failed"}
+
+
+def test_no_policy_takes_a_run_back(dags: Mapping[str, DAG]) -> None:
+    gates = {gate.task_id: gate.asks_policy for gate in operators(dags, PlanApprovalOperator)}
+    assert gates == {"approve": True, "undo.approve": False}
 
 
 def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapping[str, DAG]) -> None:
@@ -137,7 +143,11 @@ def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapp
             and task.partial_kwargs.get("python_callable") is tasks.restore_guard
         )
     }
-    assert restoring == {("pulsar_rebalance", "restore_guard"), ("pulsar_maintenance", "restore_guard")}
+    assert restoring == {
+        ("pulsar_rebalance", "restore_guard"),
+        ("pulsar_rebalance", "undo.restore_guard"),
+        ("pulsar_maintenance", "restore_guard"),
+    }
 
 
 def test_the_ids_that_spark_stages_get_come_from_the_tasks_before_them(dags: Mapping[str, DAG]) -> None:

@@ -17,14 +17,14 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, make_plan, split_step, unload_step
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, make_plan, split_step, unload_step
 
 pytestmark = pytest.mark.airflow
 
 RunDag = Callable[..., tuple[str, dict[str, str]]]
 BELOW_THE_GATE = ("apply", "after.capture", "after.normalize", "verify")
-FAST = {"pause_s": 0, "canary_hold_s": 30}
-"""No wait long enough for the run to be parked."""
+FAST = {"pause_s": 0, "canary_hold_s": 30, "offer_undo_h": 0}
+"""No wait long enough for the run to be parked, and no offer to undo it."""
 
 
 def kinds(stages: Stages) -> list[str]:
@@ -138,7 +138,7 @@ def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: Run
     run_dag("pulsar_rebalance", {"guard": True, "in_flight": 3, **FAST}, Answer("Approve"))
     assert "the cluster's own balancer is switched off during the run" in (last_request().body or "")
     [approval] = stages.ledger().approvals(digest_of(stages.plan))
-    assert approval.throttle == ApplyThrottle(guard=True, in_flight=3, **FAST)
+    assert approval.throttle == ApplyThrottle(guard=True, in_flight=3, pause_s=0, canary_hold_s=30)
     assert [kind for kind in kinds(stages) if kind.startswith("switched")] == ["switched off"] * 2 + [
         "switched back"
     ] * 2
@@ -153,6 +153,35 @@ def test_a_plan_that_was_carried_out_is_undone_after_an_approval_of_its_own(stag
     _, tasks = run_dag("pulsar_rebalance", {**conf, "undo": True}, Answer("Approve", form=form))
     assert (tasks["undo_plan"], tasks["plan_by_digest"], tasks["apply"]) == ("success", "skipped", "success")
     assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2), Unload(NAMESPACE, LOWER, B1)]
+
+
+@pytest.fixture
+def half_done(stages: Stages) -> Stages:
+    """A plan whose second step no longer matches the cluster once its run has begun."""
+    plan = make_plan([unload_step(1), unload_step(2, bundle=UPPER, source=B1)], snapshot=stages.plan.snapshot)
+    stages.plan = plan
+    stages.cluster.on_event = lambda what: (
+        stages.cluster.owners.update({f"{NAMESPACE}/{UPPER}": B3}) if what == "after the call" else None
+    )
+    return stages
+
+
+def test_a_run_that_went_wrong_is_taken_back_if_somebody_accepts_the_offer(half_done: Stages, run_dag: RunDag) -> None:
+    form = {"allow_splits": False, "accept_worse": True, "accept_low_confidence": False, "comment": "back"}
+    state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve", form=form, undo="Approve"))
+    assert (state, tasks["apply"], tasks["undo.apply"]) == ("failed", "failed", "success")
+    assert half_done.cluster.writes == [Unload(NAMESPACE, LOWER, B2), Unload(NAMESPACE, LOWER, B1)]
+
+
+def test_the_offer_to_undo_is_declined_by_default(half_done: Stages, run_dag: RunDag) -> None:
+    state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
+    assert (state, tasks["undo.approve"], tasks["undo.apply"]) == ("failed", "success", "skipped")
+    assert len(half_done.cluster.writes) == 1
+
+
+def test_nothing_is_offered_for_a_run_that_went_well(stages: Stages, run_dag: RunDag) -> None:
+    state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
+    assert (state, tasks["as_predicted"], tasks["undo.offer"]) == ("success", "success", "skipped")
 
 
 def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(stages: Stages, run_dag: RunDag) -> None:

@@ -55,6 +55,8 @@ class Api:
         return answer.json()
 
     def trigger(self, dag: str, **conf: Any) -> str:
+        if dag == "pulsar_rebalance":
+            conf.setdefault("offer_undo_h", 0)  # a busy machine's load may drift from what was predicted
         answer = self.call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
         assert answer.ok, answer.text
         return str(answer.json()["dag_run_id"])

@@ -47,6 +47,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     :param valid_for_h: hours until the approval expires (templated)
     :param throttle: limits of the run by their name in `ApplyThrottle` (templated); shown, and approved with the plan
     :param approvers: users who may answer (templated, to a list); empty: anyone who may write to the DAG
+    :param asks_policy: whether the policy may approve the plan, so that no person is asked
     """
 
     template_fields = ("plan", "root", "cluster", "answer_within_h", "valid_for_h", "throttle", "approvers")
@@ -62,6 +63,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         valid_for_h: float | str = 4,
         throttle: Mapping[str, Any] | None = None,
         approvers: Sequence[str] | str = (),
+        asks_policy: bool = True,
         **kwargs: Any,
     ) -> None:
         kwargs.pop("params", None)  # the DAG's, which Airflow adds to each constructor of the hierarchy
@@ -83,6 +85,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.valid_for_h = valid_for_h
         self.throttle = throttle or {}
         self.approvers = approvers
+        self.asks_policy = asks_policy
 
     def execute(self, context: Context) -> None:
         """Show the plan and wait for a response."""
@@ -144,7 +147,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.model.errors import Refused
 
         policy = approval_policy(self.cluster)
-        if policy.automatic is None:
+        if policy.automatic is None or not self.asks_policy:
             return ""
         valid_for_s = int(float(self.valid_for_h) * 3600)
         try:
