@@ -135,6 +135,22 @@ def test_a_run_shows_its_steps_and_renews_itself_while_it_goes_on(server: LogIn,
     assert "Pause" not in answer.text
 
 
+def test_a_cluster_shows_its_trends_and_a_snapshot_that_was_not_judged_is_a_gap(server: LogIn, root: Root) -> None:
+    for number, spread in enumerate((0.21, None, 0.07)):
+        snapshot = f"2026112{number}T083000Z"
+        write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest())
+        if spread is not None:
+            write_json(root.folder("validation", snapshot) / RESULT, documents.validation())
+            advice = {"plan": None, "digest": None, "sentence": "Nothing."}
+            combinations = [{"standard_deviation_before": None}, {"standard_deviation_before": spread}]
+            document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": combinations}
+            write_json(root.folder("plans", snapshot) / "recommendation.json", document)
+    for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu"):
+        page = server("vic").get(path).text
+        assert "standard deviation of usage, last 3 snapshots" in page
+        assert "7%" in page
+
+
 def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
     server: LogIn, root: Root, plan: Plan, held: HeldRun
 ) -> None:
@@ -286,7 +302,7 @@ def test_a_paused_run_shows_what_it_waits_for_and_goes_on(server: LogIn, ledger:
     client.post(f"{page_of(held)}/pause", data={"token": token_in(client.get(page_of(held)).text)})
     held.park("paused, until somebody lets it go on")
     page = client.get(page_of(held)).text
-    assert "It is paused, until somebody lets it go on (paused by olive (airflow))" in page
+    assert "It is paused by olive (airflow), until somebody lets it go on" in page
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 303
     assert ledger.pause_requested(held.id) is None
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 409

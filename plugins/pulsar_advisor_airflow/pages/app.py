@@ -42,6 +42,7 @@ from pulsar_advisor_airflow.pages.content import (
     run_content,
 )
 from pulsar_advisor_airflow.pages.dag_runs import REBALANCE, cluster_of, subject_of
+from pulsar_advisor_airflow.pages.sparkline import sparkline
 
 REFRESH_S: Final = 5
 """How often the page of an active run is read again."""
@@ -73,8 +74,12 @@ app = FastAPI(title="Pages of the Pulsar Rebalance Advisor", docs_url=None, redo
 _templates = Environment(
     loader=PackageLoader("pulsar_advisor_airflow.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-_templates.filters |= {"moment": moment, "short": short, "percent": lambda ratio: f"{ratio:.0%}"}
-_templates.globals |= {"page_link": page_link, "report_link": report_link}
+_templates.filters |= {
+    "moment": moment,
+    "short": short,
+    "percent": lambda ratio: f"{ratio:.0%}",
+}
+_templates.globals |= {"page_link": page_link, "report_link": report_link, "sparkline": sparkline}
 
 
 # A mounted application has no authentication unless it adds it: each route names what it requires.

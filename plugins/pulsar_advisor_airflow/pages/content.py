@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Final, Literal
 
@@ -23,6 +24,8 @@ from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 SNAPSHOTS_SHOWN: Final = 30
+TREND_SHOWN: Final = 12
+"""Snapshots in the trend of a cluster among others."""
 PLANS_SHOWN: Final = 30
 RUNS_SHOWN: Final = 30
 EVENTS_SHOWN: Final = 100
@@ -46,6 +49,15 @@ class SnapshotLine:
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What a trend shows of one snapshot; None where a stage has yet to run, or failed."""
+
+    imbalance_ratio: float | None
+    """Standard deviation of the brokers' usage."""
+    failed_checks: float | None
+
+
+@dataclass(frozen=True)
 class ClusterLine:
     """A cluster, its newest snapshot, and its newest run."""
 
@@ -54,6 +66,8 @@ class ClusterLine:
     run: Run | None
     problem: str = ""
     """Why its files can't be read."""
+    trend: Sequence[Figures] = ()
+    """Oldest first."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,8 @@ class ClusterContent:
     """A cluster's snapshots, plans, runs and events, newest first."""
 
     snapshots: Sequence[SnapshotLine]
+    trend: Sequence[Figures]
+    """The same snapshots, oldest first."""
     plans: Sequence[PlanState]
     runs: Sequence[Run]
     events: Sequence[Event]
@@ -120,13 +136,14 @@ def cluster_content(cluster: Cluster) -> ClusterContent:
     ids = list(islice(root.newest_first(), SNAPSHOTS_SHOWN))
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         snapshots = list(pool.map(lambda snapshot: _snapshot_line(root, snapshot), ids))
+        trend = list(pool.map(lambda snapshot: _figures(root, snapshot), reversed(ids)))
     with ledger_if_any() as ledger:
         if ledger is None:
-            return ClusterContent(snapshots, (), (), ())
+            return ClusterContent(snapshots, trend, (), (), ())
         plans = list(islice(plan_states(ledger, cluster.name), PLANS_SHOWN))
         events = [event for record in ledger.plans(cluster.name) for event in ledger.events(record.digest)]
         newest_events = sorted(events, key=lambda event: event.id, reverse=True)[:EVENTS_SHOWN]
-        return ClusterContent(snapshots, plans, ledger.runs_on(cluster.name)[:RUNS_SHOWN], newest_events)
+        return ClusterContent(snapshots, trend, plans, ledger.runs_on(cluster.name)[:RUNS_SHOWN], newest_events)
 
 
 def run_content(ledger: Ledger, cluster: Cluster, number: int) -> RunContent:
@@ -189,10 +206,36 @@ def ledger_if_any() -> Iterator[Ledger | None]:
 def _line(cluster: Cluster, run: Run | None) -> ClusterLine:
     try:
         root = root_of(cluster)
-        newest = next(root.newest_first(), None)
-        return ClusterLine(cluster, _snapshot_line(root, newest) if newest else None, run)
+        ids = list(islice(root.newest_first(), TREND_SHOWN))
+        trend = [_figures(root, snapshot) for snapshot in reversed(ids)]
+        return ClusterLine(cluster, _snapshot_line(root, ids[0]) if ids else None, run, trend=trend)
     except AdvisorError as error:
         return ClusterLine(cluster, None, run, problem=str(error))
+
+
+def _figures(root: Root, snapshot: str) -> Figures:
+    figures: list[float | None] = []
+    for read in (_imbalance, _failed_checks):
+        try:
+            figures.append(read(root, snapshot))
+        except AdvisorError:
+            figures.append(None)
+    return Figures(*figures)
+
+
+@lru_cache(maxsize=20_000)
+def _imbalance(root: Root, snapshot: str) -> float | None:
+    """Raises `AdvisorError` as long as there is no recommendation; then it is read once, as results don't change."""
+    document = read_json(root.folder(PLANS, snapshot) / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
+    spreads = [row.get("standard_deviation_before") for row in document["combinations"]]
+    return next((spread for spread in spreads if spread is not None), None)
+
+
+@lru_cache(maxsize=20_000)
+def _failed_checks(root: Root, snapshot: str) -> int:
+    """The same for validation."""
+    document = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+    return sum(not check["success"] for check in document["results"])
 
 
 def _snapshot_line(root: Root, snapshot: str) -> SnapshotLine:
