@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs lint format lock bench bench-simulate bench-engine bench-capture bench-tables bench-checks bench-run up cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions clean
+.PHONY: help setup demo test test-full docs lint format lock bench bench-simulate bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -66,7 +66,7 @@ parity: setup ## Compare every strategy with Pulsar's own Java classes
 docs: setup ## Write the pages and tables of docs/ that are made from the code
 	@$(BIN)/python docs/generate.py
 
-lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling and prose
+lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling, prose and Dockerfiles
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -77,6 +77,7 @@ lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling
 	$(BIN)/codespell
 	$(BIN)/proselint check $(PAGES)
 	$(BIN)/blocklint $(PAGES) docs/checks.md docs/lint.md docs/tables.md
+	$(BIN)/hadolint Dockerfile tests/stack/*/Dockerfile
 
 format: setup ## Format code and Markdown, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
@@ -88,6 +89,7 @@ lock: setup ## Resolve the requirements*.in files again into hashed lock files
 	$(LOCK) requirements-build.in -o requirements-build.txt
 	$(LOCK) requirements-dev.in -o requirements-dev.txt
 	$(LOCK) requirements-executor.in -o requirements-executor.txt
+	$(LOCK) requirements-image.in -o requirements-image.txt
 
 bench: setup ## Measure the engine: preparation, decision, memory; prints a table
 	@$(BIN)/python bench/bench_engine.py
@@ -112,6 +114,21 @@ bench-checks: setup ## Time the checks on 100,000 bundles and a million topics
 
 up: setup ## Start Airflow on loopback with the connections of the local cluster
 	@PYTHONPATH=tests $(BIN)/python -m harness.standalone
+
+secrets: ## Make the secrets of docker-compose.yaml that are missing, in secrets/
+	@mkdir -p secrets && chmod 700 secrets && cd secrets && umask 022; \
+	hex() { head -c "$$1" /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }; \
+	missing() { [ ! -s "$$1" ]; }; \
+	for name in airflow_admin_password airflow_operator_password; do ! missing $$name || hex 12 >$$name; done; \
+	for name in airflow_api_secret_key airflow_jwt_secret; do ! missing $$name || hex 64 >$$name; done; \
+	! missing airflow_fernet_key || head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '\n' >airflow_fernet_key; \
+	for name in airflow ledger; do ! missing $${name}_database_password || hex 24 >$${name}_database_password; done; \
+	! missing airflow_database_url || printf 'postgresql+psycopg2://airflow:%s@airflow-database/airflow' "$$(cat airflow_database_password)" >airflow_database_url; \
+	! missing ledger_url || printf 'postgresql+psycopg2://ledger:%s@ledger-database/ledger' "$$(cat ledger_database_password)" >ledger_url; \
+	! missing airflow_tls_key || openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=localhost \
+	  -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout airflow_tls_key -out airflow_tls_certificate 2>/dev/null; \
+	chmod 644 ./*; \
+	echo "secrets: passwords of the users admin and operator are in secrets/airflow_admin_password and secrets/airflow_operator_password"
 
 cluster-up: setup ## Start a real Pulsar on loopback (RELEASE=4.0.8 MANAGER=modular BROKERS=3 AUTH=token)
 	@$(HARNESS) up $(if $(RELEASE),--release $(RELEASE)) $(if $(MANAGER),--manager $(MANAGER)) \

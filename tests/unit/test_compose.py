@@ -1,14 +1,17 @@
-"""The compose file: pinned, healthy, free of secrets, on loopback only, and of the versions that are locked."""
+"""The compose file: valid, healthy, limited, free of secrets, on loopback only, and of the versions that are locked."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -17,8 +20,10 @@ from pulsar_advisor_airflow.provider import get_provider_info
 
 REPOSITORY = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yaml").read_text())
+SCHEMA = json.loads((REPOSITORY / "tests" / "data" / "compose" / "compose-spec.json").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-AIRFLOW_SERVICES = [name for name in SERVICES if name.startswith("airflow-")]
+AIRFLOW_SERVICES = [name for name in SERVICES if re.match("airflow-(?!database)", name)]
+ADVISOR_SERVICES = [*AIRFLOW_SERVICES, "spark-master", "spark-worker", "load"]
 BROKERS = [name for name in SERVICES if name.startswith("broker-")]
 
 ONE_SHOT = {
@@ -28,21 +33,36 @@ ONE_SHOT = {
     if wanted["condition"] == "service_completed_successfully"
 }
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-BASE_IMAGE = re.search(
-    r"^FROM apache/airflow:slim-([\d.]+)-python([\d.]+)$", (REPOSITORY / "Dockerfile").read_text(), re.M
-)
-SECRET_NAME = re.compile(r"PASSWORD$|SECRET|KEY$|TOKEN|SQL_ALCHEMY_CONN|CREDENTIAL", re.I)
+DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+VARIABLE = re.compile(r"\$\{(\w+):-([^}]+)\}")
+SECRET_NAME = re.compile(r"PASSWORD|SECRET|KEY|TOKEN|SQL_ALCHEMY_CONN|CREDENTIAL|LEDGER$", re.I)
 
 
-def locked(package: str) -> str:
-    match = re.search(rf"^{re.escape(package)}==(\S+)", (REPOSITORY / "requirements.txt").read_text(), re.M)
-    assert match, f"{package} is not in requirements.txt"
-    return match[1]
+def image(name: str) -> str:
+    """The image of a service where no variable names another one."""
+    return VARIABLE.sub(r"\2", SERVICES[name]["image"])
+
+
+def test_it_is_valid_by_the_compose_specification() -> None:
+    assert list(jsonschema.Draft7Validator(SCHEMA).iter_errors(COMPOSE)) == []
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_every_image_has_a_version_for_a_tag(name: str) -> None:
-    assert re.fullmatch(r"[a-z/-]+:\d+(\.\d+)+", SERVICES[name]["image"])
+def test_every_image_has_a_version_and_can_be_replaced_by_one_with_a_digest(name: str) -> None:
+    assert VARIABLE.fullmatch(SERVICES[name]["image"])
+    assert re.fullmatch(r"[a-z/-]+:\d+(\.\d+)+", image(name))
+
+
+def test_the_image_is_built_once_for_all_services() -> None:
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["airflow-init"]
+    assert {image(name) for name in ADVISOR_SERVICES} == {f"{PROJECT['name']}:{PROJECT['version']}"}
+
+
+def test_the_example_gives_every_variable_its_default() -> None:
+    defaults = dict(VARIABLE.findall((REPOSITORY / "docker-compose.yaml").read_text()))
+    lines = (REPOSITORY / ".env.example").read_text().splitlines()
+    example = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    assert example == defaults | {"COMPOSE_PROJECT_NAME": "pulsar-advisor"}
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES.keys() - ONE_SHOT))
@@ -50,6 +70,14 @@ def test_every_service_that_stays_up_says_whether_it_is_healthy(name: str) -> No
     health = SERVICES[name]["healthcheck"]
     assert health["test"][0] in {"CMD", "CMD-SHELL"}
     assert {"interval", "timeout", "retries"} <= health.keys()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_has_limits_and_no_privileges(name: str) -> None:
+    service = SERVICES[name]
+    assert {"cpus", "mem_limit", "pids_limit"} <= service.keys()
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
 
 
 @pytest.mark.parametrize("name", sorted(ONE_SHOT))
@@ -65,24 +93,41 @@ def test_a_dependency_is_waited_for_until_it_is_ready(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_secret_has_a_value_in_the_file(name: str) -> None:
-    for variable, value in SERVICES[name].get("environment", {}).items():
+def test_secrets_come_as_files(name: str) -> None:
+    service = SERVICES[name]
+    files = set()
+    for variable, value in service.get("environment", {}).items():
         if SECRET_NAME.search(variable):
-            assert "${" in value
-            assert re.fullmatch(r"[^:@]*(://\w+:)?\$\{\w+:\?[^}]+\}(@[\w./-]+)?", value), variable
+            named = re.fullmatch(r"(?:cat |file:)?/run/secrets/(\w+)", value)
+            assert named, variable
+            files.add(named[1])
+    assert files <= set(service.get("secrets", []))
 
 
-def test_the_example_names_every_secret_and_gives_none_a_value() -> None:
-    wanted = set(re.findall(r"\$\{(\w+):\?", (REPOSITORY / "docker-compose.yaml").read_text()))
-    lines = (REPOSITORY / ".env.example").read_text().splitlines()
-    assert {line for line in lines if line and not line.startswith("#")} == {f"{name}=" for name in wanted}
+def test_make_writes_each_secret_once_and_for_its_owner_only(tmp_path: Path) -> None:
+    shutil.copy(REPOSITORY / "Makefile", tmp_path)
+    made: list[dict[str, str]] = []
+    for _ in range(2):
+        subprocess.run(["make", "secrets"], cwd=tmp_path, check=True, capture_output=True)
+        made.append({file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()})
+    assert made[0] == made[1]
+    assert made[0].keys() == COMPOSE["secrets"].keys()
+    assert all(entry == {"file": f"./secrets/{name}"} for name, entry in COMPOSE["secrets"].items())
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+    values = {name: value for name, value in made[0].items() if "tls" not in name}
+    assert len(set(values.values())) == len(values)
+    assert not any(value.endswith("\n") for value in values.values())
+    for database in ("airflow", "ledger"):
+        url = values["airflow_database_url" if database == "airflow" else "ledger_url"]
+        password = values[f"{database}_database_password"]
+        assert url == f"postgresql+psycopg2://{database}:{password}@{database}-database/{database}"
 
 
-def test_the_values_of_the_example_stay_out_of_version_control_and_of_the_image() -> None:
-    assert ".env" in (REPOSITORY / ".gitignore").read_text().splitlines()
+def test_the_secrets_stay_out_of_version_control_and_of_the_image() -> None:
+    assert {".env", "/secrets/"} <= set((REPOSITORY / ".gitignore").read_text().splitlines())
     ignored = (REPOSITORY / ".dockerignore").read_text().splitlines()
     assert "*" in ignored
-    assert not any(line.startswith("!.") for line in ignored)
+    assert not any(line.startswith(("!.", "!secrets")) for line in ignored)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -91,7 +136,9 @@ def test_ports_are_open_to_this_machine_only(name: str) -> None:
 
 
 def test_no_two_services_publish_the_same_port() -> None:
-    published = [port.split(":")[1] for service in SERVICES.values() for port in service.get("ports", [])]
+    published = [
+        VARIABLE.sub(r"\2", port).split(":")[1] for each in SERVICES.values() for port in each.get("ports", [])
+    ]
     assert sorted(published) == sorted(set(published))
 
 
@@ -100,34 +147,44 @@ def test_every_airflow_variable_is_an_option_of_the_locked_airflow() -> None:
     assert package and package.origin
     options = yaml.safe_load(Path(package.origin).with_name("config_templates").joinpath("config.yml").read_text())
     options |= get_provider_info()["config"]
+    # Of a provider that only the image has.
+    options |= {"edge": {"options": {"api_enabled": {}, "api_url": {}}}}
     variables = {variable for name in AIRFLOW_SERVICES for variable in SERVICES[name]["environment"]}
-    variables |= set(re.findall(r"\b(AIRFLOW__\w+)=", (REPOSITORY / "Dockerfile").read_text()))
+    variables |= set(re.findall(r"\b(AIRFLOW__\w+)=", DOCKERFILE))
     for variable in variables:
-        if match := re.fullmatch(r"AIRFLOW__([A-Z_]+?)__([A-Z_]+)", variable):
-            assert match[2].lower() in options[match[1].lower()]["options"], variable
+        if match := re.fullmatch(r"AIRFLOW__([A-Z_]+?)__([A-Z_]+?)(_CMD)?", variable):
+            option = options[match[1].lower()]["options"][match[2].lower()]
+            assert not match[3] or option["sensitive"], f"{variable}: Airflow runs commands for sensitive options only"
 
 
-def test_airflow_is_connected_to_the_brokers_of_the_file() -> None:
-    connection = json.loads(SERVICES["airflow-scheduler"]["environment"]["AIRFLOW_CONN_PULSAR_DEFAULT"])
-    assert connection["conn_type"] == "pulsar_admin"
-    assert connection["extra"]["admin_urls"].split(",") == [f"http://{broker}:8080" for broker in BROKERS]
+def test_connections_are_in_the_database_where_the_ui_can_edit_them() -> None:
+    assert not any("AIRFLOW_CONN" in name for service in SERVICES.values() for name in service.get("environment", {}))
+    found = re.search(r"<<'JSON'\n(.*?)\nJSON\n", SERVICES["airflow-init"]["command"][-1], re.S)
+    assert found
+    connections = json.loads(found[1])
+    assert connections["pulsar_default"]["conn_type"] == "pulsar_admin"
+    urls = connections["pulsar_default"]["extra"]["admin_urls"].split(",")
+    assert urls == [f"http://{broker}:8080" for broker in BROKERS]
+    assert connections["spark_default"]["host"] == "spark://spark-master"
 
 
-def test_the_image_is_built_on_the_locked_airflow() -> None:
-    assert BASE_IMAGE, "the Dockerfile does not start from apache/airflow:slim-<version>-python<version>"
-    assert BASE_IMAGE[1] == locked("apache-airflow")
+def test_tasks_and_spark_drivers_run_outside_the_scheduler() -> None:
+    assert SERVICES["airflow-scheduler"]["environment"]["AIRFLOW__CORE__EXECUTOR"].endswith(".EdgeExecutor")
+    assert SERVICES["airflow-worker"]["command"][:3] == ["airflow", "edge", "worker"]
 
 
 def test_the_image_has_a_python_that_the_project_supports() -> None:
-    assert BASE_IMAGE, "the Dockerfile does not start from apache/airflow:slim-<version>-python<version>"
+    # Debian bookworm has Python 3.11.
+    assert "ARG BASE_IMAGE=debian:bookworm-slim\n" in DOCKERFILE
     assert PROJECT["requires-python"] == ">=3.11,<3.14"
-    assert BASE_IMAGE[2] in {"3.11", "3.12", "3.13"}
 
 
-def test_spark_has_the_image_of_airflow_and_so_the_locked_pyspark_and_the_same_python() -> None:
-    images = {SERVICES[name]["image"] for name in (*AIRFLOW_SERVICES, "spark-master", "spark-worker")}
-    assert images == {f"{PROJECT['name']}:{PROJECT['version']}"}
-    assert "--require-hashes -r requirements.txt" in (REPOSITORY / "Dockerfile").read_text()
+def test_the_image_holds_locked_packages_only_and_does_not_run_as_root() -> None:
+    installs = re.findall(r"pip install (.*?)(?= && |\n\n|\Z)", DOCKERFILE.replace("\\\n", ""), re.S)
+    assert len(installs) == 3
+    assert all("--require-hashes" in each or "--no-deps" in each for each in installs)
+    assert all("--no-build-isolation" in each for each in installs[1:])
+    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.M)[-1] == "50000:0"
 
 
 def test_airflow_and_the_spark_workers_see_the_root_at_the_same_path() -> None:
@@ -139,10 +196,20 @@ def test_airflow_and_the_spark_workers_see_the_root_at_the_same_path() -> None:
     assert users == {*AIRFLOW_SERVICES, "spark-worker"}
 
 
+def test_there_are_two_spark_workers() -> None:
+    assert SERVICES["spark-worker"]["scale"] == 2
+
+
+def test_what_keeps_state_has_a_volume() -> None:
+    kept = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    assert COMPOSE["volumes"].keys() == {name for name in kept if not name.startswith(".")}
+    assert {"airflow-database", "ledger-database", "zookeeper-data", "bookie-data", "advisor-root"} <= kept
+
+
 def test_pulsar_is_the_release_that_the_live_tests_run() -> None:
     pulsar = {name: service for name, service in SERVICES.items() if service.get("profiles") == ["pulsar"]}
-    assert pulsar.keys() == {"zookeeper", "pulsar-init", "bookie", *BROKERS}
-    assert {service["image"] for service in pulsar.values()} == {f"apachepulsar/pulsar:{DEFAULT_RELEASE}"}
+    assert pulsar.keys() == {"zookeeper", "pulsar-init", "bookie", "load", *BROKERS}
+    assert {image(name) for name in pulsar.keys() - {"load"}} == {f"apachepulsar/pulsar:{DEFAULT_RELEASE}"}
 
 
 def test_there_are_three_brokers_each_reachable_by_its_own_name() -> None:
@@ -150,6 +217,6 @@ def test_there_are_three_brokers_each_reachable_by_its_own_name() -> None:
     assert all(SERVICES[name]["environment"]["advertisedAddress"] == name for name in BROKERS)
 
 
-def test_airflow_starts_without_the_pulsar_profile() -> None:
+def test_airflow_starts_without_a_profile() -> None:
     for name in (*AIRFLOW_SERVICES, "spark-master", "spark-worker"):
         assert all("profiles" not in SERVICES[dependency] for dependency in SERVICES[name].get("depends_on", {}))

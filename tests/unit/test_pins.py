@@ -16,7 +16,13 @@ import pyspark
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-LOCKS = ("requirements.txt", "requirements-build.txt", "requirements-dev.txt", "requirements-executor.txt")
+LOCKS = (
+    "requirements.txt",
+    "requirements-build.txt",
+    "requirements-dev.txt",
+    "requirements-executor.txt",
+    "requirements-image.txt",
+)
 
 
 def requirements(lock: str) -> dict[str, str]:
@@ -81,7 +87,7 @@ def test_a_lock_names_no_index_and_no_host(lock: str) -> None:
     assert "://" not in text
 
 
-@pytest.mark.parametrize("lock", ["requirements-dev.txt", "requirements-executor.txt"])
+@pytest.mark.parametrize("lock", ["requirements-dev.txt", "requirements-executor.txt", "requirements-image.txt"])
 def test_what_two_locks_share_has_the_same_version_in_both(lock: str) -> None:
     product = versions("requirements.txt")
     shared = {name: pins for name, pins in versions(lock).items() if name in product}

@@ -1,0 +1,266 @@
+"""docker-compose.yaml as a stranger runs it: the main job, containers lost in its middle, down and up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from harness.errors import LiveClusterUnavailable
+from stack.engine import Engine, NoEngine, running_engine
+from stack.images import IMAGES, REPOSITORY, build_images
+
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
+
+UP_LIMIT_S = 1200
+RUN_LIMIT_S = 1800
+PARKED_S = 3
+PORTS = ("AIRFLOW_PORT", "AIRFLOW_TLS_PORT", "PULSAR_PORT", "SPARK_PORT")
+DRAINED = "broker-3:8080"
+DRAIN = {
+    "goal": "drain",
+    "goal_brokers": [DRAINED],
+    "max_unloads": 100,
+    "pause_s": 10,
+    "canary_hold_s": 10,
+}
+AUDIT = ("pulsar-advisor", "audit", "verify", "--json", "--ledger", "file:/run/secrets/ledger_url")
+YES_TO_ALL = {"allow_splits": True, "accept_worse": True, "accept_low_confidence": True, "comment": ""}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The containers of one project, in a folder with the compose file and its secrets."""
+
+    engine: Engine
+    folder: Path
+    environment: dict[str, str]
+
+    def compose(self, *arguments: str) -> str:
+        command = ("--profile", "pulsar", "--profile", "tls", *arguments)
+        return self.engine.run_compose(*command, folder=self.folder, environment=self.environment, limit_s=UP_LIMIT_S)
+
+    def up(self) -> None:
+        self.compose("up", "--detach", "--no-build")
+
+    def url(self, port: str = "AIRFLOW_PORT", scheme: str = "http") -> str:
+        return f"{scheme}://127.0.0.1:{self.environment[port]}"
+
+    def in_container(self, service: str, *command: str) -> str:
+        return self.compose("exec", "-T", service, *command)
+
+    def in_ledger(self, query: str) -> list[list[str]]:
+        """The rows that a query of the ledger's database returns."""
+        psql = ("psql", "--host=/tmp", "--username=ledger", "--csv", "--tuples-only", "--command", query)
+        return [line.split(",") for line in self.in_container("ledger-database", *psql).splitlines()]
+
+    def steps(self) -> dict[str, tuple[str, int]]:
+        """State and number of calls of every step that was ever carried out."""
+        rows = self.in_ledger("SELECT step_id, state, attempts FROM steps")
+        return {step: (state, int(attempts)) for step, state, attempts in rows}
+
+    def confirmed(self) -> dict[str, int]:
+        """Number of calls of every confirmed step."""
+        return {step: attempts for step, (state, attempts) in self.steps().items() if state == "confirmed"}
+
+    def bundles_of(self, broker: str) -> set[str]:
+        """Bundles of the load that a broker owns."""
+        program = (
+            "from harness.admin_api import AdminApi; import json;"
+            "api = AdminApi(['http://broker-1:8080', 'http://broker-2:8080', 'http://broker-3:8080'], None);"
+            "print(json.dumps(api.owners('live')))"
+        )
+        owners: dict[str, str] = json.loads(self.in_container("load", "python", "-c", program).splitlines()[-1])
+        return {bundle for bundle, owner in owners.items() if owner == broker and not bundle.startswith("pulsar/")}
+
+
+@dataclass(frozen=True)
+class User:
+    """A person with a login of the stack's Airflow."""
+
+    stack: Stack
+    name: str
+
+    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
+        password = (self.stack.folder / "secrets" / f"airflow_{self.name}_password").read_text()
+        login = {"username": self.name, "password": password}
+        token = requests.post(f"{self.stack.url()}/auth/token", json=login, timeout=60)
+        token.raise_for_status()
+        headers = {"Authorization": f"Bearer {token.json()['access_token']}"}
+        return requests.request(method, f"{self.stack.url()}/api/v2{path}", headers=headers, json=body, timeout=60)
+
+    def get(self, path: str) -> Any:
+        answer = self.call("GET", path)
+        answer.raise_for_status()
+        return answer.json()
+
+    def task(self, run: str, task: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/{task}")
+        return found
+
+    def states(self, run: str) -> dict[str, str | None]:
+        path = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances"
+        return {task["task_id"]: task["state"] for task in self.get(path)["task_instances"]}
+
+
+def wait_for(condition: Callable[[], Any], limit_s: float = RUN_LIMIT_S) -> Any:
+    deadline = time.monotonic() + limit_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not within {limit_s} s"
+        time.sleep(5)
+    return found
+
+
+def free_ports() -> Iterator[str]:
+    listeners = [socket.socket() for _ in PORTS]
+    for listener in listeners:
+        listener.bind(("127.0.0.1", 0))
+    for listener in listeners:
+        yield str(listener.getsockname()[1])
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """All profiles, up, from a folder with nothing but what the compose file names."""
+    folder = tmp_path_factory.mktemp("stranger")
+    for name in ("docker-compose.yaml", "Makefile", "Dockerfile"):
+        shutil.copy(REPOSITORY / name, folder)
+    shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__", "data"))
+    subprocess.run(["make", "secrets"], cwd=folder, check=True, capture_output=True)
+    project = {"COMPOSE_PROJECT_NAME": "pulsar-advisor-test", **dict(zip(PORTS, free_ports(), strict=True))}
+    with ExitStack() as running:
+        try:
+            engine = running.enter_context(running_engine())
+            build_images(engine)
+        except (NoEngine, LiveClusterUnavailable) as missing:
+            pytest.skip(str(missing))
+        stack = Stack(engine, folder, {**project, **IMAGES})
+        running.callback(stack.compose, "down", "--volumes", "--timeout", "5")
+        stack.up()
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def moved(stack: Stack) -> dict[str, Any]:
+    """A drain of one broker, proposed by one user and approved by another, whose containers are lost on the way."""
+    admin, operator = User(stack, "admin"), User(stack, "operator")
+    wait_for(lambda: any(dag["dag_id"] == "pulsar_rebalance" for dag in admin.get("/dags")["dags"]), UP_LIMIT_S)
+    bundles = wait_for(lambda: len(found := stack.bundles_of(DRAINED)) > 2 and found, UP_LIMIT_S)
+    answer = admin.call("POST", "/dags/pulsar_rebalance/dagRuns", {"logical_date": None, "conf": DRAIN})
+    assert answer.ok, answer.text
+    run = answer.json()["dag_run_id"]
+
+    def parked() -> bool:
+        state = admin.task(run, "approve")["state"]
+        assert state not in ("failed", "upstream_failed", "skipped"), admin.states(run)
+        return bool(state == "awaiting_input")
+
+    wait_for(parked)
+    time.sleep(PARKED_S)
+    assert stack.steps() == {}
+    gate = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
+    approval = {"chosen_options": ["Approve"], "params_input": YES_TO_ALL}
+    operator.call("PATCH", gate, approval).raise_for_status()
+
+    wait_for(lambda: len(stack.confirmed()) >= 2)
+    assert admin.task(run, "apply")["state"] == "running"
+    lost = ("airflow-worker", "airflow-scheduler", "airflow-triggerer")
+    stack.compose("up", "--detach", "--no-build", "--no-deps", "--force-recreate", "--timeout", "0", *lost)
+    confirmed = stack.confirmed()
+
+    wait_for(lambda: admin.get(f"/dags/pulsar_rebalance/dagRuns/{run}")["state"] in ("success", "failed"))
+    return {"run": run, "bundles": bundles, "confirmed_before": confirmed}
+
+
+def test_the_login_is_asked_for(stack: Stack) -> None:
+    assert requests.get(f"{stack.url()}/api/v2/dags", timeout=60).status_code == 401
+    wrong = {"username": "admin", "password": "admin"}
+    assert requests.post(f"{stack.url()}/auth/token", json=wrong, timeout=60).status_code == 401
+
+
+def test_the_connections_can_be_edited(stack: Stack) -> None:
+    change = {"connection_id": "pulsar_default", "conn_type": "pulsar_admin", "description": "edited"}
+    answer = User(stack, "operator").call("PATCH", "/connections/pulsar_default?update_mask=description", change)
+    assert answer.ok, answer.text
+    assert User(stack, "admin").get("/connections/pulsar_default")["description"] == "edited"
+
+
+def test_the_profile_tls_speaks_https_with_the_certificate_in_secrets(stack: Stack) -> None:
+    url = stack.url("AIRFLOW_TLS_PORT", "https")
+    certificate = str(stack.folder / "secrets" / "airflow_tls_certificate")
+    wait_for(lambda: _answers(f"{url}/api/v2/version", certificate), UP_LIMIT_S)
+
+
+def _answers(url: str, certificate: str) -> bool:
+    try:
+        return requests.get(url, verify=certificate, timeout=60).ok
+    except requests.ConnectionError:
+        return False
+
+
+def test_no_container_runs_as_root_and_each_has_limits(stack: Stack) -> None:
+    for container in stack.compose("ps", "--quiet").split():
+        facts = json.loads(stack.engine.run("inspect", container))[0]
+        assert facts["Config"]["User"] not in ("", "0", "root"), facts["Name"]
+        assert facts["HostConfig"]["Memory"] > 0
+        assert facts["HostConfig"]["NanoCpus"] > 0
+
+
+def test_two_spark_workers_run_the_stages_and_drivers_run_in_the_worker(stack: Stack, moved: dict[str, Any]) -> None:
+    spark = requests.get(f"http://127.0.0.1:{stack.environment['SPARK_PORT']}/json/", timeout=60).json()
+    assert [worker["state"] for worker in spark["workers"]] == ["ALIVE", "ALIVE"]
+    assert {app["name"] for app in spark["completedapps"]} >= {"pulsar-advisor normalize", "pulsar-advisor recommend"}
+    assert {app["state"] for app in spark["completedapps"]} == {"FINISHED"}
+
+
+def test_a_run_whose_containers_were_lost_is_finished_without_a_repeated_step(
+    stack: Stack, moved: dict[str, Any]
+) -> None:
+    admin = User(stack, "admin")
+    states = admin.states(moved["run"])
+    assert states["apply"] == "success", states
+    assert admin.task(moved["run"], "apply")["try_number"] > 1
+    confirmed = stack.confirmed()
+    assert confirmed.keys() == stack.steps().keys() > moved["confirmed_before"].keys()
+    assert confirmed | moved["confirmed_before"] == confirmed
+    assert stack.bundles_of(DRAINED) == set()
+    # Not "success": it judges usage too, and the load of a busy machine may have drifted.
+    assert states["verify"] in ("success", "failed"), states
+
+
+def test_the_ledger_in_postgresql_names_both_people_and_is_whole(stack: Stack, moved: dict[str, Any]) -> None:
+    assert stack.in_ledger("SELECT proposer, source FROM proposals") == [["admin", "airflow"]]
+    assert stack.in_ledger("SELECT approver, source FROM approvals") == [["operator", "airflow"]]
+    audited = stack.in_container("airflow-worker", *AUDIT)
+    assert json.loads(audited)["findings"] == []
+
+
+def test_down_and_up_keep_everything(stack: Stack, moved: dict[str, Any]) -> None:
+    admin = User(stack, "admin")
+    path = "/dags/pulsar_rebalance/dagRuns"
+
+    def kept() -> dict[str, Any]:
+        audited = stack.in_container("airflow-worker", *AUDIT)
+        return {
+            "runs": [(run["dag_run_id"], run["state"]) for run in admin.get(path)["dag_runs"]],
+            "connection": admin.get("/connections/pulsar_default"),
+            "ledger": json.loads(audited),
+            "snapshots": stack.in_container("airflow-worker", "ls", "/var/lib/pulsar-advisor/raw/cluster=live"),
+        }
+
+    before = kept()
+    stack.compose("down", "--timeout", "10")
+    stack.up()
+    assert kept() == before
+    wait_for(lambda: len(stack.bundles_of("broker-1:8080")) > 2, UP_LIMIT_S)
