@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ColorScheme, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
 from pulsar_advisor.reporting.html import render_html
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, huge_inputs, skewed_inputs
@@ -42,7 +43,7 @@ def _file(inputs: Inputs, folder: Path) -> str:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_wrong(name: str, scheme: ColorScheme, browser: Browser, tmp_path: Path) -> None:
+def test_axe_finds_nothing_wrong(name: str, scheme: Literal["light", "dark"], browser: Browser, tmp_path: Path) -> None:
     with browser.new_context(color_scheme=scheme, viewport=WIDE) as context:
         page = context.new_page()
         page.goto(_file(PAGES[name](), tmp_path))

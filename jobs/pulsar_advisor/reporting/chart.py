@@ -26,6 +26,8 @@ _TRADEOFF_HEIGHT: Final = 220
 _PADDING: Final = {"left": 24, "right": 24, "top": 4, "bottom": 8}
 """Margin in pixels, as a reader's font may be wider than the one that the library measured."""
 _NAMESPACE_DECLARATIONS: Final = re.compile(r' xmlns(?::\w+)?="[^"]*"')
+_ROLES: Final = re.compile(r' (?:role|aria-\w+)="[^"]*"')
+"""Of the parts of a chart: the page describes each chart in words, so its parts are nothing to a screen reader."""
 
 
 def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
@@ -127,7 +129,7 @@ def _svg(chart: alt.LayerChart) -> str:
         .configure_axisY(grid=False, ticks=False, domain=False, labelPadding=8)
     )
     svg = vl_convert.vegalite_to_svg(styled.to_dict(), allowed_base_urls=[])
-    return _NAMESPACE_DECLARATIONS.sub("", str(svg), count=2)
+    return _ROLES.sub("", _NAMESPACE_DECLARATIONS.sub("", str(svg), count=2))
 
 
 def tradeoff_text(options: Options) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -71,6 +73,19 @@ def test_a_link_to_a_step_leads_somewhere(reading: Reading) -> None:
 def test_no_two_elements_share_an_id(reading: Reading) -> None:
     ids = [attributes["id"] for _, attributes in reading.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("of", [skewed_inputs, balanced_inputs, hostile_inputs])
+def test_no_heading_skips_a_level(of: Callable[[], Inputs]) -> None:
+    levels = [int(name[1]) for name, _ in read(render_html(of().page())).elements if re.fullmatch("h[1-6]", name)]
+    assert levels[0] == 1
+    assert all(following <= level + 1 for level, following in pairwise(levels))
+
+
+def test_the_parts_of_a_chart_are_nothing_to_a_screen_reader(html: str) -> None:
+    drawings = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    assert drawings
+    assert not [drawing for drawing in drawings if "aria-" in drawing or "role=" in drawing]
 
 
 def test_a_step_that_cant_be_carried_out_says_why(reading: Reading) -> None:
