@@ -1,15 +1,18 @@
 """Writes what the documentation takes from the code: `make docs`; with `--check`, fails where that is not what it says.
 
-Whole pages are made from the checks and the tables' schemas, tables within pages from the registries.
+Whole pages are made from the checks and the tables' schemas, tables within pages from the registries, and the JSON
+Schemas of the documents from their types.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from documents import DOCUMENTS, json_schema
 from pulsar_advisor.lint.document import lint_page
 from pulsar_advisor.model.strategy import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -30,7 +33,12 @@ def pages() -> dict[Path, str]:
         DOCS / "tables.md": tables_page(),
         strategies: filled(strategies, {"shedders": SHEDDERS, "placements": PLACEMENTS}),
         splitting: filled(splitting, {"deciders": SPLIT_DECIDERS, "algorithms": SPLIT_ALGORITHMS}),
+        **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
     }
+
+
+def _schema(name: str) -> str:
+    return json.dumps(json_schema(name), indent=1, ensure_ascii=False) + "\n"
 
 
 def filled(page: Path, registries: dict[str, Sequence[Strategy]]) -> str:
@@ -61,7 +69,7 @@ def _row(entry: Strategy) -> str:
 
 
 if __name__ == "__main__":
-    stale = [page for page, text in pages().items() if page.read_text(encoding="utf-8") != text]
+    stale = [page for page, text in pages().items() if not page.exists() or page.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         sys.exit(f"run `make docs`: {', '.join(map(str, stale))} differ from the code" if stale else 0)
     for page, text in pages().items():

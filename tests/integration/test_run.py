@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from published import faults
+
 RECORDED = Path(__file__).parent.parent / "data" / "recorded" / "modular-4.0.8.tar"
 
 pytestmark = pytest.mark.spark
@@ -101,6 +103,16 @@ def test_lint_says_what_the_cluster_would_do_with_a_change(first: Ran) -> None:
     assert ended.returncode == 0, ended.stderr
     effects = [finding["effect"] for finding in json.loads(ended.stdout) if finding["change"]]
     assert effects and all(effect["score"]["ended"] in ("settled", "unfinished", "repeats") for effect in effects)
+
+
+def test_every_document_keeps_to_its_published_schema(first: Ran) -> None:
+    place = ("--root", str(first.root), "--cluster", "demo", "--json")
+    files = [path for path in first.root.rglob("*.json") if path.name != "lease.json"]
+    verbs = ("explain", "scale", "restart-order", "report", "snapshots show", "snapshots prune --keep-count 1")
+    documents = [json.loads(path.read_bytes()) for path in files]
+    documents += [json.loads(call(*verb.split(), *place).stdout) for verb in verbs]
+    assert len({document["schema"] for document in documents}) >= 11
+    assert [fault for document in documents for fault in faults(document)] == []
 
 
 def test_each_stage_says_how_long_it_took(first: Ran) -> None:

@@ -90,11 +90,14 @@ def restart_order(
     *, place: Place = Place(), snapshot: str = LATEST, ceiling: Ceiling = None, json: Json = False
 ) -> None:
     """Say in which order to restart all brokers so that each bundle moves least often; makes no plan."""
-    from pulsar_advisor.stages.restart_order import run
+    from pulsar_advisor.stages.restart_order import RESTART_ORDER_SCHEMA, run
 
     root = place.open()
     order = run(root, root.resolve(snapshot), _ratio(ceiling))
-    print_json(asdict(order)) if json else say("\n".join(restart_lines(order)))
+    if json:
+        print_json({"schema": RESTART_ORDER_SCHEMA, **asdict(order)})
+    else:
+        say("\n".join(restart_lines(order)))
 
 
 def scale(
@@ -105,11 +108,14 @@ def scale(
     json: Json = False,
 ) -> None:
     """Say how many brokers this load needs, and what fewer or more would look like; makes no plan."""
-    from pulsar_advisor.stages.scale import run
+    from pulsar_advisor.stages.scale import SCALE_SCHEMA, run
 
     root = place.open()
     found = run(root, root.resolve(snapshot), ratio(to))
-    print_json(asdict(found)) if json else say("\n".join(scale_lines(found)))
+    if json:
+        print_json({"schema": SCALE_SCHEMA, **asdict(found)})
+    else:
+        say("\n".join(scale_lines(found)))
 
 
 def _ratio(text: str | None) -> float | None:

@@ -501,7 +501,7 @@ def hostile_inputs() -> Inputs:
             (plan,),
             state=state,
             errors={"<i>": "javascript:alert(1) https://example.org/ & <svg onload=alert(1)>"},
-            findings=[("critical", f"{HOSTILE_TOPIC} is <blink>hot</blink>")],
+            findings=[("warning", f"{HOSTILE_TOPIC} is <blink>hot</blink>")],
         ),
         plans=(plan,),
         validation=validation_of(

@@ -1,0 +1,53 @@
+"""The JSON Schemas of docs/schemas/: one for each document that the code writes, and real documents keep to them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from published import SCHEMAS, faults, published
+from pulsar_advisor.model.plan import dump_plan
+from pulsar_advisor.reporting.json import json_chunks
+from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
+
+JOBS = Path(__file__).parents[2] / "jobs" / "pulsar_advisor"
+WRITTEN = re.compile(r'^[A-Z_]*SCHEMA: Final = "(pulsar-advisor/[a-z-]+/\d+)"$', re.MULTILINE)
+
+
+@pytest.fixture(params=[skewed_inputs, balanced_inputs, hostile_inputs], scope="module")
+def inputs(request: pytest.FixtureRequest) -> Inputs:
+    found: Inputs = request.param()
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_schema_is_valid_and_named_like_its_file(path: Path) -> None:
+    schema = json.loads(path.read_bytes())
+    Draft202012Validator.check_schema(schema)
+    assert schema["$id"] == f"pulsar-advisor/{'/'.join(path.stem.rsplit('-', 1))}"
+
+
+def test_every_document_that_the_code_writes_has_a_schema() -> None:
+    written = {name for path in JOBS.rglob("*.py") for name in WRITTEN.findall(path.read_text(encoding="utf-8"))}
+    assert len(written) > 15
+    assert written == set(published())
+
+
+def test_a_report_keeps_to_its_schema(inputs: Inputs) -> None:
+    assert not faults(json.loads("".join(json_chunks(inputs.page()))))
+
+
+def test_a_plan_keeps_to_its_schema(inputs: Inputs) -> None:
+    for plan in inputs.plans:
+        assert not faults(json.loads(dump_plan(plan)))
+
+
+def test_a_field_that_is_missing_new_or_of_another_type_is_found(inputs: Inputs) -> None:
+    document = json.loads(dump_plan(inputs.plans[0]))
+    assert faults({name: value for name, value in document.items() if name != "steps"})
+    assert faults({**document, "colour": "red"})
+    assert faults({**document, "seed": "one"})
