@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,6 +13,7 @@ from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, trad
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.steps import StepView
 
 _WIDE: Final = (640, 200)
 _NARROW: Final = (150, 96)
@@ -49,9 +51,19 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        percent=percent, message_rate=message_rate, throughput=throughput, count=count, sentence=sentence
+        percent=percent,
+        message_rate=message_rate,
+        throughput=throughput,
+        count=count,
+        sentence=sentence,
+        in_plan_order=_in_plan_order,
     )
     return environment
+
+
+def _in_plan_order(views: Iterable[StepView]) -> list[StepView]:
+    """Unloads and splits as they follow each other in the plan."""
+    return sorted(views, key=lambda view: (len(view.step.id), view.step.id))
 
 
 def _finalize(value: Any) -> Any:

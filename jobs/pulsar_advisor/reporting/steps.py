@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, parse_range
 from pulsar_advisor.model.cluster_state import ClusterState, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.reporting.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import count
 
 
@@ -43,6 +44,8 @@ class StepView:
     children: tuple[Child, ...]
     rests_on: int
     """Number of checks it is based on."""
+    by_hand: str
+    """Its call as a command of `pulsar-admin`; empty if it can't be carried out."""
 
     @property
     def checks(self) -> str:
@@ -82,7 +85,8 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
         if step.executable:
             usage.update(step.predicted.brokers)
         rests_on = len(plan.rests_on.get(step.action, ()))
-        listed.append(StepView(step, effects, _children(state, step, topics_of), rests_on))
+        by_hand = pulsar_admin(step) if step.executable else ""
+        listed.append(StepView(step, effects, _children(state, step, topics_of), rests_on, by_hand))
     return (
         StepList(tuple(unloads), len(unloads), plan.rests_on.get("unload", ())),
         StepList(tuple(splits), len(splits), plan.rests_on.get("split", ())),

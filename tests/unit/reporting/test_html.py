@@ -6,12 +6,14 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from itertools import pairwise
 
 import pytest
 
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.reporting.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.storage.plans import short
@@ -249,3 +251,11 @@ def test_a_violated_rule_is_shown_with_its_remedy_and_the_what_if_that_tries_it(
     assert "b3 is at 0.0%, the mean is 72.7%." in text
     assert "Remedy: set lowerBoundarySheddingEnabled=true." in text
     assert "recommend --set lowerBoundarySheddingEnabled=true" in text
+
+
+def test_the_commands_by_hand_are_those_of_the_executable_steps_in_the_order_of_the_plan(
+    inputs: Inputs, html: str
+) -> None:
+    [listed] = re.findall(r'<pre[^>]*aria-label="Commands of pulsar-admin">(.*?)</pre>', html, re.DOTALL)
+    commands = [unescape(line) for line in listed.strip().splitlines()]
+    assert commands == [pulsar_admin(step) for step in inputs.plans[0].steps if step.executable]
