@@ -124,6 +124,7 @@ def skewed_modular_cluster(
             "broker": broker,
             "bundle": bundle,
             "isActive": True,
+            "acquiredAt": started_at_ms - 86_400_000 if source == "zookeeper" else None,
             "readAt": started_at_ms + at,
             "pass": when,
         }

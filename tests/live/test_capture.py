@@ -40,7 +40,7 @@ KEYS = {
     "settings": {"origin", "broker", "values"},
     "load_reports": {"source", "broker", "readAt", "document"},
     "topic_stats": {"broker", "namespace", "range", "domain", "topic", "stats"},
-    "owned_bundles": {"source", "broker", "bundle", "isActive", "readAt", "pass"},
+    "owned_bundles": {"source", "broker", "bundle", "isActive", "acquiredAt", "readAt", "pass"},
     "tenants": {"tenant"},
     "namespaces": {"namespace", "antiAffinityGroup", "document"},
     "local_policies": {"namespace", "version", "document"},

@@ -163,6 +163,7 @@ def with_messages(root: Root, snapshot: str, started_later_ms: int, surfaces: di
 
 USAGE = {"cpu": {"usage": 120.0, "limit": 400.0}, "weightedMaxEMA": 0.42, "msgThroughputEMA": 5e5}
 TRAFFIC = {"msgRateIn": 7.0, "msgRateOut": 8.0, "msgThroughputIn": 9.0, "msgThroughputOut": 10.0}
+TRANSFERRED = {"state": "Owned", "dstBroker": "any", "force": False, "timestamp": 1_795_000_000_000}
 LOAD = {**USAGE, **TRAFFIC, "bundleCount": 4, "topics": 5, "updatedAt": 1}
 
 
@@ -198,7 +199,8 @@ def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
             }
         ],
         "service_unit_states": [
-            {"source": "topic", "bundle": TOP[0], "document": {"state": "Splitting", "sourceBroker": first}}
+            {"source": "topic", "bundle": TOP[0], "document": {"state": "Splitting", "sourceBroker": first}},
+            {"source": "topic", "bundle": TOP[1], "document": {**TRANSFERRED, "sourceBroker": second}},
         ],
     }
     with_messages(root, SNAPSHOT, 0, surfaces)
@@ -229,6 +231,15 @@ def test_the_leaders_view_names_its_source_and_the_channels_state_of_a_bundle(li
         (row["channel_state"], row["channel_owner"]) for row in listened.rows("bundles") if row["bundle"] == TOP[0]
     }
     assert states == {("Splitting", listened.state.brokers.ids[0])}
+
+
+def test_the_channel_says_when_a_bundle_was_unloaded(listened: Recorded) -> None:
+    unloads = {
+        (row["last_unloaded_origin"], row["last_unloaded_at_ms"])
+        for row in listened.rows("bundles")
+        if row["bundle"] == TOP[1]
+    }
+    assert unloads == {("owner_acquired", TRANSFERRED["timestamp"])}
 
 
 def test_simple_throughput_is_summed_over_bundles_as_the_reports_own_repeats_message_rates(simple: Recorded) -> None:

@@ -198,6 +198,15 @@ SPLIT_CHILD = "shop/payments/0x00000000_0x20000000"
 SPLIT_PARENT = "shop/payments/0x00000000_0x40000000"
 
 
+TAKEN_LATELY, TAKEN_AT_A_START = "shop/orders/0x40000000_0x60000000", "shop/orders/0x60000000_0x80000000"
+ACQUIRED = {
+    TAKEN_LATELY: 600_000,
+    TAKEN_AT_A_START: 1_800_000,
+    "pulsar/broker-3.pulsar.test:8080/0x00000000_0xffffffff": 1_680_000,
+}
+"""Milliseconds before the snapshot."""
+
+
 @pytest.fixture(scope="module")
 def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Normalized:
     """One snapshot with everything that goes wrong in a real cluster, each in a place of its own."""
@@ -209,6 +218,10 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> No
             line["broker"] = second
     raw.broker_report(second)["lastStats"][MOVED] = {**raw.broker_report(first)["lastStats"][MOVED], "topics": 99}
     raw.broker_report(first)["lastBundleLosses"] = [MOVED]
+    # acquired from another broker, and while a broker started again: its heartbeat bundle shows when
+    for line in lines["owned_bundles"]:
+        if line["source"] == "zookeeper" and line["bundle"] in ACQUIRED:
+            line["acquiredAt"] = raw.head["started_at_ms"] - ACQUIRED[line["bundle"]]
     # a split that the reports don't know of yet
     edges = sorted({*equal_boundaries(4), 0x20000000})
     for surface in ("namespaces", "local_policies"):
@@ -286,6 +299,16 @@ def test_stored_averages_are_used_only_while_fresh_and_of_a_range_that_exists(da
     )
     assert [row["averages_origin"] for row in (stale, gone, kept)] == ["one_sample", "one_sample", "bundle_data"]
     assert (stale["short_term_samples"], stale["short_term_msg_rate_in_per_s"]) == (1, stale["msg_rate_in_per_s"])
+
+
+def test_a_bundle_acquired_from_another_broker_was_unloaded_then(damaged: Normalized) -> None:
+    row = damaged.bundle(TAKEN_LATELY)
+    acquired_at_ms = damaged.raw.head["started_at_ms"] - ACQUIRED[TAKEN_LATELY]
+    assert (row["last_unloaded_origin"], row["last_unloaded_at_ms"]) == ("owner_acquired", acquired_at_ms)
+
+
+def test_a_bundle_acquired_because_a_broker_started_was_not_unloaded(damaged: Normalized) -> None:
+    assert damaged.bundle(TAKEN_AT_A_START)["last_unloaded_at_ms"] is None
 
 
 def test_a_namespace_being_deleted_has_no_bundles(damaged: Normalized) -> None:

@@ -103,10 +103,11 @@ class ZooKeeperConnection(BaseModel):
 
 @dataclass(frozen=True)
 class Node:
-    """One node: its content, the time of its last write, and its version (the compare-and-set token)."""
+    """One node: its content, when it was made and last written, and its version (the compare-and-set token)."""
 
     path: str
     data: bytes
+    created_at_ms: int
     modified_at_ms: int
     version: int
 
@@ -188,7 +189,10 @@ class ZooKeeperReader:
         return self._below("/admin/local-policies", leaf=None)
 
     def ownerships(self) -> Iterator[tuple[str, Node]]:
-        """(bundle, its owner) under Modular and Simple, including heartbeat bundles."""
+        """(bundle, its owner) under Modular and Simple, including heartbeat bundles.
+
+        A node is made when a broker acquires the bundle, and removed when it releases it.
+        """
         return self._below("/namespace")
 
     def service_unit_states(self) -> Iterator[tuple[str, Node]]:
@@ -262,7 +266,7 @@ class ZooKeeperReader:
 
     def _nodes(self, paths: Iterable[str]) -> Iterator[Node]:
         for path, (data, stat) in self._each(self._get, paths):
-            yield Node(path, data, stat.mtime, stat.version)
+            yield Node(path, data, stat.ctime, stat.mtime, stat.version)
 
     def _each(self, read: Any, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """The result of a read for every path that exists, in order; with bounded concurrency."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.zookeeper import ZooKeeperReader
@@ -20,6 +20,15 @@ OwnersByBundle = Mapping[str, Collection[str]]
 """Ids of the brokers that own a bundle; more than one if it moved between two reads."""
 
 SURFACE = "owned_bundles"
+
+
+class _Row(NamedTuple):
+    """A broker's claim to a bundle; when it acquired the bundle is known from ZooKeeper only."""
+
+    broker: str
+    bundle: str
+    is_active: bool
+    acquired_at_ms: int | None
 
 
 class Ownership:
@@ -37,7 +46,7 @@ class Ownership:
 
         def read_broker(client: ReadClient, broker: str) -> None:
             owned = client.owned_bundles(session.cluster_name, broker)
-            rows = [(broker, bundle, active) for bundle, active in sorted(owned.items())]
+            rows = [_Row(broker, bundle, active, None) for bundle, active in sorted(owned.items())]
             self._add(session, "rest", moment, rows, {broker})
 
         if session.transport is not None:
@@ -46,8 +55,12 @@ class Ownership:
             with session.journal.attempt(SURFACE):
                 started_at_ms = now_ms()
                 nodes = list(session.decoded(SURFACE, zookeeper.ownerships(), OWNERSHIP_NODE))
-                rows = [(node.owner, bundle, not node.disabled) for bundle, _, node in nodes if node.owner is not None]
-                self._add(session, "zookeeper", moment, rows, {broker for broker, _, _ in rows})
+                rows = [
+                    _Row(owner.owner, bundle, not owner.disabled, node.created_at_ms)
+                    for bundle, node, owner in nodes
+                    if owner.owner is not None
+                ]
+                self._add(session, "zookeeper", moment, rows, {row.broker for row in rows})
                 session.journal.read(SURFACE, ZOOKEEPER, started_at_ms, status=None, size=0)
 
     def moved(self) -> list[str]:
@@ -79,20 +92,19 @@ class Ownership:
         }
         return owners | set(strays.values())
 
-    def _add(
-        self, session: Session, source: Source, moment: Pass, rows: Iterable[tuple[str, str, bool]], answered: set[str]
-    ) -> None:
+    def _add(self, session: Session, source: Source, moment: Pass, rows: Iterable[_Row], answered: set[str]) -> None:
         read_at_ms = now_ms()
         lines = [
             {
                 "source": source,
-                "broker": broker,
-                "bundle": bundle,
-                "isActive": is_active,
+                "broker": row.broker,
+                "bundle": row.bundle,
+                "isActive": row.is_active,
+                "acquiredAt": row.acquired_at_ms,
                 "readAt": read_at_ms,
                 "pass": moment,
             }
-            for broker, bundle, is_active in rows
+            for row in rows
         ]
         session.files.extend(SURFACE, lines)
         with self._lock:

@@ -180,8 +180,9 @@ def _losses(reports: DataFrame) -> DataFrame:
 def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
     """(at_ms, origin) of the last unload in any source, else null: the latest moment at which it can have been.
 
-    Every source gives a moment by which it had happened. They are about one unload, after the snapshot before (Pulsar
-    itself unloads a bundle once in a grace period), so the first of these moments is the latest possible one.
+    A bundle was unloaded just before its owner acquired it, if it had an owner before; that moment alone is exact.
+    Every other source gives a moment by which it had happened. They are about one unload, after the snapshot before
+    (Pulsar itself unloads a bundle once in a grace period), so the first of these moments is the latest possible one.
     """
     since = sf.col("earlier.captured_at_ms")
     nothing_before = since.isNull()
@@ -192,6 +193,9 @@ def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
     known_before = sf.struct(
         sf.col("earlier.last_unloaded_at_ms").alias("at_ms"), sf.col("earlier.last_unloaded_origin").alias("origin")
     )
+    acquired = sf.coalesce("transferred_at_ms", "acquired_at_ms")
+    taken_over = nothing_before | sf.expr("earlier.owner is not null") & (acquired > since)
+    at_acquisition = sf.struct(acquired.cast("bigint").alias("at_ms"), sf.lit("owner_acquired").alias("origin"))
     sources = sf.array(
         *(
             sf.struct(at_ms.cast("bigint").alias("at_ms"), sf.lit(origin).alias("origin"))
@@ -208,6 +212,7 @@ def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
         sf.least(lost, since).cast("bigint").alias("at_ms"), sf.lit("report_losses").alias("origin")
     )
     return sf.coalesce(
+        sf.when(acquired.isNotNull() & taken_over, at_acquisition),
         at_last,
         sf.when(sf.col("earlier.last_unloaded_at_ms").isNotNull(), known_before),
         sf.when(lost.isNotNull(), lost_before),

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.tables.names import is_bundle_name
 from pulsar_advisor.tables.raw import RawTables
 
+_STARTING_MINUTES: Final = 5
+"""How long a broker takes to start again: what others acquired in this time came from it, unasked."""
+
 
 def ownership(raw: RawTables) -> DataFrame:
-    """(bundle, owner, owner_source, owner_in_zookeeper, claimed_by, is_active) by the last pass of each source."""
+    """(bundle, owner, owner_source, owner_in_zookeeper, claimed_by, is_active, acquired_at_ms) by the last passes.
+
+    `acquired_at_ms`: when the owner acquired it, by ZooKeeper; null if a broker (re)started in the minutes after, which
+    explains it.
+    """
     # "end" sorts after "begin"
     last = raw["owned_bundles"].withColumn("last", sf.expr("max(pass) over (partition by source)")).where("pass = last")
     in_zookeeper, claimed = sf.col("source") == "zookeeper", sf.col("source") == "rest"
@@ -23,6 +32,7 @@ def ownership(raw: RawTables) -> DataFrame:
             sf.max_by(sf.when(claimed, sf.col("broker")), sf.when(claimed, sf.struct("readAt", "broker"))).alias(
                 "latest_claim"
             ),
+            sf.max(sf.when(in_zookeeper, sf.col("acquiredAt"))).alias("acquired_at_ms"),
             sf.min(sf.when(in_zookeeper, sf.coalesce("isActive", sf.lit(True)))).alias("active_in_zookeeper"),
             sf.min(sf.when(claimed, sf.coalesce("isActive", sf.lit(True)))).alias("claim_active"),
         )
@@ -33,12 +43,38 @@ def ownership(raw: RawTables) -> DataFrame:
             "owner_in_zookeeper",
             "claimed_by",
             sf.coalesce("active_in_zookeeper", "claim_active").alias("is_active"),
+            "acquired_at_ms",
+            _minute("acquired_at_ms").alias("minute"),
         )
+        .join(_minutes_of_starts(last), "minute", "left")
+        .withColumn("acquired_at_ms", sf.when(sf.col("starting").isNull(), sf.col("acquired_at_ms")))
+        .drop("minute", "starting")
     )
 
 
+def _minutes_of_starts(nodes: DataFrame) -> DataFrame:
+    """(minute, starting): the minutes in which some broker was starting or its session with ZooKeeper was renewed.
+
+    Nobody ever moves a broker's heartbeat bundle: it is acquired when the broker starts. A renewed session acquires
+    every bundle of the broker anew.
+    """
+    beat = sf.col("bundle") == sf.concat(sf.lit("pulsar/"), "broker", sf.lit("/0x00000000_0xffffffff"))
+    at = _minute("acquiredAt")
+    return (
+        nodes.where(beat & sf.col("acquiredAt").isNotNull())
+        .select(sf.explode(sf.sequence(at - _STARTING_MINUTES, at)).alias("minute"), sf.lit(True).alias("starting"))
+        .distinct()
+    )
+
+
+def _minute(at_ms: str) -> Column:
+    return sf.floor(sf.col(at_ms) / 60_000)
+
+
 def channel(raw: RawTables) -> DataFrame:
-    """(bundle, channel_state, channel_owner) by the Extensible manager's ownership channel.
+    """(bundle, channel_state, channel_owner, transferred_at_ms) by the Extensible manager's ownership channel.
+
+    `transferred_at_ms`: when the owner took it over from another broker that was alive.
 
     Source: Pulsar `ServiceUnitStateData`, `ServiceUnitStateChannelImpl.getOwner` (3.0.7 to 4.2.4).
     """
@@ -52,5 +88,11 @@ def channel(raw: RawTables) -> DataFrame:
             sf.when(sf.col("record.state") == "Splitting", sf.col("record.sourceBroker"))
             .when(sf.col("record.state").isin("Owned", "Assigning", "Releasing"), sf.col("record.dstBroker"))
             .alias("channel_owner"),
+            sf.when(
+                (sf.col("record.state") == "Owned")
+                & sf.col("record.sourceBroker").isNotNull()
+                & ~sf.coalesce("record.force", sf.lit(False)),
+                sf.col("record.timestamp"),
+            ).alias("transferred_at_ms"),
         )
     )

@@ -75,7 +75,8 @@ SURFACES: Final[Mapping[str, Surface]] = {
         ("broker", "readAt", "document"),
     ),
     "service_unit_states": Surface(
-        "source string, bundle string, document struct<state: string, dstBroker: string, sourceBroker: string>",
+        "source string, bundle string, document struct<state: string, dstBroker: string, sourceBroker: string, "
+        "force: boolean, timestamp: bigint>",
         ("source", "bundle", "document"),
     ),
     "broker_load_data": Surface(
@@ -95,7 +96,7 @@ SURFACES: Final[Mapping[str, Surface]] = {
         ("broker", "namespace", "range", "domain", "topic", "stats"),
     ),
     "owned_bundles": Surface(
-        "source string, broker string, bundle string, isActive boolean, readAt bigint, pass string",
+        "source string, broker string, bundle string, isActive boolean, acquiredAt bigint, readAt bigint, pass string",
         ("source", "broker", "bundle", "pass"),
     ),
     "tenants": Surface("tenant string", ("tenant",)),

@@ -10,6 +10,7 @@ from kazoo.exceptions import NoNodeError
 
 @dataclass(frozen=True)
 class Stat:
+    ctime: int = 1_600_000_000_000
     mtime: int = 1_700_000_000_000
     version: int = 3
 
