@@ -7,7 +7,7 @@ brokers did and said, never what the product makes of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -94,12 +94,20 @@ class Recording:
         part.rename(file)
 
 
+_ACQUIRED_AFTER_MS: Final = 1_000
+"""From a cycle's beginning to the moments at which other brokers acquire its bundles: 126 to 1,370 ms in a recording
+whose captures have these moments."""
+
+
 def read_recording(file: Path) -> Recording:
-    """The recording in a file."""
+    """The recording in a file.
+
+    Captures of the first recordings lack the moments at which bundles were acquired: they are those of its unloads.
+    """
     text = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW_LOG).decompress(file.read_bytes())
     document = json.loads(text)
     assert document["schema"] == SCHEMA, f"{file} is of schema {document['schema']}"
-    return Recording(
+    recording = Recording(
         release=document["release"],
         load_manager=document["load_manager"],
         shedder=document["shedder"],
@@ -107,6 +115,21 @@ def read_recording(file: Path) -> Recording:
         cycles=tuple(_cycle(cycle) for cycle in document["cycles"]),
         snapshots={name: RawSnapshot(**snapshot) for name, snapshot in document["snapshots"].items()},
     )
+    for snapshot in recording.snapshots.values():
+        _complete_acquisitions(snapshot, recording.cycles)
+    return recording
+
+
+def _complete_acquisitions(snapshot: RawSnapshot, cycles: Sequence[Cycle]) -> None:
+    unloaded_at_ms = {
+        unload.bundle: cycle.at_ms
+        for cycle in cycles
+        if cycle.at_ms + _ACQUIRED_AFTER_MS < snapshot.head["started_at_ms"]
+        for unload in cycle.unloads
+    }
+    for line in snapshot.lines["owned_bundles"]:
+        if line["source"] == "zookeeper" and "acquiredAt" not in line and line["bundle"] in unloaded_at_ms:
+            line["acquiredAt"] = unloaded_at_ms[line["bundle"]] + _ACQUIRED_AFTER_MS
 
 
 def raw_snapshot(root: Root, snapshot: str) -> RawSnapshot:

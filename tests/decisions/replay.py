@@ -21,7 +21,6 @@ from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.forecast import Outlook, loads_of, usage_ratios
-from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.storage.root import Root
@@ -52,7 +51,7 @@ class Verdict:
     predicted: Mapping[str, frozenset[str]]
     """The brokers that each bundle could go to, by bundle."""
     destinations: Mapping[str, str | None]
-    """Where each unloaded bundle went."""
+    """Where each unloaded bundle went; None if the load was changed before a snapshot showed it."""
     acts_in_cycle: int | None
 
     @property
@@ -69,6 +68,11 @@ class Verdict:
     def inside(self) -> int:
         """How many of the predicted bundles went to one of the brokers predicted for them."""
         return sum(self.destinations.get(bundle) in brokers for bundle, brokers in self.predicted.items())
+
+    @property
+    def located(self) -> int:
+        """How many of the predicted bundles went to a broker that is known."""
+        return sum(self.destinations.get(bundle) is not None for bundle in self.predicted)
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,6 @@ class Replay:
         """The recording's row of the table."""
         recording = self.recording
         both = (*self.alone, *self.informed)
-        named = sum(verdict.named for verdict in both)
         near = sum(abs(error) <= NEAR_RATIO for error in self.usage_errors)
         right = sum(not verdict.predicted for verdict in self.quiet)
         return (
@@ -97,7 +100,7 @@ class Replay:
             *_columns(self.alone),
             *_columns(self.informed),
             f"{right} of {len(self.quiet)}",
-            f"{sum(verdict.inside for verdict in both)} of {named}",
+            f"{sum(verdict.inside for verdict in both)} of {sum(verdict.located for verdict in both)}",
             f"{near} of {len(self.usage_errors)}",
         )
 
@@ -168,19 +171,12 @@ def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Ve
     if isinstance(proposal, AdvisorError):
         raise proposal
     predicted = {
-        state.bundle_name(move.bundle): _candidates(state, proposal, move.bundle, move.destination)
+        state.bundle_name(move.bundle): frozenset(state.brokers.ids[row] for row in move.possible)
         for move in proposal.moves
     }
     after = _owners(recording.snapshots[cycle.after]) if cycle.after else {}
     destinations = {unload.bundle: unload.destination or after.get(unload.bundle) for unload in cycle.unloads}
     return Verdict(cycle, predicted, destinations, proposal.acts_in_cycle)
-
-
-def _candidates(state: ClusterState, proposal: Proposal, bundle: int, destination: int) -> frozenset[str]:
-    """The brokers among which placement draws, or the one that the shedder named."""
-    about = [answer.outcomes for answer in proposal.answers if answer.about == state.bundle_name(bundle)]
-    rows = about[-1].index[about[-1].chosen()].tolist() if about else [destination]
-    return frozenset(state.brokers.ids[row] for row in rows)
 
 
 def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]:

@@ -23,7 +23,7 @@ _OF_A_CYCLE: Final = (
     r"(ThresholdShedder|OverloadShedder|UniformLoadShedder|TransferShedder) - ",
     r"UnloadScheduler - (?!Created|Error when trying to create)",
     r"AvgShedder - (?!Assignment|expected broker|Bundle format)",
-    r"ModularLoadManagerImpl - \[\w+\] (Unloading|No broker available to unload) ",
+    r"ModularLoadManagerImpl - \[\w+\] (Unloading|No broker available to unload|The destination broker) ",
     r"SimpleLoadManagerImpl - (Running load shedding|.*[Uu]nload|HIGH USAGE)",
 )
 _CYCLE: Final = re.compile("|".join(_OF_A_CYCLE))

@@ -47,11 +47,13 @@ def place(workload: Workload, admin: AdminApi) -> list[str]:
     By unloading with a destination, again and again: the destination is a wish under the Modular load manager, and
     nothing at all under the Simple one. Where no client is connected yet, the one look-up made here uses the wish;
     reconnecting clients look up in parallel, and one that lost the wish may win the bundle.
+
+    A bundle isn't assigned anywhere else before: a Modular leader that gets a bundle soon after it assigned it to
+    another broker counts it there for as long as it owns it (`BrokerData.preallocatedBundleData`), and places others
+    accordingly.
     """
     wanted = {bundle: admin.broker_ids[min(broker, len(admin.urls) - 1)] for bundle, broker in workload.brokers.items()}
     inside = {bundle: workload.topic_inside(bundle) for bundle in wanted}
-    for topic in inside.values():
-        admin.look_up(topic)
     deadline = time.monotonic() + PLACEMENT_LIMIT_S
     while True:
         owners = admin.owners(CLUSTER_NAME)

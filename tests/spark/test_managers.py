@@ -219,6 +219,9 @@ def test_what_an_extensible_broker_told_is_the_leaders_view_of_it(listened: Reco
     assert {bundle: position for bundle, position in positions.items() if position != NO_ROW} == {TOP[0]: 0, TOP[1]: 1}
     of_first = (published.bundles.owner == 0) & published.bundles.reported
     assert {published.bundle_name(row) for row in np.flatnonzero(of_first).tolist()} == set(TOP)
+    # Two messages, a millisecond apart; the second broker withdrew its own, the third sent none.
+    assert load.publishes_every_ms is not None
+    assert load.publishes_every_ms.tolist() == [1, 0, 0]
     # The others were not heard, so they are as they were rebuilt.
     np.testing.assert_array_equal(published.brokers.usage[1:], fresh.brokers.usage[1:])
     assert fresh.published_load is None

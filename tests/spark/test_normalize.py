@@ -425,18 +425,21 @@ def test_every_real_topic_lies_in_a_bundle(real: ClusterState) -> None:
 
 
 FIRST = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
-BUSY = "shop/orders/0x20000000_0x40000000"
+BUSY, FORGOTTEN = "shop/orders/0x20000000_0x40000000", "shop/orders/0x40000000_0x60000000"
 
 
 class SecondOfTwo(Normalized):
-    """The second of two snapshots in one root, after its `change`; nothing is stored of averages."""
+    """The second of two snapshots in one root, after its `change`.
+
+    The leader has stored the averages of one bundle, and deleted them.
+    """
 
     def __init__(
         self, spark: SparkSession, folder: Path, gap: timedelta, change: Callable[[RawSnapshot], None]
     ) -> None:
         first, second = (skewed_modular_cluster(started_at=FIRST + after) for after in (timedelta(), gap))
-        for raw in (first, second):
-            raw.lines["bundle_data"] = []
+        first.lines["bundle_data"] = [line for line in first.lines["bundle_data"] if line["bundle"] == FORGOTTEN]
+        second.lines["bundle_data"] = []
         # Its last report in ZooKeeper, which names the loss, is still the same at the second snapshot.
         for raw in (first, second):
             report = raw.broker_report("broker-2.pulsar.test:8080", "zookeeper")
@@ -487,6 +490,13 @@ def test_averages_that_nobody_stored_go_on_from_the_snapshot_before(second: Seco
     for term in ("short_term", "long_term"):
         assert row[f"{term}_samples"] == 2
         assert row[f"{term}_msg_rate_in_per_s"] == 1.5 * before["msg_rate_in_per_s"]
+
+
+@pytest.mark.full
+def test_averages_whose_node_the_leader_deleted_begin_anew(second: SecondOfTwo) -> None:
+    before, row = second.before.bundle(FORGOTTEN), second.bundle(FORGOTTEN)
+    assert (before["averages_origin"], row["averages_origin"]) == ("bundle_data", "one_sample")
+    assert (row["long_term_samples"], row["long_term_msg_rate_in_per_s"]) == (1, row["msg_rate_in_per_s"])
 
 
 @pytest.mark.full

@@ -177,6 +177,8 @@ class PublishedLoad:
     """Per broker, bytes/s in and out; NaN where none was published."""
     top_position: Integers
     """Per bundle, its position among the top bundles of its owner, 0 the lightest; -1 if it isn't one of them."""
+    publishes_every_ms: Integers | None = None
+    """Per broker, milliseconds between its messages; 0 where that is unknown, None if nobody listened."""
 
 
 @dataclass(frozen=True)

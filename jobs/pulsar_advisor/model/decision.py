@@ -30,6 +30,8 @@ class PlacementDecision:
     eligible: Indices
     """Brokers that Pulsar draws from; a single one if the choice is not random; empty without a candidate."""
     brokers: Outcomes
+    otherwise: Indices | None = None
+    """All brokers that it may draw from, where what decides is in the leader's memory only; None where nothing is."""
 
 
 @dataclass(frozen=True)

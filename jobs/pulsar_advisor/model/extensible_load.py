@@ -27,6 +27,7 @@ from pulsar_advisor.model.cluster_state import (
 from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
 from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
 from pulsar_advisor.model.namespaces import is_system_service_namespace, require_namespace
+from pulsar_advisor.model.next_publication import at_next_cycle
 from pulsar_advisor.model.recent_unloads import recently_unloaded
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.top_bundles import stats_of, top_bundles
@@ -57,7 +58,7 @@ class ExtensibleLoad:
     available: Booleans
     """Per broker row, whether it is registered."""
     load: Floats
-    """Smoothed weighted maximum (ratio)."""
+    """Smoothed weighted maximum (ratio), as published when the next cycle starts."""
     throughput_bytes_per_s: Floats
     throughput_ema_bytes_per_s: Floats
     updated_at_ms: Integers
@@ -66,11 +67,13 @@ class ExtensibleLoad:
     bundle_name: Callable[[int], str]
     transferable: Callable[[int, int, int], bool]
     """(bundle, source, destination): whether policies and filters let the bundle move there."""
+    load_now: Floats | None = None
+    """The load as published now, if some broker will probably publish again before the next cycle."""
 
 
 @np.errstate(all="ignore")
 def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> ExtensibleLoad:
-    """The view of a cluster state: the published figures, else each broker's figures taken as its first sample.
+    """The view of a cluster state: the figures published by the next cycle, else each broker's taken as first samples.
 
     Top bundles that weren't published are derived by Pulsar's rule, bundles in the order of the map of their names.
     Namespaces under an isolation policy or in an anti-affinity group are left out unless
@@ -83,9 +86,12 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
         fresh_records(len(brokers)), brokers.usage, brokers.limit, brokers.traffic, settings, max(now_ms, 1)
     )
     load, throughput_ema = records.weighted_max_ema, records.msg_throughput_ema
+    load_now = None
     if (published := state.published_load) is not None:
-        load = np.where(np.isnan(published.weighted_max_ema), load, published.weighted_max_ema)
-        throughput_ema = np.where(np.isnan(published.msg_throughput_ema), throughput_ema, published.msg_throughput_ema)
+        then = at_next_cycle(published, state, settings)
+        load_now = np.where(np.isnan(published.weighted_max_ema), load, published.weighted_max_ema)
+        load = np.where(np.isnan(then.weighted_max_ema), load, then.weighted_max_ema)
+        throughput_ema = np.where(np.isnan(then.msg_throughput_ema), throughput_ema, then.msg_throughput_ema)
     stored = np.flatnonzero(brokers.report_updated_at_ms > 0)
     return ExtensibleLoad(
         now_ms=now_ms,
@@ -99,6 +105,7 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
         top=_top_of_brokers(state, settings, now_ms),
         bundle_name=state.bundle_name,
         transferable=lambda _bundle, _source, destination: bool(brokers.available[destination]),
+        load_now=load_now if load_now is not None and (load_now != load).any() else None,
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import (
+    AVERAGES_ORIGINS,
     Booleans,
     ClusterState,
     Floats,
@@ -74,6 +75,8 @@ class BrokerLoad:
     """Messages in and out, long-term averages summed over the bundles of the broker's last statistics."""
     preallocated_rate_per_s: Floats
     """Likewise over bundles that the leader assigned but has not yet seen reported."""
+    unstored_rate_per_s: Floats | None = None
+    """The part of the long-term rate that is a single sample, because the leader has not stored that average yet."""
 
     def throughput_bytes_per_s(self) -> Floats:
         """In and out together."""
@@ -133,6 +136,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
     service_namespace = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=bool)
     listed = np.flatnonzero(bundles.listed & (bundles.owner >= 0)).astype(np.int32)
     reported = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
+    unstored = reported[bundles.averages_origin[reported] == AVERAGES_ORIGINS.index("one_sample")]
     return assemble(
         brokers=BrokerLoad(
             ids=brokers.ids,
@@ -146,6 +150,9 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
                 bundles.owner[reported], weights=rate_per_s(bundles.long_term[reported]), minlength=len(brokers)
             ).astype(np.float64),
             preallocated_rate_per_s=np.zeros(len(brokers)),
+            unstored_rate_per_s=np.bincount(
+                bundles.owner[unstored], weights=rate_per_s(bundles.long_term[unstored]), minlength=len(brokers)
+            ).astype(np.float64),
         ),
         bundles=BundleLoad(
             name=state.bundle_name,

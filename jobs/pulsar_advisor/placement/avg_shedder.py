@@ -1,7 +1,8 @@
 """`AvgShedder` as placement: the broker it remembered when it chose the bundle, else any.
 
 What Pulsar does: shedder and placement share a memory of destinations. A bundle whose destination is a candidate goes
-there; otherwise a candidate is drawn at random.
+there; otherwise a candidate is drawn at random. Up to 5.0.0 a destination is forgotten as soon as a report of any
+broker reaches the leader, which may be before the bundle is placed.
 
 Releases: from 5.0.1 on, a remembered destination that is no candidate leads to a draw among the candidates without the
 source. One whose score (weighted usage × 100) is above `loadBalancerBrokerOverloadedThresholdPercentage` leads to a
@@ -84,4 +85,5 @@ def choose(
         scores,
         np.full(len(candidates), threshold),
     )
-    return PlacementDecision(candidates[outcomes.chosen()], outcomes), memory
+    forgets = bool(is_destination.any()) and settings.behaviour < KEPT_BY_NAME
+    return PlacementDecision(candidates[outcomes.chosen()], outcomes, candidates if forgets else None), memory

@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Indices
+from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
 from pulsar_advisor.model.decision import PlacementDecision
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.load_data import LoadData, load_data
+from pulsar_advisor.model.load_data import BrokerLoad, LoadData, load_data
 from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
@@ -72,4 +72,16 @@ def choose(
         left=np.where(by_usage, usage, rate),
         right=np.where(by_usage, threshold, lowest),
     )
-    return PlacementDecision(candidates[best], outcomes), memory
+    return PlacementDecision(candidates[best], outcomes, _otherwise(brokers, candidates, score, best)), memory
+
+
+def _otherwise(brokers: BrokerLoad, candidates: Indices, score: Floats, best: Booleans) -> Indices | None:
+    """Every candidate whose score may be the lowest: of an average that isn't stored, only a sample is known.
+
+    The leader starts an average anew when the bundle moves. Its first samples are of a broker where the clients are
+    just arriving, so it lies between nothing and the present rate.
+    """
+    if brokers.unstored_rate_per_s is None:
+        return None
+    may_be = score - brokers.unstored_rate_per_s[candidates] <= np.fmin.reduce(score, initial=np.inf)
+    return None if (may_be == best).all() else candidates[may_be | best]

@@ -222,6 +222,12 @@ class _Steps:
         leader doesn't see. Without what they published, the figures are those of now.
         """
         state = self.state
+        if move.awaits:
+            sentence = (
+                f"Pulsar unloads it only if {' and '.join(move.awaits)} will have published a new load by the next "
+                "cycle. That is likely, as often as brokers have published lately."
+            )
+            return (Doubt(confidence="medium", sentence=sentence),)
         if state.load_manager != "extensible" or state.published_load is not None:
             return ()
         change = self.changes[move.source]

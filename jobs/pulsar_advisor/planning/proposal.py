@@ -23,6 +23,10 @@ class Move:
     """Whether the deciding inequality was a near tie."""
     margin: float = math.inf
     """How far apart its two sides are, relative to the greater; infinite where nothing was compared."""
+    awaits: tuple[str, ...] = ()
+    """Ids of brokers that must publish their load again before the next cycle, or the bundle stays."""
+    possible: tuple[int, ...] = ()
+    """Rows of all brokers where Pulsar may put the bundle: it draws among them, or asks one that isn't known."""
     obstacle: str | None = None
     """Why it can't be carried out, if whoever proposes it knows; it stays in the plan, marked."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.extensible_load import ExtensibleLoad
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.outcomes import Outcomes
@@ -60,13 +62,15 @@ def propose(
     shedder = shedders.load(request.shedder)
     candidates = CandidateSets.of(state, settings)
     view = observed(shedder.observe, state, settings, candidates.facts)
-    steady = steady_state(shedder, view, settings, replay(shedder, history, state, settings))
+    memory = replay(shedder, history, state, settings)
+    steady = steady_state(shedder, view, settings, memory)
+    unpublished = _unpublished(view, lambda view_now: steady_state(shedder, view_now, settings, memory))
     for name in request.placements:
         if lacks := unload_refusals(find(placements.PLACEMENTS, name, "placement strategy"), "placement", state):
             yield name, _without_unloads(request.shedder, name, state, splits, lacks[0].sentence)
             continue
         try:
-            yield name, _combine(request, name, steady, splits, candidates, view)
+            yield name, _combine(request, name, steady, unpublished, splits, candidates, view)
         except AdvisorError as error:
             yield name, error
 
@@ -84,10 +88,31 @@ def _for_goal(
     return kinds.load(goal.kind).propose(goal, room.onto(room.rows_of(goal.onto)) if goal.onto else room)
 
 
+@dataclass(frozen=True)
+class _Unpublished:
+    """What the shedder would do if no broker published again before the next cycle."""
+
+    brokers: tuple[str, ...]
+    """Ids of those that probably will."""
+    destinations: Mapping[int, int]
+    """Bundle row -> destination row of what it would unload on what they published last."""
+
+
+def _unpublished(view: object, decide: Callable[[object], SteadyState]) -> _Unpublished | None:
+    """None where the load that counts in the next cycle is published."""
+    if not isinstance(view, ExtensibleLoad) or view.load_now is None:
+        return None
+    brokers = tuple(view.broker_ids[row] for row in np.flatnonzero(view.load != view.load_now))
+    now = decide(replace(view, load=view.load_now))
+    pairs = zip(now.decision.bundle.tolist(), now.decision.destination.tolist(), strict=True)
+    return _Unpublished(brokers, dict(pairs))
+
+
 def _combine(
     request: Request,
     placement: str,
     steady: SteadyState,
+    unpublished: _Unpublished | None,
     splits: SteadySplits | None,
     candidates: CandidateSets,
     view: object,
@@ -105,7 +130,17 @@ def _combine(
     )
     chosen = steady.decision
     left, wrapper = carry_out(chosen, surroundings(selection, chosen))
-    moves = _moves(state, chosen, left)
+    if_silent = unpublished.destinations if unpublished is not None else {}
+    moves = tuple(
+        replace(
+            move,
+            possible=selection.possible.get(
+                move.bundle, tuple({move.destination, if_silent.get(move.bundle, move.destination)})
+            ),
+            awaits=unpublished.brokers if unpublished is not None and move.bundle not in if_silent else (),
+        )
+        for move in _moves(state, chosen, left)
+    )
     answers = [
         Answers(request.shedder, "shedder", chosen.brokers),
         Answers(request.shedder, "shedder", chosen.bundles),
@@ -124,6 +159,21 @@ def _combine(
         acts_in_cycle=steady.acts_in_cycle,
         figures=chosen.figures,
         why_nothing=None if moves else _why_nothing(request.shedder, state, chosen, wrapper),
+        caveats=_hanging(request.shedder, state, chosen, unpublished),
+    )
+
+
+def _hanging(
+    shedder: str, state: ClusterState, chosen: SheddingDecision, unpublished: _Unpublished | None
+) -> tuple[str, ...]:
+    """A sentence if more bundles would go on what the brokers published last."""
+    more = unpublished.destinations.keys() - chosen.bundle.tolist() if unpublished is not None else ()
+    if unpublished is None or not more:
+        return ()
+    bundles = ", ".join(map(state.bundle_name, sorted(more)))
+    return (
+        f"It hangs on what is published before the next cycle: without a new load from "
+        f"{' and '.join(unpublished.brokers)}, {shedder} also unloads {bundles}.",
     )
 
 

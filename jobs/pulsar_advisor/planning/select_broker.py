@@ -113,6 +113,8 @@ class BrokerSelection:
     memory: Any
     seed: int | str
     """What a draw depends on besides the strategy and the bundle."""
+    possible: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Bundle row -> the brokers (rows) where Pulsar may put it."""
     explained: list[tuple[int, Outcomes]] = field(default_factory=list)
     """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
 
@@ -130,6 +132,9 @@ class BrokerSelection:
         in_order = self.candidates.in_java_order(candidates.brokers)
         settings = self.candidates.settings
         decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
+        # Under the Simple manager the broker that is asked decides, by a ranking that only it has.
+        anyone = candidates.brokers if self.candidates.state.load_manager == "simple" else decision.otherwise
+        self.possible[bundle] = tuple((decision.eligible if anyone is None else anyone).tolist())
         if len(self.explained) < 2 * BUNDLES_EXPLAINED:
             self.explained += [(bundle, candidates.outcomes), (bundle, decision.brokers)]
         eligible = np.sort(decision.eligible)

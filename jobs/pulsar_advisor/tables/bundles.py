@@ -106,6 +106,8 @@ def bundles(
     origin = sf.expr(
         f"case when in_boundaries and modifiedAt >= {oldest_ms} and averages.long_term_samples is not null "
         "then 'bundle_data' when shown is null then 'default' "
+        # The leader deletes the node of a bundle that no broker reports for a moment, and starts its averages anew.
+        "when modifiedAt is null and earlier.averages_origin = 'bundle_data' then 'one_sample' "
         "when earlier.long_term_samples > 0 then 'folded' else 'one_sample' end"
     )
     has_moved = sf.col("bundle").isin(list(moved)) if moved else sf.lit(False)
@@ -226,7 +228,7 @@ def _averages(term: str) -> dict[str, Column]:
     """
     _, max_samples = TERMS[term]
     origin = sf.col("averages_origin")
-    before = sf.coalesce(f"earlier.{term}_samples", sf.lit(0))
+    before = sf.when(origin == "folded", sf.col(f"earlier.{term}_samples")).otherwise(0)
 
     def by_origin(name: str, of_samples: Column, default: Column) -> Column:
         of_leader = sf.col(f"averages.{term}_{name}")

@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.raw import BUNDLE_STATS, RawTables
 from pulsar_advisor.tables.schemas import BROKERS, RESOURCES, TRAFFIC
 
@@ -37,6 +38,7 @@ OF_BROKER: Final = (
     *(f"{resource}_{side}" for resource in RESOURCES.values() for side in ("usage", "limit")),
     "weighted_max_ema_ratio",
     "msg_throughput_ema_bytes_per_s",
+    "publishes_every_ms",
     *TRAFFIC.values(),
     "topics",
     "bundles",
@@ -211,6 +213,24 @@ def _last_published(lines: DataFrame) -> DataFrame:
     return lines.groupBy("broker").agg(sf.max_by(sf.struct("readAt", "document"), order).alias("last"))
 
 
+def _publishing(messages: DataFrame) -> DataFrame:
+    """(broker, publishes_every_ms): the mean time between a broker's messages.
+
+    Of a broker that was heard once, the time from the first message of any broker to the last one: the capture listened
+    that long. Null if no time passed.
+    """
+    at = sf.coalesce("publishedAt", "readAt")
+    listened_ms = few_rows(messages.agg((sf.max(at) - sf.min(at)).alias("listened_ms")))
+    number, span_ms = sf.col("messages"), sf.col("span_ms")
+    every_ms = sf.when(number > 1, span_ms / (number - 1)).otherwise(sf.col("listened_ms"))
+    return (
+        messages.groupBy("broker")
+        .agg(sf.count("*").alias("messages"), (sf.max(at) - sf.min(at)).alias("span_ms"))
+        .crossJoin(listened_ms)
+        .select("broker", sf.when(every_ms > 0, every_ms).alias("publishes_every_ms"))
+    )
+
+
 _UNCHANGED_RATIO: Final = 0.1
 """A broker publishes changes of more than a tenth (`loadBalancerReportUpdateThresholdPercentage`)."""
 
@@ -223,6 +243,7 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: Data
     not, its rebuilt figures are the nearest to it. They also replace those of a broker that withdrew its load: it
     publishes anew within seconds.
     """
+    messages = raw["broker_load_data"]
     entries = sf.collect_list(sf.struct("bundle", "stats"))
     top = top_bundles(raw).groupBy("broker").agg(sf.map_from_entries(entries).alias("top"))
     listed = _last_published(raw["top_bundles"]).where("last.document is not null")
@@ -245,6 +266,7 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: Data
         "report_source": sf.lit("broker_load_data"),
         "weighted_max_ema_ratio": load["weightedMaxEMA"],
         "msg_throughput_ema_bytes_per_s": load["msgThroughputEMA"],
+        "publishes_every_ms": sf.col("publishes_every_ms"),
         **_usage(load),
         **{name: load[field] for field, name in TRAFFIC.items()},
         "topics": load["topics"],
@@ -255,13 +277,18 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: Data
     published = _report(fields, top_or_loaded)
     before = sf.col("before")
     still = _report(
-        {**{name: before[name] for name in OF_BROKER}, **{name: other[name] for name in kept}}, top_or_loaded
+        {
+            **{name: before[name] for name in OF_BROKER if name != "publishes_every_ms"},
+            **{name: other[name] for name in kept},
+        },
+        top_or_loaded,
     )
     published_before = earlier_brokers.where("report_source = 'broker_load_data'")
-    loads = _last_published(raw["broker_load_data"]).withColumnRenamed("last", "load")
+    loads = _last_published(messages).withColumnRenamed("last", "load")
     return (
         rebuilt.select("broker", "report")
         .join(loads, "broker", "full")
+        .join(_publishing(messages), "broker", "left")
         .join(stats, "broker", "left")
         .join(published_before.select("broker", sf.struct(*OF_BROKER).alias("before")), "broker", "left")
         .select(

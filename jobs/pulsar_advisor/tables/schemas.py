@@ -153,6 +153,12 @@ BROKERS: Final = Table(
         Column(
             "msg_throughput_ema_bytes_per_s", "double", "bytes/s in and out, smoothed; `msgThroughputEMA` as published"
         ),
+        Column(
+            "publishes_every_ms",
+            "bigint",
+            "milliseconds between the messages in which an Extensible broker published its load, as far as the capture "
+            "heard them; null if none were heard",
+        ),
         *_traffic("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
         Column("topics", "bigint", "loaded topics; report `numTopics`"),
         Column("bundles", "bigint", "report `numBundles`; metrics: bundles the broker says it owns"),

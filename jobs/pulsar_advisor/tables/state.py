@@ -226,6 +226,7 @@ def _published_load(brokers: pa.Table, bundles: pa.Table) -> PublishedLoad:
     return PublishedLoad(
         weighted_max_ema=pc.fill_null(brokers["weighted_max_ema_ratio"], np.nan).to_numpy(),
         msg_throughput_ema=pc.fill_null(brokers["msg_throughput_ema_bytes_per_s"], np.nan).to_numpy(),
+        publishes_every_ms=_integers_or_zeros(brokers, "publishes_every_ms"),
         top_position=_integers(pc.fill_null(bundles["top_bundle_position"], NO_ROW)),
     )
 

@@ -16,17 +16,26 @@ def choose(
     name: str, load: LoadData, of: LoadBalancerSettings, memory: Any = None, row: int = 0, among: tuple[str, ...] = ()
 ) -> tuple[list[str], dict[str, str], Any]:
     """Eligible brokers, the code of each candidate, the memory after."""
-    strategy = registry.load(name)
-    candidates = np.array(
-        [load.brokers.ids.index(name) for name in among or load.brokers.ids],
-        dtype=np.int32,
-    )
-    memory = strategy.Memory() if memory is None else memory
-    decision: PlacementDecision
-    decision, memory = strategy.choose(load, candidates, row, of, memory)
+    decision, memory = _decision(name, load, of, memory, row, among)
     outcomes = decision.brokers
     codes = {
         load.brokers.ids[index]: outcomes.vocabulary[code].code
         for index, code in zip(outcomes.index, outcomes.code, strict=True)
     }
     return [load.brokers.ids[index] for index in decision.eligible], codes, memory
+
+
+def otherwise(name: str, load: LoadData, of: LoadBalancerSettings, memory: Any = None) -> list[str] | None:
+    """All brokers that may be chosen, where something that decides can't be known."""
+    decision, _ = _decision(name, load, of, memory, 0, ())
+    return None if decision.otherwise is None else [load.brokers.ids[index] for index in decision.otherwise]
+
+
+def _decision(
+    name: str, load: LoadData, of: LoadBalancerSettings, memory: Any, row: int, among: tuple[str, ...]
+) -> tuple[PlacementDecision, Any]:
+    strategy = registry.load(name)
+    candidates = np.array([load.brokers.ids.index(broker) for broker in among or load.brokers.ids], dtype=np.int32)
+    decision: PlacementDecision
+    decision, memory = strategy.choose(load, candidates, row, of, strategy.Memory() if memory is None else memory)
+    return decision, memory

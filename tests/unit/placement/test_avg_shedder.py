@@ -9,7 +9,7 @@ import pytest
 from pulsar_advisor.model.load_data import LoadData
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding import avg_shedder
-from unit.placement.choice import choose
+from unit.placement.choice import choose, otherwise
 from unit.shedding.leader import broker, bundle, settings, view
 
 BUNDLES = {"big": bundle(rate_per_s=1500), "other": bundle(rate_per_s=30_000)}
@@ -38,6 +38,14 @@ def test_a_chosen_bundle_goes_where_the_shedder_had_in_mind(release: str) -> Non
     eligible, codes, _ = choose("AvgShedder", load, of, memory, row=0)
     assert eligible == ["calm"]
     assert codes == {"busy": "another_remembered", "calm": "remembered", "free": "another_remembered"}
+
+
+@pytest.mark.parametrize(("release", "brokers"), [("4.0.8", ["busy", "calm", "free"]), ("5.0.1", None)])
+def test_up_to_5_0_0_a_report_makes_it_forget_where_the_bundle_should_go(
+    release: str, brokers: list[str] | None
+) -> None:
+    load, of, memory = shed(release)
+    assert otherwise("AvgShedder", load, of, memory) == brokers
 
 
 def test_any_other_bundle_is_drawn() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from unit.placement.choice import choose
+import numpy as np
+
+from unit.placement.choice import choose, otherwise
 from unit.shedding.leader import broker, settings, view
 
 
@@ -42,3 +45,10 @@ def test_bundles_on_their_way_count() -> None:
     on_its_way = {"preallocated": {"t/n/x": {"longTerm": {"msgRateIn": 150}}}}
     load = view({"a": {**with_rate(10, 100), **on_its_way}, "b": with_rate(10, 200)}, {})
     assert choose("LeastLongTermMessageRate", load, settings())[0] == ["b"]
+
+
+def test_an_average_that_is_not_stored_yet_may_be_anything_up_to_its_sample() -> None:
+    load = view({"a": with_rate(10, 300), "b": with_rate(10, 900), "c": with_rate(10, 400)}, {})
+    unstored = replace(load, brokers=replace(load.brokers, unstored_rate_per_s=np.array([0.0, 650.0, 0.0])))
+    assert otherwise("LeastLongTermMessageRate", unstored, settings()) == ["a", "b"]
+    assert otherwise("LeastLongTermMessageRate", load, settings()) is None

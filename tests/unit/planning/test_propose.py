@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
+from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind, PublishedLoad
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose
@@ -104,3 +105,47 @@ def test_no_bundle_is_sent_where_isolation_policies_forbid_it(state: ClusterStat
     eager = {**EAGER, "loadBalancerSheddingBundlesWithPoliciesEnabled": "true"}
     proposal = ask(isolated, resolve_settings("4.0.8", what_if=eager), shedder)
     assert "b:8080" not in {state.brokers.ids[move.destination] for move in proposal.moves}
+
+
+AT_ONCE = resolve_settings(
+    "4.2.4",
+    {"loadBalancerSheddingConditionHitCountThreshold": "0", "loadBalancerReportUpdateMinIntervalMillis": "1000"},
+)
+
+
+def publishing(cpu_percent: float, load: float) -> ClusterState:
+    """`a` publishes every five seconds, and its load was `load` when it last did; `b` stays at 30 %."""
+    found = cluster_state(
+        [
+            BrokerRow("a:8080", cpu=(cpu_percent, 100.0), traffic=(10.0, 10.0, 4e6, 4e6)),
+            BrokerRow("b:8080", cpu=(30.0, 100.0), traffic=(5.0, 5.0, 4e6, 4e6)),
+        ],
+        [
+            BundleRow("t/n", "0x00000000_0x80000000", "a:8080", (5.0, 5.0, 1e6, 1e6), topics=1),
+            BundleRow("t/n", "0x80000000_0xffffffff", "a:8080", (5.0, 5.0, 3e6, 3e6), topics=1),
+        ],
+        load_manager="extensible",
+        view="published",
+    )
+    often = PublishedLoad(np.array([load, 0.3]), np.array([8e6, 8e6]), np.array([0, 1]), np.array([5_000, 0]))
+    now = np.full(2, found.captured_at_ms, dtype=np.int64)
+    return replace(found, brokers=replace(found.brokers, report_updated_at_ms=now), published_load=often)
+
+
+def test_an_unload_that_awaits_a_brokers_next_publication_names_the_broker() -> None:
+    proposal = ask(publishing(100.0, 0.3), AT_ONCE, "TransferShedder", splits=False)
+    assert [move.awaits for move in proposal.moves] == [("a:8080",)]
+
+
+def test_an_unload_that_is_decided_already_awaits_nothing() -> None:
+    proposal = ask(publishing(100.0, 0.99), AT_ONCE, "TransferShedder", splits=False)
+    assert [move.awaits for move in proposal.moves] == [()]
+
+
+def test_what_a_publication_would_prevent_is_said() -> None:
+    proposal = ask(publishing(31.0, 0.9), AT_ONCE, "TransferShedder", splits=False)
+    assert proposal.moves == ()
+    assert proposal.caveats == (
+        "It hangs on what is published before the next cycle: without a new load from a:8080, TransferShedder also "
+        "unloads t/n/0x00000000_0x80000000.",
+    )

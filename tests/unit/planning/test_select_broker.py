@@ -118,3 +118,17 @@ def test_the_first_bundles_are_explained_filters_first() -> None:
         found.select(bundle, A)
     assert [bundle for bundle, _ in found.explained] == [bundle for bundle in range(BUNDLES_EXPLAINED) for _ in (0, 1)]
     assert found.explained[1][1].explain(0) == "any broker will do"
+
+
+def test_the_brokers_that_are_drawn_among_are_possible() -> None:
+    chosen = selection(cluster(), Takes(choices=((1,), (1, 2))))
+    assert chosen.select(0, 0) == 1
+    assert chosen.possible == {0: (1,)}
+    chosen.select(1, 0)
+    assert chosen.possible[1] == (1, 2)
+
+
+def test_under_the_simple_manager_every_candidate_is_possible_as_any_broker_may_be_asked() -> None:
+    chosen = selection(cluster("simple"), Takes(choices=((1,),)))
+    chosen.select(0, 0)
+    assert chosen.possible == {0: (1, 2)}

@@ -1,0 +1,59 @@
+"""The load that Extensible brokers will have published when their leader decides next.
+
+A broker takes a sample every `loadBalancerReportUpdateMinIntervalMillis`. It publishes one that changed by more than
+`loadBalancerReportUpdateThresholdPercentage`, and one after `loadBalancerReportUpdateMaxIntervalMinutes` at the latest.
+Nobody knows the changes of the next minute; but how often a broker has published lately shows whether it will do so
+again before the next cycle, and with every sample its smoothed load approaches its usage.
+
+Cycles start at a fixed rate, and a cycle unloads at once: its unloads show when the next one comes.
+
+Source: `BrokerLoadDataReporter`, `BrokerLoadData`, `UnloadScheduler` of `loadbalance.extensions` (3.0.7 to 5.0.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import ClusterState, Floats, PublishedLoad, throughput_bytes_per_s
+from pulsar_advisor.model.resource_usage import weighted_maximum_with_heap
+from pulsar_advisor.model.settings import LoadBalancerSettings
+
+_MINUTE_MS = 60_000
+
+
+def next_cycle_at_ms(state: ClusterState, settings: LoadBalancerSettings) -> int:
+    """When the leader's next cycle starts; half an interval from now if no unload shows it."""
+    interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
+    now_ms = max(state.captured_at_ms, int(state.brokers.report_updated_at_ms.max(initial=0)))
+    unloaded_at_ms = int(state.bundles.last_unloaded_at_ms.max(initial=0))
+    if not unloaded_at_ms:
+        return now_ms + interval_ms // 2
+    return unloaded_at_ms - (unloaded_at_ms - now_ms) // interval_ms * interval_ms
+
+
+@np.errstate(all="ignore")
+def at_next_cycle(published: PublishedLoad, state: ClusterState, settings: LoadBalancerSettings) -> PublishedLoad:
+    """What is published then, with the usage and traffic of the last samples; as it is if nobody listened."""
+    if published.publishes_every_ms is None:
+        return published
+    brokers = state.brokers
+    longest_ms = settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS
+    every_ms = np.where(published.publishes_every_ms > 0, published.publishes_every_ms, longest_ms)
+    every_ms = np.maximum(np.minimum(every_ms, longest_ms), 1)
+    ahead_ms = next_cycle_at_ms(state, settings) - brokers.report_updated_at_ms
+    sample_ms = max(settings.load_balancer_report_update_min_interval_millis, 1)
+    samples = np.maximum(ahead_ms // every_ms * every_ms // sample_ms, 0)
+    kept = settings.load_balancer_history_resource_percentage**samples
+
+    def later(past: Floats, sample: Floats) -> Floats:
+        return np.where(samples > 0, past * kept + (1 - kept) * sample, past)
+
+    return replace(
+        published,
+        weighted_max_ema=later(
+            published.weighted_max_ema, weighted_maximum_with_heap(brokers.usage, brokers.limit, settings)
+        ),
+        msg_throughput_ema=later(published.msg_throughput_ema, throughput_bytes_per_s(brokers.traffic)),
+    )

@@ -1,0 +1,77 @@
+"""What Extensible brokers will have published when their leader decides next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState, PublishedLoad
+from pulsar_advisor.model.extensible_load import extensible_load
+from pulsar_advisor.model.next_publication import at_next_cycle, next_cycle_at_ms
+from pulsar_advisor.model.settings import resolve_settings
+from states import BrokerRow, BundleRow, cluster_state
+
+SETTINGS = resolve_settings(
+    "4.2.4", {"loadBalancerReportUpdateMinIntervalMillis": "5000", "loadBalancerHistoryResourcePercentage": "0.9"}
+).values
+
+
+def state(unloaded_ago_ms: int = 0) -> ClusterState:
+    """Both brokers use 70 % of their CPU; their loads are of the moment of the capture."""
+    found = cluster_state(
+        [BrokerRow("a:8080", cpu=(70, 100)), BrokerRow("b:8080", cpu=(70, 100))],
+        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        load_manager="extensible",
+    )
+    now = np.full(2, found.captured_at_ms, dtype=np.int64)
+    unloaded = np.array([found.captured_at_ms - unloaded_ago_ms if unloaded_ago_ms else 0])
+    return replace(
+        found,
+        brokers=replace(found.brokers, report_updated_at_ms=now),
+        bundles=replace(found.bundles, last_unloaded_at_ms=unloaded),
+    )
+
+
+def published(every_ms: list[int] | None) -> PublishedLoad:
+    often = None if every_ms is None else np.array(every_ms)
+    return PublishedLoad(np.array([0.3, 0.3]), np.array([1e6, 1e6]), np.array([-1]), often)
+
+
+@pytest.mark.parametrize(
+    ("unloaded_ago_ms", "ahead_ms"), [(40_000, 20_000), (100_000, 20_000), (60_000, 0), (0, 30_000)]
+)
+def test_cycles_start_whole_intervals_after_the_last_unload(unloaded_ago_ms: int, ahead_ms: int) -> None:
+    of = state(unloaded_ago_ms)
+    assert next_cycle_at_ms(of, SETTINGS) == of.captured_at_ms + ahead_ms
+
+
+def test_a_broker_that_publishes_often_does_so_again_and_its_load_approaches_its_usage() -> None:
+    of = state(unloaded_ago_ms=40_000)
+    then = at_next_cycle(published([8_000, 60_000]), of, SETTINGS)
+    # After 8 and 16 of 20 seconds, with a sample every 5: three samples by then.
+    assert then.weighted_max_ema.tolist() == pytest.approx([0.7 - 0.4 * 0.9**3, 0.3])
+
+
+@pytest.mark.parametrize("every_ms", [None, [0, 0]])
+def test_what_was_published_stays_if_nobody_knows_how_often_it_is(every_ms: list[int] | None) -> None:
+    then = at_next_cycle(published(every_ms), state(unloaded_ago_ms=40_000), SETTINGS)
+    assert then.weighted_max_ema.tolist() == [0.3, 0.3]
+
+
+def test_a_broker_publishes_after_the_longest_interval() -> None:
+    of = state(unloaded_ago_ms=40_000)
+    old = of.brokers.report_updated_at_ms - np.array([15 * 60_000, 0])
+    of = replace(of, brokers=replace(of.brokers, report_updated_at_ms=old))
+    then = at_next_cycle(published([0, 0]), of, SETTINGS)
+    assert then.weighted_max_ema.tolist() == pytest.approx([0.7, 0.3], abs=1e-6)
+
+
+def test_the_leaders_view_has_the_load_of_the_next_cycle_beside_that_of_now() -> None:
+    of = replace(state(unloaded_ago_ms=40_000), published_load=published([8_000, 60_000]))
+    view = extensible_load(of, SETTINGS, of.captured_at_ms)
+    assert view.load_now is not None
+    assert (view.load_now.tolist(), view.load[0] > 0.4) == ([0.3, 0.3], True)
+    silent = replace(of, published_load=published(None))
+    assert extensible_load(silent, SETTINGS, of.captured_at_ms).load_now is None
