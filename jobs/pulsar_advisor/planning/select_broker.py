@@ -132,7 +132,7 @@ class BrokerSelection:
         in_order = self.candidates.in_java_order(candidates.brokers)
         settings = self.candidates.settings
         decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
-        # Under the Simple manager the broker that is asked decides, by a ranking that only it has.
+        # The Simple manager's leader ranks by quotas that it smooths in its memory, not by the reports' figures.
         anyone = candidates.brokers if self.candidates.state.load_manager == "simple" else decision.otherwise
         self.possible[bundle] = tuple((decision.eligible if anyone is None else anyone).tolist())
         if len(self.explained) < 2 * BUNDLES_EXPLAINED:

@@ -199,6 +199,13 @@ def test_an_earlier_snapshot_shows_what_changed_since(state: ClusterState, setti
     assert "changed by 4.8%" in sentence
 
 
+def test_an_unload_that_awaits_a_publication_is_in_doubt(state: ClusterState, settings: ResolvedSettings) -> None:
+    plan = plan_of(state, settings, (replace(move(FIRST), awaits=("a:8080",)),))
+    [doubt] = [doubt for doubt in plan.steps[0].doubts if "new load" in doubt.sentence]
+    assert doubt.confidence == "medium"
+    assert doubt.sentence.startswith("Pulsar unloads it only if a:8080 will have published a new load by the next")
+
+
 def test_a_step_that_needs_more_than_all_of_a_resource_says_so(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.usage[2, 0] = 300.0
     (step,) = plan_of(state, settings, (move(FIRST),)).steps

@@ -128,7 +128,7 @@ def test_the_brokers_that_are_drawn_among_are_possible() -> None:
     assert chosen.possible[1] == (1, 2)
 
 
-def test_under_the_simple_manager_every_candidate_is_possible_as_any_broker_may_be_asked() -> None:
+def test_under_the_simple_manager_every_candidate_is_possible_as_the_leaders_quotas_are_unknown() -> None:
     chosen = selection(cluster("simple"), Takes(choices=((1,),)))
     chosen.select(0, 0)
     assert chosen.possible == {0: (1, 2)}
