@@ -121,11 +121,13 @@ def _percent_param(title: str, description: str) -> Param:
 
 
 GOAL = {
+    # Airflow's form takes an empty text for a missing one, so the choice of no goal is null.
     "goal": Param(
-        "",
-        type="string",
-        enum=["", *(kind.name for kind in KINDS)],
-        values_display={"": "what the strategies above would do"} | {k.name: f"{k.name}: {k.summary}" for k in KINDS},
+        None,
+        type=["null", "string"],
+        enum=[None, *(kind.name for kind in KINDS)],
+        values_display={"null": "what the strategies above would do"}
+        | {k.name: f"{k.name}: {k.summary}" for k in KINDS},
         title="Goal",
         section="What to recommend",
     ),
@@ -144,7 +146,7 @@ GOAL = {
 }
 
 GOAL_ARGUMENTS = (
-    "--goal={{ params.goal }}",
+    "--goal={{ params.goal or '' }}",
     "--brokers={{ params.goal_brokers | join(',') }}",
     "--to={{ params.goal_to_percent or '' }}",
     "--ceiling={{ params.goal_ceiling_percent or '' }}",

@@ -74,7 +74,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             ignore_downstream_trigger_rules=True,
             params={
                 **{FIELD[consent.name]: Param(False, type="boolean", title=consent.title) for consent in CONSENTS},
-                COMMENT: Param("", type="string", title="Comment", description="Recorded in the ledger"),
+                # Airflow's page takes an empty text for a missing one, and would let nobody answer without a comment.
+                COMMENT: Param(None, type=["null", "string"], title="Comment", description="Recorded in the ledger"),
             },
             **kwargs,
         )
