@@ -1,0 +1,69 @@
+"""A root and a ledger that an earlier commit wrote open in this one, stage by stage."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.execution.audit import audit
+from pulsar_advisor.execution.ledger import Ledger, open_ledger
+from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.snapshots.summary import summary
+from pulsar_advisor.stages.report import run as report
+from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.state import cluster_state
+
+EARLIER = Path(__file__).parents[1] / "data" / "earlier"
+SNAPSHOT = "20261122T093126Z"
+DIGEST = "sha256:82dfc8373b55b294df8da91c1b094caf9c44ddfb2207346ac23677238cf82f03"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    """A copy that may be written to."""
+    shutil.copytree(EARLIER / "root", tmp_path / "root")
+    return Root(str(tmp_path / "root"), "live")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+        connection.executescript((EARLIER / "ledger.sql").read_text())
+    with closing(open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")) as ledger:
+        yield ledger
+
+
+def test_its_snapshot_is_listed_with_the_result_of_every_stage(root: Root) -> None:
+    assert root.snapshots() == [SNAPSHOT]
+    assert summary(root, SNAPSHOT).stages.keys() >= {"normalized", "validated"}
+
+
+def test_its_tables_make_a_cluster_state(root: Root) -> None:
+    state = cluster_state(root, SNAPSHOT)
+    assert list(state.brokers.ids) == ["broker-1:8080", "broker-2:8080", "broker-3:8080"]
+
+
+def test_its_plan_keeps_its_digest(root: Root) -> None:
+    [file] = plan_files(root)
+    assert digest_of(read_plan(str(file))) == DIGEST
+    assert find_plan(root, "82dfc837").digest == DIGEST
+
+
+def test_a_report_can_be_made_again(root: Root) -> None:
+    _, path = report(root, SNAPSHOT)
+    assert "broker-3:8080" in Path(str(path)).read_text()
+
+
+def test_its_ledger_is_whole_and_knows_the_run(ledger: Ledger) -> None:
+    assert audit(ledger).findings == ()
+    [run] = ledger.runs(DIGEST)
+    assert run.state == "done"
+    assert {step.state for step in ledger.steps(run.id).values()} == {"confirmed"}
+    assert [(one.proposer, one.source) for one in ledger.proposals(DIGEST)] == [("admin", "airflow")]
+    assert [(one.approver, one.source) for one in ledger.approvals(DIGEST)] == [("operator", "airflow")]

@@ -1,0 +1,92 @@
+"""The operations guide and the dashboard: metrics that the code emits, messages that it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model import errors
+
+REPOSITORY = Path(__file__).parents[2]
+GUIDE = (REPOSITORY / "docs" / "operations.md").read_text()
+DASHBOARD = json.loads((REPOSITORY / "docs" / "grafana" / "pulsar-advisor.json").read_text())
+QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+ALERTS = [query for query in re.findall(r"^\| `([^`]+)` \|", GUIDE, re.M) if "(" in query]
+MESSAGES = re.findall(r"^\| `([^`(]+)` +\| (\d) +\|", GUIDE, re.M)
+
+EMIT = """
+import json
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader
+reader = InMemoryMetricReader()
+metrics.set_meter_provider(MeterProvider([reader]))
+from pulsar_advisor.execution import telemetry
+telemetry.step_ended("unload", "confirmed")
+telemetry.refused()
+telemetry.answered("unload", 204, 0.1)
+telemetry.owned_after(0.1)
+found = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
+labels = {one.name: list(one.data.data_points[0].attributes) for one in found}
+print(json.dumps([[one.name, one.unit, isinstance(one.data, Histogram), labels[one.name]] for one in found]))
+"""
+
+
+@pytest.fixture(scope="module")
+def emitted() -> dict[str, set[str]]:
+    """Series that `apply` emits, with their labels, named as OpenTelemetry's Prometheus exporter does.
+
+    Source: OpenTelemetry specification, "Prometheus and OpenMetrics Compatibility" (dots become underscores, units and
+    `_total` become suffixes, units in braces are dropped).
+    """
+    printed = subprocess.run([sys.executable, "-c", EMIT], capture_output=True, text=True, check=True).stdout
+    series: dict[str, set[str]] = {}
+    for name, unit, is_histogram, attributes in json.loads(printed):
+        base = name.replace(".", "_") + {"s": "_seconds"}.get(unit, "")
+        labels = {attribute.replace(".", "_") for attribute in attributes}
+        if is_histogram:
+            series |= {f"{base}_count": labels, f"{base}_sum": labels, f"{base}_bucket": labels | {"le"}}
+        else:
+            series[f"{base}_total"] = labels
+    return series
+
+
+@pytest.mark.parametrize("query", [*QUERIES, *ALERTS])
+def test_a_query_asks_for_series_and_labels_that_apply_emits(query: str, emitted: dict[str, set[str]]) -> None:
+    [name] = re.findall(r"\bpulsar_advisor\w+", query)
+    assert name in emitted
+    asked = {label.strip() for labels in re.findall(r"by \(([^)]+)\)", query) for label in labels.split(",")}
+    asked |= set(re.findall(r"[{,](\w+)=", query))
+    assert asked <= emitted[name]
+
+
+def test_every_metric_has_a_panel_and_a_row(emitted: dict[str, set[str]]) -> None:
+    for name in {re.sub(r"_(bucket|count|sum)$", "", name) for name in emitted}:
+        assert any(name in query for query in QUERIES)
+        assert f"| `{name}`" in GUIDE
+
+
+def test_panels_have_their_own_places() -> None:
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in DASHBOARD["panels"]]
+    assert len(set(places)) == len(places)
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(places)
+
+
+@pytest.mark.parametrize(("message", "code"), MESSAGES)
+def test_a_message_of_the_troubleshooting_table_is_written_by_an_error_of_that_code(message: str, code: str) -> None:
+    raised = [name for name, error in vars(errors).items() if getattr(error, "exit_code", None) == int(code)]
+    sources = "\n".join(file.read_text() for file in (REPOSITORY / "jobs" / "pulsar_advisor").rglob("*.py"))
+    statements = re.findall(rf"(?:{'|'.join(raised)})\((?:[^()]|\([^()]*\))*\)", sources)
+    assert any(message in re.sub(r'"\s+f?"', "", statement) for statement in statements)
+
+
+def test_the_table_of_codes_has_every_code() -> None:
+    codes = {
+        error.exit_code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "exit_code")
+    }
+    assert codes | {0} == {int(code) for code in re.findall(r"^\| (\d) +\| [a-z]", GUIDE, re.M)}
