@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,28 @@ def test_axe_finds_nothing_wrong(name: str, scheme: Literal["light", "dark"], br
         found = Axe().run(page)
 
         assert not found.response["violations"], found.generate_report()
+
+
+def test_a_click_on_a_heading_sorts_its_table_and_rows_that_explain_others_follow_them(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(_file(skewed_inputs(), tmp_path))
+        unloads = page.get_by_role("group", name="Unloads", exact=True)
+        found = [
+            (unloads.get_by_role("button", name=heading).click(), unloads.locator("tbody").inner_text())[1]
+            for heading in ("Messages", "Messages", "Step")
+        ]
+        assert unloads.get_by_role("columnheader", name="Step").get_attribute("aria-sort") == "ascending"
+
+    steps = [re.findall(r"step-\d+(?=\t)", text) for text in found]
+    rates = [[float(rate.replace(",", "")) for rate in re.findall(r"\t([\d.,]+)\s*msg/s", text)] for text in found]
+    assert rates[0] == sorted(rates[0], reverse=True)
+    assert rates[1] == sorted(rates[1])
+    assert steps[2] == sorted(steps[2])
+    assert len({*map(tuple, steps)}) > 1
+    assert all(len(re.findall("Sent only if|Can't be carried out", text)) == len(steps[2]) for text in found)
 
 
 @pytest.mark.parametrize("name", PAGES)
