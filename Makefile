@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs lint format lock bench bench-simulate bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions clean
+.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -66,7 +66,10 @@ parity: setup ## Compare every strategy with Pulsar's own Java classes
 docs: setup ## Write the pages and tables of docs/ that are made from the code
 	@$(BIN)/python docs/generate.py
 
-lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling, prose and Dockerfiles
+docs-site: setup ## Build the documentation as a site in build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling, prose, Dockerfiles and links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -78,6 +81,7 @@ lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling
 	$(BIN)/proselint check $(PAGES)
 	$(BIN)/blocklint $(PAGES) docs/checks.md docs/lint.md docs/tables.md
 	$(BIN)/hadolint Dockerfile tests/stack/*/Dockerfile
+	@$(MAKE) docs-site
 
 format: setup ## Format code and Markdown, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
