@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
+from pulsar_advisor_airflow import listeners
 from pulsar_advisor_airflow.configuration import PAGES_PREFIX, page_link
 
 
@@ -18,9 +19,10 @@ async def pages(scope: Any, receive: Any, send: Any) -> None:
 
 class PulsarAdvisorPlugin(AirflowPlugin):
     """The pages under `/pulsar-advisor/`; *Browse → Pulsar clusters*, which shows the first of them; and the report as
-    a tab of a DAG and of a DAG run."""
+    a tab of a DAG and of a DAG run; and a record of gates that are set by hand."""
 
     name = "pulsar_advisor"
+    listeners: ClassVar = [listeners]
     fastapi_apps: ClassVar = [{"app": pages, "url_prefix": PAGES_PREFIX, "name": "pulsar-advisor"}]
     external_views: ClassVar = [
         {

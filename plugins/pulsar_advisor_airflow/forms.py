@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import Param
 
-from pulsar_advisor.model.bounds import HISTORY, MAX_SPLITS, MAX_UNLOADS, Bounds
+from pulsar_advisor.model.bounds import HISTORY, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS, Bounds
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED
 from pulsar_advisor.planning.kinds.registry import KINDS
@@ -93,18 +93,18 @@ STRATEGY_ARGUMENTS = (
     "{{ '--splits' if params.splits else '--no-splits' }}",
     "{{ '--unload-children' if params.unload_children else '--no-unload-children' }}",
     "--view={{ params.view }}",
-    "{{ what_if(params.what_if) }}",
+    "{{ each('--set', params.what_if) }}",
     "{{ '' if params.history is none else '--history=%d' % params.history }}",
 )
 """The same for the command line of `recommend`, in a DAG with native templates and `FORM_MACROS`."""
 
 
-def what_if(settings: list[str]) -> list[str]:
-    """What-if settings as arguments."""
-    return [f"--set={setting}" for setting in settings]
+def each(option: str, values: list[str]) -> list[str]:
+    """An option that may be given several times, once for each value."""
+    return [f"{option}={value}" for value in values]
 
 
-FORM_MACROS = {"registered": cluster, "what_if": what_if}
+FORM_MACROS = {"registered": cluster, "each": each}
 """What templates about the form use."""
 
 
@@ -118,6 +118,11 @@ def _percent_param(title: str, description: str) -> Param:
         description=description,
         section="What to recommend",
     )
+
+
+def _names_param(title: str, description: str, section: str) -> Param:
+    items = {"type": "string", "pattern": r"^[^\s,]+$"}
+    return Param([], type="array", items=items, title=title, description=description, section=section)
 
 
 GOAL = {
@@ -139,6 +144,9 @@ GOAL = {
         description="One per line: broker id, or the beginning of its host name up to a dot",
         section="What to recommend",
     ),
+    "goal_onto": _names_param(
+        "Only onto these brokers", "For drain, relieve and balance; one per line. Empty: onto any", "What to recommend"
+    ),
     "goal_to_percent": _percent_param(
         "Usage they are to reach (%)", "For relieve, fill and balance. Empty: by the mean of all brokers"
     ),
@@ -148,6 +156,7 @@ GOAL = {
 GOAL_ARGUMENTS = (
     "--goal={{ params.goal or '' }}",
     "--brokers={{ params.goal_brokers | join(',') }}",
+    "{{ '--onto=' ~ params.goal_onto | join(',') if params.goal_onto else '' }}",
     "--to={{ params.goal_to_percent or '' }}",
     "--ceiling={{ params.goal_ceiling_percent or '' }}",
 )
@@ -166,9 +175,32 @@ def number_param(default: int, bounds: Bounds, title: str, section: str, *, unit
     )
 
 
+def _optional_number_param(bounds: Bounds, title: str) -> Param:
+    limits = {"minimum": bounds.least, "maximum": bounds.greatest}
+    kind = ["null", "integer"]
+    return Param(None, type=kind, **limits, title=title, description="Empty: no limit", section="Limits")
+
+
 LIMITS = {
     "max_unloads": number_param(10, MAX_UNLOADS, "Maximum number of unloads", "Limits"),
     "max_splits": number_param(2, MAX_SPLITS, "Maximum number of splits", "Limits"),
+    "max_per_source": _optional_number_param(MAX_PER_SOURCE, "Maximum number of unloads from one broker"),
+    "max_topics": _optional_number_param(MAX_TOPICS, "Maximum number of topics that the unloads disturb"),
+    "exclude_broker": _names_param("Brokers that no step touches", "One per line", "Limits"),
+    "exclude_namespace": _names_param("Namespaces or tenants that no step touches", "One per line", "Limits"),
+    "first_broker": _names_param("Brokers whose unloads come first", "Where limits leave some out", "Limits"),
+    "first_namespace": _names_param("Namespaces or tenants that come first", "The same for their bundles", "Limits"),
 }
 
-LIMIT_ARGUMENTS = ("--max-unloads={{ params.max_unloads }}", "--max-splits={{ params.max_splits }}")
+LIMIT_ARGUMENTS = (
+    "--max-unloads={{ params.max_unloads }}",
+    "--max-splits={{ params.max_splits }}",
+    *(
+        f"{{{{ '' if params.{name} is none else '--{name.replace('_', '-')}=%d' % params.{name} }}}}"
+        for name in ("max_per_source", "max_topics")
+    ),
+    *(
+        f"{{{{ each('--{name.replace('_', '-')}', params.{name}) }}}}"
+        for name in ("exclude_broker", "exclude_namespace", "first_broker", "first_namespace")
+    ),
+)

@@ -1,4 +1,4 @@
-"""Declares this package to Airflow: two connection types with their forms, extra links, and a configuration section."""
+"""Declares this package to Airflow: connection types, extra links, a task decorator, and a configuration section."""
 
 from __future__ import annotations
 
@@ -96,6 +96,12 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Previews, explains and safely carries out load balancing of Apache Pulsar clusters.",
         "versions": [importlib.metadata.version("pulsar-rebalance-advisor")],
         "connection-types": [_ADMIN, _ZOOKEEPER],
+        "task-decorators": [
+            {
+                "name": "pulsar_stage",
+                "class-name": "pulsar_advisor_airflow.decorators.spark_stage.spark_stage_task",
+            }
+        ],
         "extra-links": [f"pulsar_advisor_airflow.links.{link}" for link in ("ReportLink", "PlanLink", "LedgerLink")],
         "config": {
             SECTION: {

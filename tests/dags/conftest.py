@@ -191,7 +191,7 @@ def run_dag(stages: Stages) -> Iterator[Callable[..., Any]]:
         answer: Answer | None = None,
         mark_success: str | None = None,
     ) -> tuple[str, dict[str, str]]:
-        dag = DagBag(REPOSITORY / "dags" / f"{dag_id}.py").dags[dag_id]
+        dag = DagBag(REPOSITORY / "dags" / f"{dag_id.partition('__')[0]}.py").dags[dag_id]
         for task in dag.tasks:
             task.retry_delay = timedelta(0)
             task.retry_policy = None  # its delays are longer

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -203,6 +205,19 @@ def test_the_tab_of_a_dag_run_is_the_report_of_its_snapshot(
 ) -> None:
     answer = server("vic").get(dag_run(dag, task, returned, **conf))
     assert (answer.status_code, answer.headers["location"]) == (303, REPORT)
+
+
+@pytest.mark.parametrize(
+    ("stored", "value"), [('"x"', "x"), ("20261121T083000Z", "20261121T083000Z"), ({"a": 1}, {"a": 1}), (None, None)]
+)
+def test_what_a_task_returned_is_read_as_a_task_or_the_rest_api_stores_it(
+    database: None, monkeypatch: pytest.MonkeyPatch, stored: object, value: object
+) -> None:
+    from pulsar_advisor_airflow.pages import dag_runs
+
+    rows = SimpleNamespace(first=lambda: SimpleNamespace(value=stored))
+    monkeypatch.setattr(dag_runs, "create_session", lambda: nullcontext(SimpleNamespace(execute=lambda _query: rows)))
+    assert dag_runs._returned("dag", "run", "task") == value
 
 
 def test_the_tab_of_a_dag_is_the_newest_report_of_its_cluster(server: LogIn, root: Root) -> None:

@@ -185,3 +185,31 @@ def test_testing_a_connection_to_nobody_tells_why(monkeypatch: pytest.MonkeyPatc
     works, message = connect(monkeypatch, extra={"admin_urls": "http://127.0.0.1:1"}).test_connection()
     assert not works
     assert "connection refused" in message
+
+
+def test_a_decorated_function_gives_a_stage_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+    from airflow.sdk import dag, task
+
+    submitted: list[list[str]] = []
+    monkeypatch.setattr(SparkSubmitOperator, "execute", lambda self, _context: submitted.append(self.application_args))
+
+    @task.pulsar_stage(stage="recommend", root="/root", cluster="demo", snapshot="20261121T083000Z")
+    def stricter(percent: int) -> list[str]:
+        return [f"--set=loadBalancerBrokerThresholdShedderPercentage={percent}"]
+
+    @dag(schedule=None)
+    def theirs() -> None:
+        stricter(5)
+
+    theirs().get_task("stricter").execute({})
+    assert submitted[0][4:] == ["--set=loadBalancerBrokerThresholdShedderPercentage=5"]
+
+
+def test_a_gate_that_is_set_by_hand_has_a_listener() -> None:
+    from airflow import plugins_manager
+
+    from pulsar_advisor_airflow import listeners
+
+    [plugin] = [plugin for plugin in plugins_manager._get_plugins()[0] if plugin.name == "pulsar_advisor"]
+    assert plugin.listeners == [listeners]

@@ -95,6 +95,21 @@ def test_a_goal_reaches_the_job(stages: Stages, run_dag: RunDag) -> None:
     assert recommended.endswith("--goal=relieve --brokers=broker-1 --to=60 --ceiling=")
 
 
+def test_limits_reach_recommend(stages: Stages, run_dag: RunDag) -> None:
+    limits = {"max_per_source": 2, "exclude_namespace": ["shop/orders", "logs"], "first_broker": ["broker-1"]}
+    run_dag("pulsar_rebalance", {**limits, "goal": "drain", "goal_onto": ["broker-2"], **FAST}, Answer("Reject"))
+    [recommended] = [call for call in stages.arguments if call[0] == "recommend"]
+    assert [
+        word for word in recommended if word.startswith(("--max-per", "--max-top", "--ex", "--first", "--onto"))
+    ] == [
+        "--max-per-source=2",
+        "--exclude-namespace=shop/orders",
+        "--exclude-namespace=logs",
+        "--first-broker=broker-1",
+        "--onto=broker-2",
+    ]
+
+
 def test_what_if_settings_and_the_history_reach_recommend_one_argument_each(stages: Stages, run_dag: RunDag) -> None:
     settings = ["loadBalancerBrokerThresholdShedderPercentage=5", "loadBalancerSheddingEnabled=true --root=/tmp"]
     run_dag("pulsar_rebalance", {"what_if": settings, "history": 0, **FAST}, Answer("Reject"))
@@ -266,6 +281,22 @@ def test_an_approval_given_before_the_run_does_not_answer_its_gate(stages: Stage
     run_dag("pulsar_rebalance", conf, Answer("Approve"))
     state, tasks = run_dag("pulsar_rebalance", conf, Answer("Reject"))
     assert (state, tasks["approve"], tasks["apply"]) == ("success", "success", "skipped")
+
+
+def test_a_gate_set_by_hand_is_recorded(stages: Stages, run_dag: RunDag) -> None:
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+
+    from pulsar_advisor_airflow import listeners
+
+    run_dag("pulsar_rebalance", FAST, Answer("Reject"))
+    with create_session() as session:
+        gate = session.get(TaskInstance, last_request().ti_id)
+    listeners.on_task_instance_success(previous_state="running", task_instance=gate)  # its own end
+    assert "rejected by olive" in stages.ledger().events(digest_of(stages.plan))[-1].detail
+    listeners.on_task_instance_failed(previous_state=None, task_instance=gate)
+    recorded = stages.ledger().events(digest_of(stages.plan))[-1]
+    assert (recorded.kind, recorded.detail[:38]) == ("refused", "the gate was set to failed by hand, wh")
 
 
 def test_a_gate_marked_as_a_success_is_no_approval(stages: Stages, run_dag: RunDag) -> None:

@@ -265,6 +265,8 @@ class GoalOptions:
     """The usage that they are to reach, for example 60%."""
     ceiling: str = ""
     """No destination may end above this usage."""
+    onto: str = ""
+    """The only brokers that may take bundles, separated by commas; empty: every broker may."""
 
     def chosen(self) -> Goal | None:
         """The goal these options make, if any. Raises `UsageError` for a percentage that is none."""
@@ -272,9 +274,11 @@ class GoalOptions:
 
         if not self.goal:
             return None
-        brokers = tuple(name.strip() for name in self.brokers.split(",") if name.strip())
+        brokers, onto = (
+            tuple(name.strip() for name in names.split(",") if name.strip()) for names in (self.brokers, self.onto)
+        )
         to, ceiling = (ratio(text) if text else None for text in (self.to, self.ceiling))
-        return Goal(self.goal, brokers, to, ceiling)
+        return Goal(self.goal, brokers, to, ceiling, onto)
 
 
 @Parameter(name="*")

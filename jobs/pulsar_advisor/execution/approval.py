@@ -86,7 +86,7 @@ def approve_automatically(
         policy=policy,
         throttle=throttle,
         valid_for_s=valid_for_s,
-        comment="every criterion of the policy is met",
+        comment=policy.automatic.sentence,
     )
 
 

@@ -87,6 +87,12 @@ class Freeze(_Part):
 class Criteria(_Part):
     """What a plan must meet to be approved without a person; a plan that needs consent never is."""
 
+    name: str | None = None
+    """What people call this policy."""
+    approved_by: str | None = None
+    """Who decided that plans within it need no person."""
+    kinds: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Shedders and plan kinds that may have made the plan; None: any."""
     max_moves: Annotated[int, Field(ge=1)]
     min_gain_ratio: Annotated[float, Field(gt=0, le=1)]
     """Minimum decrease of the highest predicted usage (0..1)."""
@@ -102,6 +108,8 @@ class Criteria(_Part):
         moves = sum(step.action == "unload" for step in steps)
         if not 1 <= moves <= self.max_moves:
             yield f"it moves {moves} bundle(s), and max_moves is {self.max_moves}"
+        if self.kinds is not None and plan.shedder not in self.kinds:
+            yield f"it was made by {plan.shedder}, and kinds are {', '.join(self.kinds)}"
         for needed in needed_consents(plan):
             yield f"it needs a person's consent: {needed.sentence}"
         before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
@@ -122,6 +130,14 @@ class Criteria(_Part):
         for freeze in self.freezes:
             if freeze.first <= local.date() <= freeze.last:
                 yield f"changes are frozen from {freeze.first} to {freeze.last}"
+
+    @property
+    def sentence(self) -> str:
+        """The policy's name, who decided on it, and its criteria in full: what the ledger keeps of it."""
+        named = f"policy '{self.name}'" if self.name else "the policy"
+        decided = f", decided by {self.approved_by}," if self.approved_by else ""
+        criteria = self.model_dump_json(by_alias=True, exclude_none=True, exclude={"name", "approved_by"})
+        return f"every criterion of {named}{decided} is met: {criteria}"
 
     def _other_namespaces(self, steps: list[Step]) -> Iterator[str]:
         for namespace in sorted({step.namespace for step in steps}):
@@ -145,7 +161,7 @@ class ApprovalPolicy(_Part):
     @property
     def source(self) -> str:
         """What vouches for an approval given by this policy: the policy itself, by the first digits of its SHA-256."""
-        content = self.model_dump_json(by_alias=True).encode()
+        content = self.model_dump_json(by_alias=True, exclude_none=True).encode()
         return f"{POLICY}{hashlib.sha256(content).hexdigest()[:16]}"
 
 

@@ -60,7 +60,10 @@ def _returned(dag: str, run: str, task: str) -> Any:
         row = session.execute(query.with_only_columns(XComModel.value)).first()
     if row is None:
         return None
-    return json.loads(row.value) if isinstance(row.value, str) else row.value
+    try:
+        return json.loads(row.value)
+    except (TypeError, ValueError):  # set over the REST API, which doesn't encode it twice as a task does
+        return row.value
 
 
 def _text(value: Any) -> str | None:

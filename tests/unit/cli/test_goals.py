@@ -68,6 +68,7 @@ def test_a_form_fills_the_options_of_a_job() -> None:
     filled = GoalOptions(goal="relieve", brokers="broker-1:8080", to="60", ceiling="")
     assert filled.chosen() == Goal("relieve", ("broker-1:8080",), 0.6)
     assert GoalOptions(goal="drain", brokers="b1, b2").chosen() == Goal("drain", ("b1", "b2"))
+    assert GoalOptions(goal="drain", brokers="b1", onto="b2,b3").chosen() == Goal("drain", ("b1",), onto=("b2", "b3"))
 
 
 def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> None:

@@ -218,6 +218,7 @@ def test_a_plan_that_meets_the_criteria_is_approved_in_the_name_of_the_policy(le
     propose(ledger, PLAN, ALICE)
     approval = approve_automatically(ledger, PLAN, policy=LENIENT)
     assert (approval.approver, approval.source, approval.consents) == ("approval policy", LENIENT.source, set())
+    assert approval.comment.startswith("every criterion of the policy is met: ")
     assert standing_approval(ledger, PLAN, LENIENT).id == approval.id
 
 

@@ -68,6 +68,22 @@ def test_a_criterion_that_is_not_met_is_named(file: Path, plan: Plan, because: s
     assert unmet(file, plan) == [because]
 
 
+def test_a_plan_of_another_kind_goes_to_a_person(file: Path) -> None:
+    file.write_text(TEXT.replace("automatic:", "automatic:\n  kinds: [TransferShedder, relieve]"))
+    reasons = unmet(file, make_plan([unload_step()]))
+    assert reasons == ["it was made by ThresholdShedder, and kinds are TransferShedder, relieve"]
+    assert unmet(file, make_plan([unload_step()], shedder="relieve")) == []
+
+
+def test_a_policy_says_its_name_who_decided_on_it_and_its_criteria(file: Path) -> None:
+    named = "automatic:\n  name: small moves\n  approved_by: carol"
+    file.write_text(TEXT.replace("automatic:", named))
+    criteria = read_policy(file).automatic
+    assert criteria is not None
+    assert criteria.sentence.startswith("every criterion of policy 'small moves', decided by carol, is met: {")
+    assert '"max_moves":2' in criteria.sentence
+
+
 def test_a_plan_that_needs_consent_goes_to_a_person(file: Path) -> None:
     split = make_plan([unload_step(1), split_step(2)])
     assert unmet(file, split) == ["it needs a person's consent: it splits 1 bundle, which can't be undone"]

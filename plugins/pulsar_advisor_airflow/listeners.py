@@ -1,0 +1,59 @@
+"""Records in the ledger what is done to a gate in place of an answer: somebody sets the task's state by hand.
+
+An answer itself is recorded by the gate, which knows who gave it. What happens here is no approval: `apply` asks the
+ledger. The record shows that somebody tried.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from airflow.listeners import hookimpl
+
+GATE = "PlanApprovalOperator"
+
+
+@hookimpl  # type: ignore[untyped-decorator]
+def on_task_instance_success(previous_state: Any, task_instance: Any) -> None:
+    """A gate was marked as a success."""
+    _record(previous_state, task_instance, "success")
+
+
+@hookimpl  # type: ignore[untyped-decorator]
+def on_task_instance_failed(previous_state: Any, task_instance: Any) -> None:
+    """A gate was marked as failed."""
+    _record(previous_state, task_instance, "failed")
+
+
+@hookimpl  # type: ignore[untyped-decorator]
+def on_task_instance_skipped(previous_state: Any, task_instance: Any) -> None:
+    """A gate was marked as skipped."""
+    _record(previous_state, task_instance, "skipped")
+
+
+def _record(previous_state: Any, task_instance: Any, state: str) -> None:
+    # The API server, where users set states, gives no previous state; a worker does, for what a task did itself.
+    if previous_state is not None or getattr(task_instance, "operator", None) != GATE:
+        return
+    from pulsar_advisor.storage.root import Root
+    from pulsar_advisor_airflow.configuration import option
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    digest = _shown_digest(task_instance.id)
+    if digest is not None:
+        what = f"the gate was set to {state} by hand, which is no approval (airflow, {task_instance.run_id})"
+        with opened_ledger(Root(option("root"), "any")) as ledger:
+            ledger.record_refusal(digest, what)
+
+
+def _shown_digest(task_instance_id: Any) -> str | None:
+    """The digest of the plan that the gate has shown, in the subject of its request."""
+    from airflow.models.hitl import HITLDetail
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        subject = session.scalar(select(HITLDetail.subject).where(HITLDetail.ti_id == task_instance_id))
+    found = re.search(r"sha256:[0-9a-f]{64}", subject or "")
+    return found[0] if found else None

@@ -1,0 +1,41 @@
+"""Two clusters of a registry, one of them down: each has its own DAGs, so the other's report comes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dags.conftest import Stages
+from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.storage.root import Root
+
+pytestmark = pytest.mark.airflow
+
+RunDag = Callable[..., tuple[str, dict[str, str]]]
+
+
+@pytest.mark.full
+def test_while_one_cluster_is_down_the_report_of_the_other_comes(
+    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = tmp_path / "clusters.yaml"
+    entries = [{"name": name, "pulsar_conn_id": "pulsar_default"} for name in ("demo", "down")]
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+
+    def capture(options: Any, root: Root) -> str:
+        if root.cluster == "down":
+            raise ClusterUnreachable("http://127.0.0.1:1: connection refused")
+        return stages.capture(options, root)
+
+    monkeypatch.setattr("pulsar_advisor.stages.capture.run", capture)
+    state, tasks = run_dag("pulsar_snapshot__down")
+    assert (state, tasks["capture"], tasks["require_trusted_snapshot"]) == ("failed", "failed", "upstream_failed")
+    assert run_dag("pulsar_snapshot__demo")[0] == "success"
+    [snapshot] = stages.root.snapshots()
+    state, tasks = run_dag("pulsar_recommend__demo", {"snapshot": snapshot})
+    assert (state, tasks["report"]) == ("success", "success")
