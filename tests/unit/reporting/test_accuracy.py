@@ -1,6 +1,13 @@
 """The report says how often predictions for a strategy were right, or that it was not measured."""
 
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.reporting.accuracy import MEASURED, accuracy
+
+PAGE = Path(__file__).parents[3] / "docs" / "accuracy.md"
 
 
 def test_what_was_measured_is_said_in_decisions_and_bundles() -> None:
@@ -17,3 +24,13 @@ def test_what_was_not_measured_says_so() -> None:
 
 def test_a_strategy_that_pulsar_lacks_predicts_nothing() -> None:
     assert accuracy("MinimalMoveShedder", "modular") == ""
+
+
+@pytest.mark.parametrize(("shedder", "load_manager"), MEASURED)
+def test_the_page_has_the_same_figures(shedder: str, load_manager: LoadManagerKind) -> None:
+    found = MEASURED[shedder, load_manager]
+    name = f"| {shedder} {found.release} {load_manager} |"
+    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(name))
+    bundles, decisions = (cell.strip(" ¹") for cell in row.removeprefix(name).split("|")[:2])
+    assert bundles == f"{found.named} of {found.bundles}"
+    assert decisions == f"{found.exact} of {found.decisions}"
