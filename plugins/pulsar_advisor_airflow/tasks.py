@@ -63,6 +63,22 @@ def lint(cluster: str, snapshot: str) -> list[dict[str, Any]]:
         return [asdict(finding) for finding in run(_root(cluster), snapshot)]
 
 
+def restart_order(cluster: str, snapshot: str, ceiling_ratio: float | None = None) -> dict[str, Any]:
+    """The order of a rolling restart that moves each bundle least often; no broker ends above `ceiling_ratio`."""
+    from pulsar_advisor.stages.restart_order import run
+
+    with as_airflow_errors():
+        return asdict(run(_root(cluster), snapshot, ceiling_ratio))
+
+
+def scale(cluster: str, snapshot: str, usage_ratio: float = 0.6) -> dict[str, Any]:
+    """How many brokers the load of a normalized snapshot needs at this mean usage."""
+    from pulsar_advisor.stages.scale import run
+
+    with as_airflow_errors():
+        return asdict(run(_root(cluster), snapshot, usage_ratio))
+
+
 def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
     """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none."""
     from pulsar_advisor.storage import plans

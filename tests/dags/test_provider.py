@@ -213,3 +213,17 @@ def test_a_gate_that_is_set_by_hand_has_a_listener() -> None:
 
     [plugin] = [plugin for plugin in plugins_manager._get_plugins()[0] if plugin.name == "pulsar_advisor"]
     assert plugin.listeners == [listeners]
+
+
+@pytest.mark.parametrize(("name", "holds"), [("restart_order", "restarts"), ("scale", "sizes")])
+def test_answers_without_a_plan_are_data_that_a_task_may_return(
+    monkeypatch: pytest.MonkeyPatch, name: str, holds: str
+) -> None:
+    """Airflow hands on what its own serialization knows: no numbers of numpy."""
+    from pulsar_advisor_airflow import tasks
+    from unit.planning.kinds.clusters import cluster, room
+
+    asked = room(cluster({"a": [20, 20], "b": [30]}))
+    monkeypatch.setattr(f"pulsar_advisor.stages.{name}.room_of", lambda *_: asked)
+    answer = json.loads(json.dumps(getattr(tasks, name)("demo", "20261121T083000Z")))
+    assert len(answer[holds]) >= 2
