@@ -58,6 +58,7 @@ for verb in (
     goals.relieve,
     goals.fill,
     goals.balance,
+    goals.split,
     goals.conform,
     goals.restart_order,
     goals.scale,

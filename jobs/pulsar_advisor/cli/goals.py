@@ -25,6 +25,10 @@ Ceiling = Annotated[
     Parameter(help="No broker may end above this usage, for example 70%; by default the overload threshold."),
 ]
 
+Highest = Annotated[
+    str | None, Parameter(help="Usage that no broker is to be above; by default 1.10 times the mean usage.")
+]
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +77,22 @@ def fill(
 
 def balance(
     *,
-    to: Annotated[str | None, Parameter(help="Usage no broker is to be above; by default 1.10 times the mean.")] = None,
+    to: Highest = None,
     onto: Onto = (),
     making: Making = Making(),
 ) -> None:
     """Make a plan that brings every broker within a usage with the fewest bundles moved."""
     making.plan(Goal("balance", (), _ratio(to), onto=onto))
+
+
+def split(
+    *,
+    to: Highest = None,
+    onto: Onto = (),
+    making: Making = Making(),
+) -> None:
+    """Make a plan that splits the bundles that keep a usage out of reach, and moves their parts."""
+    making.plan(Goal("split", (), _ratio(to), onto=onto))
 
 
 def conform(*, ceiling: Ceiling = None, making: Making = Making()) -> None:

@@ -45,6 +45,8 @@ class Split:
     reason: str
     near_tie: bool
     """Whether the deciding inequality was a near tie."""
+    destinations: tuple[int, ...] = ()
+    """Where each child is to go (a broker row), in order; empty where that is a placement strategy's choice."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -397,7 +397,7 @@ def build_plan(
         steps.unload(move)
     for split in splits_within(proposal.splits, state, request.limits):
         steps.split(split)
-        if request.unload_children:
+        if request.unload_children or split.destinations:
             steps.unload_children(split, request, proposal.placement)
     return Plan(
         schema_name="pulsar-advisor/plan/3",

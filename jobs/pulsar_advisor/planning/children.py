@@ -21,11 +21,19 @@ from pulsar_advisor.planning.views import observed
 def child_moves(
     state: ClusterState, settings: LoadBalancerSettings, placement: str, split: Split, seed: int
 ) -> Iterator[Move]:
-    """The children of a split that the placement strategy would put on another broker; `state` is that after the split.
+    """The children of a split that go to another broker; `state` is that after the split.
 
-    None under the Simple manager, which honours no destination: a child would come back.
+    Where the split doesn't say, the placement strategy decides. None under the Simple manager, which honours no
+    destination: a child would come back.
     """
     if state.load_manager == "simple":
+        return
+    source = int(state.bundles.owner[split.bundle])
+    if split.destinations:
+        for row, destination in enumerate(split.destinations, split.bundle):
+            if destination != source:
+                reason = f"this part of the split bundle has room on {state.brokers.ids[destination]}"
+                yield Move(row, source, destination, reason, near_tie=split.near_tie)
         return
     strategy = placements.load(placement)
     candidates = CandidateSets.of(state, settings)
@@ -37,7 +45,6 @@ def child_moves(
         memory=strategy.Memory(),
         seed=seed,
     )
-    source = int(state.bundles.owner[split.bundle])
     for row in range(split.bundle, split.bundle + len(split.boundaries) + 1):
         destination = selection.select(row, source)
         if destination not in (NO_ROW, source):

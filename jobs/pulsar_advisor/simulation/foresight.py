@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import Configured
 from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
-from pulsar_advisor.simulation.simulate import Simulation, simulate
+from pulsar_advisor.simulation.simulate import CarriedOut, Simulation, simulate
+from pulsar_advisor.splitting.division import divided
 
 CYCLES: Final = 60
 """An hour at Pulsar's default interval: two grace periods."""
@@ -84,27 +86,51 @@ def foresee(
         for one in scores
         if one.unloads or one.splits or not one.cycle
     )
-    moves = planned_moves(state, plan) if plan is not None else {}
+    carried_out = planned(state, plan) if plan is not None else None
     interference = None
-    if moves:
-        after = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, after=moves)
-        interference = _interference(state, after, moves)
+    if carried_out is not None and carried_out.moves:
+        after = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, after=carried_out)
+        interference = _interference(after, carried_out)
     return Foresight(own.shedder, own.placement, CYCLES, simulation_score(alone, scores), acting, interference)
 
 
-def planned_moves(state: ClusterState, plan: Plan) -> dict[int, int]:
-    """Bundle -> destination (rows) of a plan's executable unloads with a destination."""
+def planned(state: ClusterState, plan: Plan) -> CarriedOut:
+    """What a plan's executable steps make of a cluster: its splits, and the unloads with a destination."""
+    steps = [step for step in plan.steps if step.executable]
+    rows = _rows(state)
+    division = divided(
+        state,
+        [
+            Split(
+                bundle=rows[f"{step.namespace}/{step.bundle}"],
+                algorithm=step.algorithm or "",
+                boundaries=tuple(int(boundary, 16) for boundary in step.boundaries),
+                reason=step.reason,
+                near_tie=False,
+            )
+            for step in steps
+            if step.action == "split"
+        ],
+    )
     brokers = {broker: row for row, broker in enumerate(state.brokers.ids)}
-    bundles = {state.bundle_name(row): row for row in range(len(state.bundles))}
-    return {
-        bundles[f"{step.namespace}/{step.bundle}"]: brokers[step.destination]
-        for step in plan.steps
-        if step.executable and step.action == "unload" and step.destination is not None
-    }
+    unloads = [step for step in steps if step.action == "unload" and step.destination is not None]
+    whole = {f"{step.namespace}/{step.bundle}": brokers[str(step.destination)] for step in unloads}
+    moves = {}
+    for name, row in _rows(division.state).items():
+        # A bundle may move before it is split: then its children are where it went, unless they move on.
+        parent = state.bundle_name(int(division.parent[row]))
+        if (destination := whole.get(name, whole.get(parent))) is not None:
+            moves[row] = destination
+    return CarriedOut(division, moves)
 
 
-def _interference(state: ClusterState, after: Simulation, moves: dict[int, int]) -> Interference:
-    rows = {state.bundle_name(bundle): bundle for bundle in moves}
+def _rows(state: ClusterState) -> dict[str, int]:
+    return {state.bundle_name(row): row for row in range(len(state.bundles))}
+
+
+def _interference(after: Simulation, carried_out: CarriedOut) -> Interference:
+    found, moves = carried_out.division, carried_out.moves
+    rows = {found.state.bundle_name(bundle): bundle for bundle in moves}
     last_destination: dict[int, int] = {}
     first_cycle = None
     for cycle in after.cycles:
@@ -112,7 +138,7 @@ def _interference(state: ClusterState, after: Simulation, moves: dict[int, int])
             if (row := rows.get(cycle.state.bundle_name(bundle))) is not None:
                 last_destination[row] = destination
                 first_cycle = first_cycle or cycle.number
-    back = sum(owner == int(state.bundles.owner[bundle]) for bundle, owner in last_destination.items())
+    back = sum(owner == int(found.state.bundles.owner[bundle]) for bundle, owner in last_destination.items())
     return Interference(
         plan_bundles=len(moves),
         moved_again=len(last_destination),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final, Literal
 
 import numpy as np
@@ -35,6 +34,16 @@ Ended = Literal["settled", "repeats", "unfinished"]
 either."""
 
 _NOTHING: Final = Unloads(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedOut:
+    """Splits and unloads that someone else than the leader carries out."""
+
+    division: Division
+    """What the splits make of the snapshot's state."""
+    moves: Mapping[int, int]
+    """Bundle -> destination (rows after the splits)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +95,14 @@ def simulate(
     load: Load = AS_IN_THE_SNAPSHOT,
     seed: int = 0,
     history: Sequence[ClusterState] = (),
-    after: Mapping[int, int] = MappingProxyType({}),
+    after: CarriedOut | None = None,
 ) -> Simulation:
     """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
 
     The first cycle is at the moment of the snapshot. The shedder's switches are taken as on: whether Pulsar itself
     would act is another question; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on. `history` are
-    earlier states, oldest first, for the shedder's memory and the brokers' base load. `after` are unloads that someone
-    else carries out first, bundle -> destination (rows): the leader hears of them from reports only, so no grace period
-    protects these bundles.
+    earlier states, oldest first, for the shedder's memory and the brokers' base load. `after` is what someone else
+    carries out first: the leader hears of it from reports only, so no grace period protects these bundles.
 
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """
@@ -103,8 +111,11 @@ def simulate(
     leader = Leader(shedder, placement, settings, placement_facts(state, settings), seed)
     memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))
     now = Moment.of(state, base_load(state, history).likely, settings, intervals, seed)
-    if after:
-        now = now.moved(Unloads(np.array([*after], np.int32), np.array([*after.values()], np.int32)))
+    if after is not None:
+        if after.division.splits:
+            now = now.divided(after.division)
+            leader = replace(leader, facts=placement_facts(now.state, settings))
+        now = now.moved(Unloads(np.array([*after.moves], np.int32), np.array([*after.moves.values()], np.int32)))
         now = now.advanced(settings, intervals)
     splits_happen, split_memory = can_be_judged(state, settings), SplitMemory()
     draw = np.random.default_rng(seed)

@@ -37,6 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         ("relieve broker-3 --to 60 --ceiling 80", Goal("relieve", ("broker-3",), 0.6, 0.8)),
         ("fill broker-11", Goal("fill", ("broker-11",))),
         ("balance --to 55%", Goal("balance", (), 0.55)),
+        ("split --to 55%", Goal("split", (), 0.55)),
         ("conform", Goal("conform")),
         ("drain broker-3 --onto broker-1 --onto broker-2", Goal("drain", ("broker-3",), onto=("broker-1", "broker-2"))),
     ],

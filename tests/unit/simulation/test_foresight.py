@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, PlanInputs
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
-from pulsar_advisor.simulation.foresight import foresee, left_alone, planned_moves
+from pulsar_advisor.simulation.foresight import foresee, left_alone, planned
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
+from unit.splitting.busy_cluster import busy
 
 HOT = cluster({"a": [20.0, 20.0, 20.0, 20.0, 12.0], "b": [4.0, 4.0], "c": [4.0, 4.0]})
 MINIMAL = ("MinimalMoveShedder", "LeastLongTermMessageRate")
@@ -34,7 +37,7 @@ def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
     found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
     assert found.own.unloads > 0
     assert found.interference is not None
-    assert (found.interference.plan_bundles, found.interference.moved_again) == (len(planned_moves(HOT, plan)), 0)
+    assert (found.interference.plan_bundles, found.interference.moved_again) == (len(planned(HOT, plan).moves), 0)
     assert found.interference.score.first.usage.maximum < found.own.first.usage.maximum
 
 
@@ -61,3 +64,37 @@ def test_without_a_plan_there_is_nothing_to_undo() -> None:
     assert found.acting[0].cycle == 0
     assert found.acting[0].maximum_ratio == pytest.approx(0.92)
     assert sum(cycle.unloads for cycle in found.acting) == found.own.unloads
+
+
+OWN = Configured("OverloadShedder", "LeastLongTermMessageRate")
+
+
+def splitting_plan(state: ClusterState, moves: tuple[Move, ...] = (), **request: bool) -> Plan:
+    """Moves, then a split of the first bundle in two."""
+    cut = Split(0, "specified_positions_divide", (0x20000000,), "too hot", near_tie=False)
+    proposal = Proposal(*OWN, moves, (cut,), (), None, None)
+    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
+    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS)
+    return build_plan(state, settings, proposal, Request(**request), inputs, frozenset())  # type: ignore[arg-type]
+
+
+def test_what_becomes_of_the_children_of_a_planned_split() -> None:
+    """With --unload-children the plan moves bundles that the snapshot doesn't have yet."""
+    state = busy()
+    plan = splitting_plan(state, unload_children=True)
+    carried_out = planned(state, plan)
+    assert [carried_out.division.state.bundle_name(row) for row in carried_out.moves] == [
+        "t/hot/0x00000000_0x20000000",
+        "t/hot/0x20000000_0x40000000",
+    ]
+    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
+    found = foresee(left_alone(state, settings, OWN, seed=0), settings, OWN, plan, seed=0).interference
+    assert found is not None
+    assert (found.plan_bundles, found.moved_again) == (2, 0)
+    assert found.score.first.usage.maximum < 0.8
+
+
+def test_a_bundle_that_moves_before_it_is_split_takes_its_children_along() -> None:
+    state = busy()
+    plan = splitting_plan(state, (Move(0, 0, 1, "because", near_tie=False),))
+    assert planned(state, plan).moves == {0: 1, 1: 1}

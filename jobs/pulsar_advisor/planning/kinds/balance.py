@@ -14,10 +14,9 @@ from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.kinds.answers import fixed, proposal
-from pulsar_advisor.planning.kinds.choosing import choose
+from pulsar_advisor.planning.kinds.choosing import choose, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
 from pulsar_advisor.planning.proposal import Proposal
-from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
 READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
 SETTING_KEYS: Final = ROOM_KEYS
@@ -25,8 +24,7 @@ SETTING_KEYS: Final = ROOM_KEYS
 
 def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring every broker within the target of the goal."""
-    wanted = TARGET_OF_MEAN * room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
-    target = min(wanted, float(room.ceiling.max()))
+    target = target_of(goal, room)
     above = np.flatnonzero(room.fit & (room.usage_at_first > target)).tolist()
     movable = [row for row in room.bundles_of(above) if fixed(room, row) is None]
     highest = float(room.usage_at_first[room.fit].max(initial=0.0))

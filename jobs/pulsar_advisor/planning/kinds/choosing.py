@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import NO_ROW, Floats, Indices, Integers
+from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.planning.kinds.answers import Answer, moved_to
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.shedding.fewest_moves import (
@@ -19,6 +20,7 @@ from pulsar_advisor.shedding.fewest_moves import (
     fewest_moves,
     ppm_per_unit,
 )
+from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
 _ROUNDING_PPM: Final = 10
 """Kept free below a ceiling: the sums of whole numbers and those of the forecast may differ by this."""
@@ -35,6 +37,12 @@ class Choice:
     cost: int
     least: int | None
     """Proven: no moves that reach the usages cost less. None if proven that none do."""
+
+
+def target_of(goal: Goal, room: Room) -> float:
+    """The usage (ratio) that a goal wants no broker to be above: by default 1.10 times the mean, within the ceiling."""
+    wanted = TARGET_OF_MEAN * room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
+    return min(wanted, float(room.ceiling.max()))
 
 
 def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:

@@ -57,6 +57,13 @@ KINDS: Final = (
         has_target=True,
     ),
     Kind(
+        name="split",
+        module="pulsar_advisor.planning.kinds.split",
+        summary="Splits the bundles that keep a usage out of reach, and moves their parts.",
+        brokers="none",
+        has_target=True,
+    ),
+    Kind(
         name="conform",
         module="pulsar_advisor.planning.kinds.conform",
         summary="Moves bundles off brokers that their isolation policy or anti-affinity group forbids.",

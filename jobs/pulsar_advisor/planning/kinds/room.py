@@ -37,6 +37,7 @@ from pulsar_advisor.placement.filters import (
     policy_candidates,
 )
 from pulsar_advisor.planning.limits import Limits, among
+from pulsar_advisor.splitting.division import Division
 
 Rows = npt.NDArray[np.signedinteger]
 
@@ -120,6 +121,13 @@ class Room:
         owner = state.bundles.owner
         twin.open, twin.receives = self.open & ~barred, self.receives & ~barred
         twin.excluded = named[state.bundles.namespace] | ((owner != NO_ROW) & barred[owner])
+        return twin
+
+    def divided(self, division: Division) -> Self:
+        """The room as found once bundles have been split; their children are where they were."""
+        twin = type(self)(division.state, self.settings, self.base, 0.0)
+        twin.ceiling, twin.leaving = self.ceiling, self.leaving
+        twin.open, twin.receives, twin.excluded = self.open, self.receives, self.excluded[division.parent]
         return twin
 
     def up_to(self, ceiling_ratio: float) -> Self:

@@ -36,11 +36,12 @@ def cluster(
     idle: Sequence[str] = (),
     groups: Mapping[str, str] | None = None,
     policies: Sequence[IsolationPolicy] = (),
+    topics: Sequence[str] = (),
 ) -> ClusterState:
     """Brokers by name, each with bundles of these sizes: percent points of CPU, of 100 unless `limits` says otherwise.
 
     Without `namespaces` (parallel to the sizes) each bundle has one: `t/<broker>-<number>`. `idle` namespaces have no
-    loaded topic. No broker has a base load.
+    loaded topic. No broker has a base load. `topics` are names of topics.
     """
     bundles, counts = [], []
     for broker, own in sizes.items():
@@ -49,8 +50,8 @@ def cluster(
             place = number * 0x10000000 if namespaces else 0
             text = f"0x{place:08x}_0x{place + 0x10000000:08x}" if namespaces else "0x00000000_0xffffffff"
             rate = 0.0 if namespace in idle else size * MESSAGES
-            topics = 0 if namespace in idle else 1
-            bundles.append(BundleRow(namespace, text, f"{broker}:8080", (rate, rate, rate, rate), topics=topics))
+            loaded = 0 if namespace in idle else 1
+            bundles.append(BundleRow(namespace, text, f"{broker}:8080", (rate, rate, rate, rate), topics=loaded))
             counts.append(clients[broker][number] if clients else 1)
     rows = [
         BrokerRow(
@@ -60,7 +61,7 @@ def cluster(
         )
         for broker, own in sizes.items()
     ]
-    state = cluster_state(rows, bundles, anti_affinity_groups=groups, isolation_policies=tuple(policies))
+    state = cluster_state(rows, bundles, anti_affinity_groups=groups, isolation_policies=tuple(policies), topics=topics)
     by_name = {f"{bundle.namespace}/{bundle.range}": number for bundle, number in zip(bundles, counts, strict=True)}
     consumers = np.array([by_name[state.bundle_name(row)] for row in range(len(state.bundles))], dtype=np.int64)
     return replace(state, bundles=replace(state.bundles, consumers=consumers))

@@ -1,0 +1,193 @@
+"""split: the splits without which no moves bring every broker within a usage, and where the children go.
+
+While brokers remain above the target however bundles move, the largest bundle of each is cut where its load is divided
+most evenly by its topics' hashes, and moves are chosen again. A boundary between two children that stay together is
+left out, so what remains is needed. Never cut: a bundle whose load is one topic's, one whose topics aren't all known,
+and one whose namespace has its maximum number of bundles. The Extensible manager cuts a bundle in two, not in more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster_state import ClusterState, Indices, Integers
+from pulsar_advisor.model.decision import Split
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.some_of import count, some_of
+from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, fixed, proposal
+from pulsar_advisor.planning.kinds.choosing import Choice, choose, target_of
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room, Rows
+from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics
+from pulsar_advisor.splitting.division import divided
+from pulsar_advisor.splitting.even_cut import NoCut, even_cut
+from pulsar_advisor.splitting.limits import LEAST_TOPICS
+
+READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts", "topic_names", "topic_traffic"}
+SETTING_KEYS: Final = (*ROOM_KEYS, "loadBalancerNamespaceMaximumBundles")
+
+_ALGORITHM: Final = "specified_positions_divide"
+_MOST_ROUNDS: Final = 12
+"""A bundle is cut into at most two to the power of this many children."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Divided:
+    """The room once some bundles have been cut; `origin` is the row, as found, that each bundle comes from."""
+
+    room: Room
+    origin: Indices
+
+
+def propose(goal: Goal, room: Room) -> Proposal:
+    """The splits and moves that bring every broker within the target of the goal; none if moves alone do."""
+    target = target_of(goal, room)
+    now = _Divided(room, np.arange(len(room.state.bundles), dtype=np.int32))
+    choice = first = _balanced(now, target)
+    refused: dict[str, str] = {}
+    for _ in range(_MOST_ROUNDS):
+        cuts = [] if choice.reached else _cuts(now, choice.after, refused)
+        if not cuts:
+            break
+        division = divided(now.room.state, cuts)
+        now = _Divided(now.room.divided(division), now.origin[division.parent])
+        choice = _balanced(now, target)
+    highest = _highest(room)
+    figures: dict[str, object] = {
+        "target_ratio": target,
+        "usage_ratio": highest,
+        "usage_ratio_by_moves": _highest(first.after),
+        "usage_ratio_after": _highest(choice.after),
+    }
+    needless = first.reached or _highest(choice.after) >= _highest(first.after)
+    if needless:
+        why = (
+            f"moves alone bring every broker within {target:.1%}: `balance` makes that plan"
+            if first.reached
+            else f"no split gets the busiest broker below the {_highest(first.after):.1%} that moves reach alone"
+        )
+        return proposal(goal, room, [], {**figures, "splits": 0}, list(refused.values()), why)
+    return _proposal(goal, room, now, choice, target, figures, refused)
+
+
+def _balanced(now: _Divided, target: float) -> Choice:
+    """The fewest moves to the target, of all bundles that may move from brokers above it."""
+    room = now.room
+    above = np.flatnonzero(room.fit & (room.usage_at_first > target)).tolist()
+    movable = [row for row in room.bundles_of(above) if fixed(room, row) is None]
+    within = np.full(len(room.fit), target)
+    return choose(room.up_to(target), movable, within, np.ones(len(movable), dtype=np.int64))
+
+
+def _highest(room: Room) -> float:
+    return float(room.usage_of(np.flatnonzero(room.fit)).max(initial=0.0))
+
+
+def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
+    """The largest bundle that can be cut of each broker still above its ceiling after the moves, cut in two."""
+    state = now.room.state
+    counts = bundle_counts(state, after.settings)
+    pieces = np.bincount(now.origin)
+    found = []
+    usage = after.usage_of(np.arange(len(after.fit)))
+    for broker in np.flatnonzero(after.fit & (usage > after.ceiling)).tolist():
+        for bundle in after.bundles_of([broker]):
+            if fixed(after, bundle) is not None:
+                continue
+            is_whole = pieces[now.origin[bundle]] == 1
+            cut = _cut(state, bundle, counts, is_whole, after.settings.load_balancer_namespace_maximum_bundles)
+            if isinstance(cut, str):
+                refused.setdefault(state.bundle_name(bundle), f"{state.bundle_name(bundle)} can't be split: {cut}.")
+                continue
+            counts[state.bundles.namespace[bundle]] += 1
+            found.append(Split(bundle, _ALGORITHM, (cut,), "", near_tie=False))
+            break
+    return found
+
+
+def _cut(state: ClusterState, bundle: int, counts: Integers, is_whole: bool, most: int) -> int | str:
+    """Where to cut a bundle in two, or why not."""
+    namespace = int(state.bundles.namespace[bundle])
+    topics = bundle_topics(state, bundle)
+    if topics is None:
+        return "the topic names of its namespace are not completely known"
+    if not 0 <= counts[namespace] < most:
+        number = count(int(counts[namespace]), "bundle")
+        return f"{state.namespaces.names[namespace]} has {number}, and its maximum is {most}"
+    if state.load_manager == "extensible" and not is_whole:
+        return "the Extensible manager cuts a bundle in two; take a new snapshot to cut its children"
+    cut = even_cut(topics)
+    if isinstance(cut, NoCut):
+        if cut.loaded_topics < LEAST_TOPICS:
+            return f"it has {count(cut.loaded_topics, 'topic')} with load, and each part needs one"
+        return f"{cut.hottest_share:.0%} of its load is one topic's, which would be as hot as before"
+    return cut.boundary
+
+
+def _proposal(
+    goal: Goal,
+    room: Room,
+    now: _Divided,
+    choice: Choice,
+    target: float,
+    figures: dict[str, object],
+    refused: dict[str, str],
+) -> Proposal:
+    """The choice in rows of the snapshot: children that stay together are not cut apart."""
+    after, state = choice.after, now.room.state
+    pieces = np.bincount(now.origin, minlength=len(room.state.bundles))
+    splits = []
+    answers = [answer for answer in choice.answers.values() if pieces[now.origin[answer.bundle]] == 1]
+    for bundle in np.flatnonzero(pieces > 1).tolist():
+        rows = np.flatnonzero(now.origin == bundle)
+        groups = np.split(rows, np.flatnonzero(np.diff(after.owner[rows])) + 1)
+        owners = tuple(int(after.owner[group[0]]) for group in groups)
+        if len(groups) > 1:
+            boundaries = tuple(int(state.bundles.lower[group[0]]) for group in groups[1:])
+            reason = _reason(now.room, groups, owners, target)
+            splits.append(Split(bundle, _ALGORITHM, boundaries, reason, near_tie=False, destinations=owners))
+        elif owners[0] != room.owner[bundle]:
+            place = Place(owners[0], float(after.usage_of([owners[0]])[0]))
+            answers.append(Answer(int(rows[0]), BundleOutcome.MOVES, place, target))
+    added = Counter(int(room.state.bundles.namespace[split.bundle]) for split in splits for _ in split.boundaries)
+    counts = bundle_counts(room.state, room.settings)
+    most = room.settings.load_balancer_namespace_maximum_bundles
+    left = [
+        f"{room.state.namespaces.names[namespace]} then has {counts[namespace] + number} of at most {most} bundles"
+        for namespace, number in sorted(added.items())
+    ]
+    caveats = [f"A split can't be undone; {some_of(left)}."]
+    if not choice.reached:
+        caveats.append(f"The busiest broker only gets to {_highest(after):.1%}, not to {target:.1%}.")
+        caveats += refused.values()
+    moved = sum(to != room.owner[split.bundle] for split in splits for to in split.destinations)
+    in_rows = proposal(goal, after, answers, {**figures, "splits": len(splits), "children_moved": moved}, caveats)
+    return replace(
+        in_rows,
+        moves=tuple(replace(move, bundle=int(now.origin[move.bundle])) for move in in_rows.moves),
+        splits=tuple(splits),
+        answers=tuple(
+            replace(one, outcomes=replace(one.outcomes, index=now.origin[one.outcomes.index]))
+            if one.outcomes.subject == "bundle"
+            else one
+            for one in in_rows.answers
+        ),
+        why_nothing=None,
+    )
+
+
+def _reason(cut: Room, groups: Sequence[Rows], owners: Sequence[int], target: float) -> str:
+    """Why a bundle is split, and the load of each child where it goes."""
+    state, parts = cut.state, []
+    for group, owner in zip(groups, owners, strict=True):
+        share = float(cut.ratios(cut.moved[group].sum(axis=0)[None, :], [owner])[0])
+        topics = int(state.bundles.topics[group].sum())
+        parts.append(f"{topics} topics take {share:.1%} of {state.brokers.ids[owner]}")
+    return f"no moves bring every broker within {target:.1%} while it is whole; of its parts, {'; '.join(parts)}"

@@ -1,0 +1,116 @@
+"""split: only what makes a target reachable is cut, at the hashes of topics, and the plan says where each part goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.plan import Step
+from unit.planning.kinds.clusters import MESSAGES, cluster, executable, host, planned
+
+WHOLE = "0x00000000_0xffffffff"
+SPLIT = Goal("split", (), 0.4)
+
+
+def hot(sizes: Sequence[float], **others: list[float]) -> ClusterState:
+    """Broker a has only the bundle of `t/a-0`, whose topics have these sizes; the others have bundles of one topic."""
+    state = cluster({"a": [sum(sizes)], **others}, topics=[topic(number) for number in range(len(sizes))])
+    size_of = {topic(number): size for number, size in enumerate(sizes)}
+    rates = np.array([size_of[str(name)] * MESSAGES for name in state.topics.names])
+    state.bundles.topics[0] = len(sizes)
+    return replace(state, topics=replace(state.topics, traffic=np.outer(rates, np.ones(4))))
+
+
+def topic(number: int) -> str:
+    return f"persistent://t/a-0/topic-{number}"
+
+
+def splits(steps: Sequence[Step]) -> list[Step]:
+    return [step for step in steps if step.action == "split"]
+
+
+def test_a_bundle_too_large_for_any_broker_is_cut_and_a_part_of_it_moves() -> None:
+    plan = planned(hot([6.0] * 10, b=[10.0], c=[10.0]), Goal("split", (), 0.5))
+    cut, *unloads = executable(plan)
+    assert (cut.action, cut.bundle, cut.algorithm) == ("split", WHOLE, "specified_positions_divide")
+    assert len(unloads) == len(cut.children) - 1 == 1
+    assert unloads[0].bundle in cut.children
+    assert unloads[0].after == (cut.id,)
+    assert host(unloads[0].destination) in "bc"
+    assert (plan.predicted.after.maximum_ratio or 1.0) <= 0.5
+    assert plan.decision.figures["usage_ratio_by_moves"] == pytest.approx(0.6)
+    assert "t/a-0 then has 2 of at most 128 bundles" in plan.decision.caveats[0]
+
+
+def test_every_child_has_topics_and_the_load_of_those() -> None:
+    sizes = [float(size) for size in range(1, 13)]
+    plan = planned(hot(sizes, b=[10.0], c=[10.0]), SPLIT)
+    [cut] = splits(plan.steps)
+    moved = 0.0
+    for child in cut.children:
+        inside = [size for number, size in enumerate(sizes) if contains(*parse_range(child), topic_hash(topic(number)))]
+        assert inside
+        unloads = [step for step in plan.steps if step.bundle == child]
+        for step in unloads:
+            assert (step.expect.topics, step.expect.msg_rate_per_s) == (
+                len(inside),
+                pytest.approx(2 * MESSAGES * sum(inside)),
+            )
+            moved += sum(inside)
+    assert (plan.predicted.after.brokers["a:8080"].usage_ratio or 0.0) == pytest.approx((sum(sizes) - moved) / 100)
+
+
+def test_what_moves_can_do_is_not_cut() -> None:
+    plan = planned(cluster({"a": [29.0, 29.0], "b": [10.0], "c": [10.0]}), SPLIT)
+    assert plan.steps == ()
+    assert "`balance` makes that plan" in (plan.decision.why_nothing or "")
+
+
+def test_a_hot_topic_is_not_cut_off() -> None:
+    plan = planned(hot([58.0, 1.0, 1.0], b=[10.0], c=[10.0]), SPLIT)
+    assert plan.steps == ()
+    assert "can't be split: 97% of its load is one topic's" in plan.decision.caveats[0]
+
+
+def test_a_namespace_with_its_maximum_of_bundles_is_left_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = hot([6.0] * 10, b=[10.0], c=[10.0])
+    from unit.planning.kinds import clusters
+
+    limited = clusters.resolve_settings("4.0.8", what_if={"loadBalancerNamespaceMaximumBundles": "1"})
+    monkeypatch.setattr(clusters, "SETTINGS", limited)
+    plan = planned(state, SPLIT)
+    assert plan.steps == ()
+    assert "t/a-0 has 1 bundle, and its maximum is 1" in plan.decision.caveats[0]
+
+
+def test_a_bundle_is_cut_into_as_many_parts_as_it_takes() -> None:
+    plan = planned(hot([5.0] * 18, b=[1.0], c=[1.0]), Goal("split", (), 0.35))
+    [cut] = splits(plan.steps)
+    assert len(cut.children) >= 3
+    assert (plan.predicted.after.maximum_ratio or 1.0) <= 0.35
+
+
+def test_a_bundle_without_known_load_of_topics_is_left_whole() -> None:
+    plan = planned(cluster({"a": [60.0], "b": [10.0], "c": [10.0]}), SPLIT)
+    assert plan.steps == ()
+    assert "it has 0 topics with load, and each part needs one" in plan.decision.caveats[0]
+
+
+def test_the_extensible_manager_cuts_in_two_only() -> None:
+    state = replace(hot([5.0] * 18, b=[1.0], c=[1.0]), load_manager="extensible")
+    beyond = planned(state, Goal("split", (), 0.35))
+    assert beyond.steps == ()
+    assert any("cuts a bundle in two" in caveat for caveat in beyond.decision.caveats)
+    [cut] = splits(planned(state, Goal("split", (), 0.55)).steps)
+    assert len(cut.children) == 2
+
+
+def test_unloads_and_splits_count_against_their_limits() -> None:
+    plan = planned(hot([6.0] * 10, b=[10.0], c=[10.0]), SPLIT, max_splits=0)
+    assert plan.steps == ()
