@@ -17,8 +17,13 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 
 
 @np.errstate(all="ignore")
-def lowest_maximum(state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad) -> float | None:
-    """No plan brings the busiest available broker below this usage (ratio); None if no broker is available."""
+def lowest_maximum(
+    state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad, *, whole: bool = True
+) -> float | None:
+    """No plan brings the busiest available broker below this usage (ratio); None if no broker is available.
+
+    Unless bundles stay `whole`, the bound holds for plans that split them too.
+    """
     brokers, bundles = state.brokers, state.bundles
     available = np.flatnonzero(brokers.available)
     if not len(available):
@@ -35,7 +40,7 @@ def lowest_maximum(state: ClusterState, settings: LoadBalancerSettings, base: Ba
             continue  # a broker without a limit takes any amount
         fixed = stays[:, resource] * share
         bounds.append(_level(fixed, share, float(needs[:, resource].sum())))
-        if len(moving):
+        if whole and len(moving):
             bounds.append(float((fixed + float(needs[:, resource].max()) * share).min()))
     return max(bounds)
 

@@ -117,9 +117,11 @@ def planned(state: ClusterState, plan: Plan) -> CarriedOut:
     whole = {f"{step.namespace}/{step.bundle}": brokers[str(step.destination)] for step in unloads}
     moves = {}
     for name, row in _rows(division.state).items():
-        # A bundle may move before it is split: then its children are where it went, unless they move on.
-        parent = state.bundle_name(int(division.parent[row]))
-        if (destination := whole.get(name, whole.get(parent))) is not None:
+        destination = whole.get(name)
+        if destination is None and division.is_child[row]:
+            # A bundle may move before it is split: then its children are where it went, unless they move on.
+            destination = whole.get(state.bundle_name(int(division.parent[row])))
+        if destination is not None:
             moves[row] = destination
     return CarriedOut(division, moves)
 

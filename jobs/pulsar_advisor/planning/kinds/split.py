@@ -9,8 +9,9 @@ and one whose namespace has its maximum number of bundles. The Extensible manage
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, choose, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room, Rows
+from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics
 from pulsar_advisor.splitting.division import divided
@@ -34,6 +36,10 @@ READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts", "topic_n
 SETTING_KEYS: Final = (*ROOM_KEYS, "loadBalancerNamespaceMaximumBundles")
 
 _ALGORITHM: Final = "specified_positions_divide"
+_MOST_TRIED: Final = 3
+"""Bundles of a broker that are looked at for a cut: a smaller one wouldn't bring it below the target."""
+_MOST_NAMED: Final = 3
+"""Bundles that can't be cut, named in the caveats."""
 _MOST_ROUNDS: Final = 12
 """A bundle is cut into at most two to the power of this many children."""
 
@@ -49,6 +55,10 @@ class _Divided:
 def propose(goal: Goal, room: Room) -> Proposal:
     """The splits and moves that bring every broker within the target of the goal; none if moves alone do."""
     target = target_of(goal, room)
+    least = lowest_maximum(room.state, room.settings, room.base, whole=False)
+    if least is not None and least > target:
+        why = f"even if load could be divided at will, the busiest broker would be at {least:.1%}, above {target:.1%}"
+        return proposal(goal, room, [], {"target_ratio": target, "usage_ratio": _highest(room)}, why_nothing=why)
     now = _Divided(room, np.arange(len(room.state.bundles), dtype=np.int32))
     choice = first = _balanced(now, target)
     refused: dict[str, str] = {}
@@ -73,7 +83,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
             if first.reached
             else f"no split gets the busiest broker below the {_highest(first.after):.1%} that moves reach alone"
         )
-        return proposal(goal, room, [], {**figures, "splits": 0}, list(refused.values()), why)
+        return proposal(goal, room, [], {**figures, "splits": 0}, _refusals(refused), why)
     return _proposal(goal, room, now, choice, target, figures, refused)
 
 
@@ -86,25 +96,33 @@ def _balanced(now: _Divided, target: float) -> Choice:
     return choose(room.up_to(target), movable, within, np.ones(len(movable), dtype=np.int64))
 
 
+def _refusals(refused: Mapping[str, str]) -> list[str]:
+    """The bundles that can't be cut, and why: the first few."""
+    sentences = [f"{bundle} can't be split: {why}." for bundle, why in islice(refused.items(), _MOST_NAMED)]
+    more = len(refused) - _MOST_NAMED
+    return [*sentences, *([f"{count(more, 'more bundle')} of busy brokers can't be split either."] * (more > 0))]
+
+
 def _highest(room: Room) -> float:
     return float(room.usage_of(np.flatnonzero(room.fit)).max(initial=0.0))
 
 
 def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
-    """The largest bundle that can be cut of each broker still above its ceiling after the moves, cut in two."""
+    """For each broker still above its ceiling after the moves, the largest bundle that can be cut, in two.
+
+    What can't be cut goes into `refused`, bundle -> why.
+    """
     state = now.room.state
     counts = bundle_counts(state, after.settings)
     pieces = np.bincount(now.origin)
     found = []
     usage = after.usage_of(np.arange(len(after.fit)))
     for broker in np.flatnonzero(after.fit & (usage > after.ceiling)).tolist():
-        for bundle in after.bundles_of([broker]):
-            if fixed(after, bundle) is not None:
-                continue
+        for bundle in [row for row in after.bundles_of([broker]) if fixed(after, row) is None][:_MOST_TRIED]:
             is_whole = pieces[now.origin[bundle]] == 1
             cut = _cut(state, bundle, counts, is_whole, after.settings.load_balancer_namespace_maximum_bundles)
             if isinstance(cut, str):
-                refused.setdefault(state.bundle_name(bundle), f"{state.bundle_name(bundle)} can't be split: {cut}.")
+                refused.setdefault(state.bundle_name(bundle), cut)
                 continue
             counts[state.bundles.namespace[bundle]] += 1
             found.append(Split(bundle, _ALGORITHM, (cut,), "", near_tie=False))
@@ -166,7 +184,7 @@ def _proposal(
     caveats = [f"A split can't be undone; {some_of(left)}."]
     if not choice.reached:
         caveats.append(f"The busiest broker only gets to {_highest(after):.1%}, not to {target:.1%}.")
-        caveats += refused.values()
+        caveats += _refusals(refused)
     moved = sum(to != room.owner[split.bundle] for split in splits for to in split.destinations)
     in_rows = proposal(goal, after, answers, {**figures, "splits": len(splits), "children_moved": moved}, caveats)
     return replace(

@@ -102,6 +102,23 @@ def test_a_bundle_without_known_load_of_topics_is_left_whole() -> None:
     assert "it has 0 topics with load, and each part needs one" in plan.decision.caveats[0]
 
 
+def test_more_load_than_the_brokers_can_share_needs_no_search() -> None:
+    plan = planned(hot([6.0] * 10, b=[50.0], c=[50.0]), SPLIT)
+    assert plan.steps == ()
+    assert plan.decision.why_nothing == (
+        "even if load could be divided at will, the busiest broker would be at 53.3%, above 40.0%"
+    )
+
+
+def test_only_a_few_of_the_bundles_that_stay_whole_are_named() -> None:
+    sizes = {f"a{number}": [60.0] for number in range(5)}
+    plan = planned(cluster({**sizes, **{f"b{number}": [] for number in range(9)}}), SPLIT)
+    assert [caveat.partition(":")[0] for caveat in plan.decision.caveats] == [
+        *(f"t/a{number}-0/{WHOLE} can't be split" for number in range(3)),
+        "2 more bundles of busy brokers can't be split either.",
+    ]
+
+
 def test_the_extensible_manager_cuts_in_two_only() -> None:
     state = replace(hot([5.0] * 18, b=[1.0], c=[1.0]), load_manager="extensible")
     beyond = planned(state, Goal("split", (), 0.35))
