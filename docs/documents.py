@@ -24,6 +24,7 @@ from pulsar_advisor.planning.compare import Score
 from pulsar_advisor.planning.explain import Explanation
 from pulsar_advisor.planning.findings import Coverage, Finding
 from pulsar_advisor.planning.fitness import Refusal
+from pulsar_advisor.planning.model_errors import ModelErrors
 from pulsar_advisor.planning.noise import NoiseFloor
 from pulsar_advisor.planning.options import Option
 from pulsar_advisor.planning.restart_order import RestartOrder
@@ -189,6 +190,7 @@ class Foreseen(TypedDict):
     unloads: int
     maximum_ratio: float | None
     standard_deviation_ratio: float | None
+    splits: NotRequired[int]
 
 
 class Foresight(TypedDict):
@@ -247,6 +249,7 @@ class Recommendation(TypedDict):
     foresight: Foresight
     noise_floor: NoiseFloor
     lowest_maximum_ratio: float | None
+    model_errors: NotRequired[ModelErrors | None]
     trials: list[Trial]
     options: list[Option]
     settings: Annotated[dict[str, PlannedSetting], Field(description="Those that the plans record.")]

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import CPU, Booleans, ClusterState, Floats, Indices, rate_per_s
+from pulsar_advisor.model.cluster_state import (
+    CPU,
+    Booleans,
+    ClusterState,
+    Floats,
+    Indices,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.proportional import usage_of
 
 Origin = Literal["history", "least_loaded", "default"]
@@ -49,19 +57,31 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
     reporting = state.brokers.fit
     least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, GREATEST_DEFAULT_RATIO * limit
     origin: list[Origin] = ["default"] * len(usage)
-    samples = _steady_samples([*history, state])
-    steady = [samples.get(broker, [(rate[row], usage[row])])[-1] for row, broker in enumerate(state.brokers.ids)]
-    steady_rate, steady_usage = np.array(steady, dtype=np.float64).reshape(-1, 2).T
+    samples = steady_samples([*history, state])
+    own = (Sample(*figures) for figures in zip(rate, np.zeros(len(rate)), usage, strict=True))
+    steady = [samples.get(broker, [now])[-1] for broker, now in zip(state.brokers.ids, own, strict=True)]
+    steady_rate, _, steady_usage = _columns(steady)
     _from_least_loaded(steady_rate, steady_usage, reporting, likely, greatest, origin)
     for row in np.flatnonzero(reporting).tolist():
-        rates, usages = np.array(samples.get(state.brokers.ids[row], ()), dtype=np.float64).reshape(-1, 2).T
-        if len(rates) >= FEWEST_SAMPLES and rates.max() >= LEAST_SPREAD * max(rates.min(), 1.0):
+        rates, _, usages = _columns(samples.get(state.brokers.ids[row], ()))
+        if varied(rates):
             (intercept, _), error = non_negative_line(rates, usages)
             likely[row], origin[row] = intercept, "history"
             least[row], greatest[row] = intercept - 2 * error, intercept + 2 * error
     most = np.maximum(usage, 0.0)
     least, likely, greatest = (np.clip(base, 0.0, most) for base in (least, likely, greatest))
     return BaseLoad(least, likely, greatest, tuple(origin))
+
+
+def varied(rates: Floats) -> bool:
+    """Whether these message rates say enough about a broker to fit a line to its usage."""
+    return len(rates) >= FEWEST_SAMPLES and float(rates.max()) >= LEAST_SPREAD * max(float(rates.min()), 1.0)
+
+
+def _columns(samples: Sequence[Sample]) -> Floats:
+    """(3, k): rates, throughputs and usages."""
+    columns: Floats = np.array(samples, dtype=np.float64).reshape(-1, len(Sample._fields)).T
+    return columns
 
 
 def _from_least_loaded(
@@ -120,17 +140,29 @@ def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float
     return (intercept, slope), float(error)
 
 
-def _steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[tuple[float, float]]]:
-    """Broker -> message rates and CPU usages that belong together, oldest first, each report once.
+class Sample(NamedTuple):
+    """Figures of one report of a broker that belong together."""
+
+    rate_per_s: float
+    """Messages, in and out."""
+    throughput_bytes_per_s: float
+    """In and out."""
+    cpu: float
+    """In the unit of `Brokers.usage`."""
+
+
+def steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[Sample]]:
+    """Broker -> rates and CPU usages that belong together, oldest first, each report once.
 
     Both figures of a report are up to a minute old, but not equally old: CPU is sampled every
     `loadBalancerHostUsageCheckIntervalMinutes`, rates every `statsUpdateFrequencyInSecs`. They don't belong together
     where the rate has changed since a report shortly before.
     """
-    found: dict[str, dict[tuple[float, float], None]] = {}
+    found: dict[str, dict[Sample, None]] = {}
     last: dict[str, tuple[float, int]] = {}
     for moment in moments:
         rates, usages = rate_per_s(moment.brokers.traffic), moment.brokers.usage[:, CPU]
+        throughputs = _finite(throughput_bytes_per_s(moment.brokers.traffic))
         for row in np.flatnonzero(moment.brokers.fit & np.isfinite(rates) & np.isfinite(usages)).tolist():
             broker, rate = moment.brokers.ids[row], float(rates[row])
             at_ms = int(moment.brokers.report_updated_at_ms[row])
@@ -138,7 +170,7 @@ def _steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[tuple[flo
             last[broker] = rate, at_ms
             shortly_before = 0 < at_ms - before_ms <= SHORTLY_MS
             if not shortly_before or abs(rate - before) <= STEADY_RATIO * max(rate, before):
-                found.setdefault(broker, {})[rate, float(usages[row])] = None
+                found.setdefault(broker, {})[Sample(rate, float(throughputs[row]), float(usages[row]))] = None
     return {broker: list(samples) for broker, samples in found.items()}
 
 

@@ -69,13 +69,13 @@ def options_of(recommendation: Mapping[str, Any]) -> Options | None:
     floor = recommendation["noise_floor"]
     return Options(
         rows=tuple(_row(option, lowest, advised) for option in recommendation["options"]),
-        notes=tuple(_notes(floor, lowest)),
+        notes=tuple(_notes(floor, lowest, recommendation.get("model_errors"))),
         tradeoffs=_tradeoffs(recommendation["combinations"], advised),
         lowest_maximum_ratio=lowest,
     )
 
 
-def _notes(floor: Mapping[str, Any], lowest: float | None) -> Iterable[str]:
+def _notes(floor: Mapping[str, Any], lowest: float | None, errors: Mapping[str, Any] | None) -> Iterable[str]:
     origin = {
         "history": "as measured between the last snapshots",
         "default": "a default, from live brokers: there are too few earlier snapshots to measure it",
@@ -87,6 +87,13 @@ def _notes(floor: Mapping[str, Any], lowest: float | None) -> Iterable[str]:
     )
     if lowest is not None:
         yield f"No moves of bundles can bring the busiest broker below {percent(lowest)}."
+    if errors is not None:
+        yield (
+            f"A broker's CPU, predicted from its other reports, was off by {percent(errors['base_load_ratio'])} on "
+            f"average over {count(errors['reports'], 'report')} (base_load, which plans use; proportional: "
+            f"{percent(errors['proportional_ratio'])}; with a price for each message and byte: "
+            f"{percent(errors['calibrated_ratio'])})."
+        )
 
 
 def _row(option: Mapping[str, Any], lowest: float | None, advised: str | None) -> OptionRow:

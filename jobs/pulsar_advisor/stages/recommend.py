@@ -36,6 +36,7 @@ from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.lower_bound import lowest_maximum
+from pulsar_advisor.planning.model_errors import model_errors
 from pulsar_advisor.planning.noise import noise_floor
 from pulsar_advisor.planning.options import Balancing, Cost, ranked_options
 from pulsar_advisor.planning.propose import propose as propose_combinations
@@ -288,6 +289,7 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
         "notes": list(settings.notes),
         "foresight": foresight,
         "noise_floor": asdict(floor),
+        "model_errors": asdict(errors) if (errors := model_errors([*earlier, fit])) is not None else None,
         "lowest_maximum_ratio": lowest_maximum(fit, settings.values, base_load(fit, earlier)),
         "trials": [trial.document() for trial in simulated.tried],
         "options": [option.document() for option in options],

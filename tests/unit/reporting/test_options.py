@@ -54,3 +54,13 @@ def test_a_recommendation_of_an_earlier_release_has_no_options() -> None:
 def test_a_split_alone_costs_no_clients() -> None:
     cost = {"unloads": 0, "splits": 2, "topics": 0, "producers": 0, "consumers": 0, "moved_throughput_bytes_per_s": 0.0}
     assert plain(cost_text(cost)) == "2 splits, which can't be undone"
+
+
+def test_the_notes_say_how_far_off_predictions_of_cpu_are() -> None:
+    errors = {"reports": 12, "proportional_ratio": 0.051, "base_load_ratio": 0.02, "calibrated_ratio": 0.015}
+    found = options_of({**skewed_inputs().recommendation, "model_errors": errors})
+    assert found is not None
+    assert plain(found.notes[-1]) == (
+        "A broker's CPU, predicted from its other reports, was off by 2.0 % on average over 12 reports (base_load, "
+        "which plans use; proportional: 5.1 %; with a price for each message and byte: 1.5 %)."
+    )
