@@ -84,4 +84,4 @@ def test_no_assignment_of_whole_bundles_is_below_it(each: tuple[list[float], ...
     assert lowest is not None
     bundles, cpu = range(len(state.bundles)), SimulatedCluster.of(state, base.likely)
     for owners in product(range(3), repeat=len(bundles)):
-        assert cpu.moved(list(bundles), list(owners)).broker_usage()[:, CPU].max() / 100 >= lowest - 1e-6
+        assert cpu.moved(list(bundles), list(owners)).broker_usage[:, CPU].max() / 100 >= lowest - 1e-6

@@ -21,7 +21,7 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import cluster_state
-from unit.any_cluster import Rows, coherent_rows
+from unit.any_cluster import OVERLAPPING, RANGES, Rows, coherent_rows
 from unit.simulation.clusters import cluster, settings
 
 LEAST_RATE = "LeastLongTermMessageRate"
@@ -212,6 +212,8 @@ def test_isolation_policies_hold_in_every_cycle() -> None:
 
 shedder = st.sampled_from([entry.name for entry in SHEDDERS])
 placement = st.sampled_from([entry.name for entry in PLACEMENTS])
+APART = {OVERLAPPING[1]: RANGES[1]}
+"""Ranges of bundles that overlap with others, and those that don't: names distinguish children."""
 any_combination = examples(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
 
 
@@ -229,7 +231,8 @@ def simulated(
 @any_combination
 @given(coherent_rows(), shedder, placement)
 def test_bundles_and_load_are_conserved(rows: Rows, shedder: str, placement: str) -> None:
-    state = cluster_state(*rows)
+    brokers, bundles = rows
+    state = cluster_state(brokers, [replace(one, range=APART.get(one.range, one.range)) for one in bundles])
     simulation = simulated(shedder, placement, state, SPLITTING)
     owner = {state.bundle_name(row): int(broker) for row, broker in enumerate(state.bundles.owner)}
     total = simulation.cycles[0].broker_traffic.sum(axis=0)
