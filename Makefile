@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions clean
+.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -152,6 +152,9 @@ record-decisions: setup ## Record what live brokers decide by themselves (NAMES=
 
 replay-decisions: setup ## Predict the recorded decisions, and print a table of what was right
 	@PYTHONPATH=tests $(BIN)/python -m decisions.replay $(NAMES)
+
+simulate-decisions: setup ## Simulate from every recorded decision on, and print a table of what was right
+	@PYTHONPATH=tests $(BIN)/python -m decisions.simulated $(NAMES)
 
 clean: ## Remove what the tools left behind; keeps .venv and data/
 	rm -rf build dist *.egg-info spark-warehouse metastore_db derby.log \

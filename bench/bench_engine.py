@@ -161,7 +161,9 @@ def table(brokers: int, bundles: int) -> None:
         decide_ms, decision = fastest_ms(decide)
         explained = len(decision.brokers) + len(decision.bundles)
         figures = f"{prepare_ms:>12.1f}{decide_ms:>12.2f}{peak_mib(decide):>8.1f}"
-        print(f"{entry.name:<42}{figures}{len(decision.bundle):>9,}{explained:>11,}")
+        bound = decision.figures.get("moves_bound")
+        proven = "" if bound is None else f"  at least {bound:,} are proven necessary"
+        print(f"{entry.name:<42}{figures}{len(decision.bundle):>9,}{explained:>11,}{proven}")
     print(f"{'placement':<42}{'prepare ms':>12}{'choice ms':>12}")
     everyone = np.arange(brokers, dtype=np.int32)
     for entry in PLACEMENTS:

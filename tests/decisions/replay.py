@@ -163,9 +163,9 @@ def _of_this_cycle(verdict: Verdict) -> Verdict:
 
 
 def _verdict(recording: Recording, cycle: Cycle, root: Root, history: int) -> Verdict:
-    state, settings = _state(root, cycle.before), _settings(root, cycle.before)
+    state, settings = state_of(root, cycle.before), settings_of(root, cycle.before)
     own = configured_of(state.load_manager, settings)
-    earlier = [_state(root, one) for one in islice(comparable_before(root, cycle.before), history)]
+    earlier = [state_of(root, one) for one in islice(comparable_before(root, cycle.before), history)]
     request = Request(own.shedder, own.placement, splits=False, view="published", history=history)
     ((_, proposal),) = propose(request, state, settings, earlier[::-1])
     if isinstance(proposal, AdvisorError):
@@ -188,7 +188,7 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
         return []
     before = cluster_state(root, cycle.before, "fresh")
     earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
-    settings = _settings(root, cycle.before)
+    settings = settings_of(root, cycle.before)
     owners = _owners(recording.snapshots[cycle.after])
     origin = outlook = Outlook.of(before, base_load(before, earlier[::-1]))
     rows = {before.bundle_name(row): row for row in range(len(before.bundles))}
@@ -228,11 +228,13 @@ def _settled(recording: Recording, cycle: Cycle, broker: str, root: Root) -> Clu
     return None
 
 
-def _state(root: Root, snapshot: str) -> ClusterState:
+def state_of(root: Root, snapshot: str) -> ClusterState:
+    """What the leader saw, as far as it is fit for use."""
     return fit_part(cluster_state(root, snapshot, "published"))
 
 
-def _settings(root: Root, snapshot: str) -> LoadBalancerSettings:
+def settings_of(root: Root, snapshot: str) -> LoadBalancerSettings:
+    """The settings of the snapshot's brokers."""
     return resolve_settings(*settings_inputs(root, snapshot)).values
 
 
@@ -240,16 +242,20 @@ def _owners(snapshot: RawSnapshot) -> dict[str, str]:
     return {line["bundle"]: line["broker"] for line in snapshot.lines["owned_bundles"] if line["pass"] == "end"}
 
 
+def recordings(names: Sequence[str]) -> Iterator[Recording]:
+    """The recordings of these names, or all."""
+    for file in sorted(RECORDINGS.glob("*.json.zst")):
+        if not names or file.name.split(".json")[0] in names:
+            yield read_recording(file)
+
+
 def main(names: Sequence[str]) -> None:
     """Replay the recordings of these names, or all, and print the misses and the table."""
-    files = [
-        file for file in sorted(RECORDINGS.glob("*.json.zst")) if not names or file.name.split(".json")[0] in names
-    ]
     spark = spark_session("local[2]", "pulsar-advisor replay")
     replays = []
-    for file in files:
+    for recording in recordings(names):
         with tempfile.TemporaryDirectory() as folder:
-            replays.append(replay(read_recording(file), spark, Path(folder)))
+            replays.append(replay(recording, spark, Path(folder)))
         print("\n".join(misses(replays[-1:])), flush=True)
     spark.stop()
     print(f"\n{table(replays)}")
