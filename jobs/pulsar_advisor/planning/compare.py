@@ -184,12 +184,14 @@ def _figures(row: Score) -> tuple[float, ...] | None:
 
 def goal_sentence(plan: Plan) -> str:
     """What a plan with a goal does, as one sentence for an operator."""
-    unloads = [step for step in plan.steps if step.executable]
-    if not unloads:
+    steps = [step for step in plan.steps if step.executable]
+    if not steps:
         return f"Do nothing: {plan.decision.why_nothing or f'{plan.title}: no bundle can be moved'}."
+    unloads = [step for step in steps if step.action == "unload"]
     brokers = {step.destination for step in unloads if step.destination is not None}
-    stay = len(plan.steps) - len(unloads)
-    what = f"move {count(len(unloads), 'bundle')} to {count(len(brokers), 'broker')}"
+    stay = len(plan.steps) - len(steps)
+    cut = f"cut {count(len(steps) - len(unloads), 'bundle')} and " if len(steps) > len(unloads) else ""
+    what = f"{cut}move {count(len(unloads), 'bundle')} to {count(len(brokers), 'broker')}"
     if stay:
         what += f", and leave {stay} that can't move"
     return f"To {plan.title}, {what}{_effect(plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio)}."

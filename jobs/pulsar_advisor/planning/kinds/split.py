@@ -22,7 +22,7 @@ from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, fixed, proposal
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, choose, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room, Rows
 from pulsar_advisor.planning.lower_bound import lowest_maximum
@@ -186,7 +186,11 @@ def _proposal(
         caveats.append(f"The busiest broker only gets to {_highest(after):.1%}, not to {target:.1%}.")
         caveats += _refusals(refused)
     moved = sum(to != room.owner[split.bundle] for split in splits for to in split.destinations)
-    in_rows = proposal(goal, after, answers, {**figures, "splits": len(splits), "children_moved": moved}, caveats)
+    cut = [split.bundle for split in splits]
+    going = np.flatnonzero(np.isin(now.origin, cut) & (after.owner != state.bundles.owner)).tolist()
+    figures |= {"splits": len(splits), "children_moved": moved}
+    figures["clients_of_children"] = sum(clients(now.room, row) for row in going)
+    in_rows = proposal(goal, after, answers, figures, caveats)
     return replace(
         in_rows,
         moves=tuple(replace(move, bundle=int(now.origin[move.bundle])) for move in in_rows.moves),

@@ -12,6 +12,7 @@ from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.plan import Step
+from pulsar_advisor.planning.compare import goal_sentence
 from unit.planning.kinds.clusters import MESSAGES, cluster, executable, host, planned
 
 WHOLE = "0x00000000_0xffffffff"
@@ -36,7 +37,9 @@ def splits(steps: Sequence[Step]) -> list[Step]:
 
 
 def test_a_bundle_too_large_for_any_broker_is_cut_and_a_part_of_it_moves() -> None:
-    plan = planned(hot([6.0] * 10, b=[10.0], c=[10.0]), Goal("split", (), 0.5))
+    state = hot([6.0] * 10, b=[10.0], c=[10.0])
+    state.bundles.consumers[0] = 10
+    plan = planned(state, Goal("split", (), 0.5))
     cut, *unloads = executable(plan)
     assert (cut.action, cut.bundle, cut.algorithm) == ("split", WHOLE, "specified_positions_divide")
     assert len(unloads) == len(cut.children) - 1 == 1
@@ -46,6 +49,8 @@ def test_a_bundle_too_large_for_any_broker_is_cut_and_a_part_of_it_moves() -> No
     assert (plan.predicted.after.maximum_ratio or 1.0) <= 0.5
     assert plan.decision.figures["usage_ratio_by_moves"] == pytest.approx(0.6)
     assert "t/a-0 then has 2 of at most 128 bundles" in plan.decision.caveats[0]
+    assert plan.decision.figures["clients_of_children"] == 5
+    assert goal_sentence(plan).startswith("To split, cut 1 bundle and move 1 bundle to 1 broker: ")
 
 
 def test_every_child_has_topics_and_the_load_of_those() -> None:
