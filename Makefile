@@ -104,7 +104,7 @@ bench-simulate: setup ## Time simulations of ten cycles, every shedder with ever
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py
 
-bench-run: setup ## Measure what an operator waits for (SIZES="small medium large growth"), and where the time goes
+bench-run: setup ## Measure what an operator waits for (SIZES="demo small medium large growth"), and where the time goes
 	@$(BIN)/python bench/bench_run.py $(SIZES)
 
 bench-capture: setup ## Measure a capture against a made-up cluster: time, processors, memory

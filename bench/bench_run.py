@@ -1,15 +1,16 @@
-"""Waiting times of an operator: `bench_run.py [small] [medium] [large] [growth] [BROKERSxBUNDLESxTOPICS]...`.
+"""Waiting times of an operator: `bench_run.py [demo] [small] [medium] [large] [growth] [BROKERSxBUNDLESxTOPICS]...`.
 
 Measures the answers that need neither Spark nor Great Expectations; then for each snapshot one `run` with all shedders
-and placement strategies from a cold process, and a second `recommend` and `report` with another what-if. By default
-(small) these are the recorded snapshot and a synthetic cluster of 30 brokers × 1,000 bundles × 20,000 topics; medium is
-100 × 65,000 × 650,000, large 1,000 × 100,000 × 1,000,000, growth 100 to 100,000 bundles with ten topics each and the
+and placement strategies from a cold process, and a second `recommend` and `report` with another what-if. demo is the
+recorded snapshot, small 30 brokers × 1,000 bundles × 20,000 topics (both by default), medium 100 × 65,000 × 650,000,
+large 1,000 × 100,000 × 1,000,000, growth 10² to 10⁵ bundles with ten topics each (10⁶ with a million topics) and the
 slope between them: the exponent of the bundles with which processor seconds grow. Synthetic clusters
-(`large_cluster.py`) are captured beforehand.
+(`large_cluster.py`) are captured beforehand; a word that ends in `.tar` is an archive of a snapshot, which isn't.
 
-Processor seconds cover Python, Java and every child process, and other work on the machine hardly affects them; memory
-is the peak of their total. The breakdown of a run comes from its output, from Spark's event log and from Java's own
-counters.
+Every snapshot's rows and breakdown are printed as soon as they are known. A command that takes longer than
+`BENCH_LIMIT_S` (by default 600) is ended, and its row says so. Processor seconds cover Python, Java and every child
+process, and other work on the machine hardly affects them; memory is the peak of their total. The breakdown of a run
+comes from its output, from Spark's event log and from Java's own counters.
 """
 
 from __future__ import annotations
@@ -40,8 +41,17 @@ from pulsar_advisor.storage.root import Root
 
 DEMO = Path(__file__).parents[1] / "tests" / "data" / "recorded" / "modular-4.0.8.tar"
 SIZES = {"small": (30, 1_000, 20_000), "medium": (100, 65_000, 650_000), "large": (1_000, 100_000, 1_000_000)}
-GROWTH = ((10, 100, 1_000), (10, 1_000, 10_000), (100, 10_000, 100_000), (1_000, 100_000, 1_000_000))
+GROWTH = (
+    (10, 100, 1_000),
+    (10, 1_000, 10_000),
+    (100, 10_000, 100_000),
+    (1_000, 100_000, 1_000_000),
+    (1_000, 1_000_000, 1_000_000),
+)
+LIMIT_S = float(os.environ.get("BENCH_LIMIT_S", "600"))
 COMMAND = Path(sys.executable).with_name("pulsar-advisor")
+TIMED_OUT = 124
+"""Exit code of `timeout`."""
 WHAT_IF = "loadBalancerBrokerThresholdShedderPercentage=5"
 STAGE = re.compile(r"^(.+): [\d.]+ s$")
 COUNTERS = {
@@ -84,22 +94,38 @@ class Run:
 
 
 def main() -> None:
-    words = sys.argv[1:] or ["small"]
+    words = sys.argv[1:] or ["demo", "small"]
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr.splitlines()[0]
-    print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}, {java}\n")
-    print("| work | s | processor s | MiB |\n|---|---|---|---|", flush=True)
-    runs: list[Run] = []
+    print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}, {java}")
+    heading()
+    answers()
+    grown: list[Run] = []
     for word in words:
-        if word == "small":
-            answers()
-            runs.append(whole_run("the recorded snapshot", DEMO))
-        if word != "growth":
-            runs.append(synthetic_run(SIZES.get(word) or tuple(map(int, word.split("x")))))
-    grown = [synthetic_run(size) for size in GROWTH] if "growth" in words else []
-    for run in runs + grown:
-        print("\n" + "\n".join(breakdown(run)))
-    if grown:
-        print("\n" + "\n".join(growth(grown)))
+        for number, size in enumerate(GROWTH if word == "growth" else [word]):
+            print(f"\nLoad {os.getloadavg()[0]:.1f}.")
+            heading()
+            try:
+                run = run_of(size)
+            except (SystemExit, OSError) as error:
+                print(f"\n{size}: {error}", flush=True)
+                continue
+            print("\n" + "\n".join(breakdown(run)), flush=True)
+            if word == "growth":
+                grown.append(run)
+                print("\n" + "\n".join(growth(grown)) * (number > 0), flush=True)
+
+
+def heading() -> None:
+    print("\n| work | s | processor s | MiB |\n|---|---|---|---|", flush=True)
+
+
+def run_of(size: str | tuple[int, int, int]) -> Run:
+    """The run of a word of the command line, or of a number of brokers, bundles and topics."""
+    if size == "demo":
+        return whole_run("the recorded snapshot", DEMO)
+    if isinstance(size, str) and size.endswith(".tar"):
+        return whole_run(Path(size).stem, Path(size))
+    return synthetic_run(SIZES.get(size) or tuple(map(int, size.split("x"))) if isinstance(size, str) else size)
 
 
 def answers() -> None:
@@ -132,13 +158,14 @@ def whole_run(name: str, archive: Path) -> Run:
         log.mkdir()
         place = ["--root", folder, "--cluster", CLUSTER]
         run = Run(name)
-        watch_stages(run, ["run", *place, "--from-archive", str(archive)], log)
+        try:
+            watch_stages(run, ["run", *place, "--from-archive", str(archive)], log)
+        finally:
+            show(f"`run` of {name}", run.total, run.peak_bytes)
         run.jobs = _jobs(log)
-        show(f"`run` of {name}", run.total, run.peak_bytes)
-        recommend, peak = watched([str(COMMAND), "recommend", *place, "--set", WHAT_IF])
-        report, _ = watched([str(COMMAND), "report", *place])
-        show("another `recommend`", recommend, peak)
-        show("its `report`", report, peak)
+        for verb, more in (("recommend", ["--set", WHAT_IF]), ("report", [])):
+            limited = ["timeout", f"{LIMIT_S:.0f}", str(COMMAND), verb, *place, *more]
+            show(f"another `{verb}`", *watched(limited))
         return run
 
 
@@ -149,23 +176,32 @@ def watch_stages(run: Run, arguments: list[str], log: Path) -> None:
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
     used: dict[int, float] = {}
     began, before = time.perf_counter(), 0.0
+    command = ["timeout", f"{LIMIT_S:.0f}", str(COMMAND), *arguments]
     with subprocess.Popen(
-        [str(COMMAND), *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
         watcher = threading.Thread(target=_sample, args=(process, used, run))
         watcher.start()
         assert process.stderr is not None
         said = []
+
+        def ended(stage: str) -> None:
+            nonlocal began, before
+            now, processor_s = time.perf_counter(), sum(used.values())
+            run.stages[stage] = Cost(now - began, processor_s - before)
+            began, before = now, processor_s
+
         for line in process.stderr:
             said.append(line)
             if stage := STAGE.match(line):
                 _count(process.pid, used)
-                now, processor_s = time.perf_counter(), sum(used.values())
-                run.stages[stage[1]] = Cost(now - began, processor_s - before)
-                began, before = now, processor_s
+                ended(stage[1])
                 if stage[1] == "recommend":
                     run.processor_s |= _of_processes(process.pid, used)
         watcher.join()
+        ended("verdict, and end of Spark" if not process.returncode else "what did not end")
+    if process.returncode == TIMED_OUT:
+        raise SystemExit(f"not finished within {LIMIT_S:.0f} s; stages: {run.stages}")
     if process.returncode:
         raise SystemExit("".join(said[-20:]))
 
@@ -186,8 +222,9 @@ def _count(pid: int, used: dict[int, float]) -> list[int]:
 
 def _of_processes(pid: int, used: dict[int, float]) -> dict[str, float]:
     """Processor seconds by kind of process, and of Java's by its counters."""
-    java = next(one for one in processes(pid) if Path(f"/proc/{one}/comm").read_text().strip() == "java")
-    found = {"Python": used[pid], "Java": used[java]}
+    _, python, *others = processes(pid)  # the first one is `timeout`
+    java = next(one for one in others if Path(f"/proc/{one}/comm").read_text().strip() == "java")
+    found = {"Python": used[python], "Java": used[java]}
     found["Python workers, and what starts Java"] = sum(used.values()) - sum(found.values())
     printed = subprocess.run(
         ["jcmd", str(java), "PerfCounter.print"], capture_output=True, text=True, check=True

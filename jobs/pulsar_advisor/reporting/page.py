@@ -342,8 +342,8 @@ def _provenance(
         facts.append(Fact("Prediction model", reference.predicted.model))
         facts.append(Fact("Seed", str(reference.seed)))
     if advised:
-        facts.append(Fact("Advised plan", advised.file_name))
-        facts.append(Fact("Plan digest", digest_of(advised)))
+        facts.append(Fact("Advised plan", recommendation["advice"]["plan"]))
+        facts.append(Fact("Plan digest", recommendation["advice"]["digest"]))
     if recommendation["proposer"]:
         facts.append(Fact("Proposed by", recommendation["proposer"]))
     if ledger_head:
