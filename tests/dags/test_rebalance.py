@@ -51,6 +51,7 @@ def test_an_approved_plan_is_recommended_carried_out_and_verified(stages: Stages
     assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
 
 
+@pytest.mark.full
 def test_the_gate_and_apply_link_to_report_plan_and_ledger(stages: Stages, run_dag: RunDag) -> None:
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
@@ -194,6 +195,7 @@ def test_the_offer_to_undo_is_declined_by_default(half_done: Stages, run_dag: Ru
     assert len(half_done.cluster.writes) == 1
 
 
+@pytest.mark.full
 def test_nothing_is_offered_for_a_run_that_went_well(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
     assert (state, tasks["as_predicted"], tasks["undo.offer"]) == ("success", "success", "skipped")
