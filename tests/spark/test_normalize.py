@@ -426,20 +426,21 @@ def test_every_real_topic_lies_in_a_bundle(real: ClusterState) -> None:
 
 FIRST = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 BUSY, FORGOTTEN = "shop/orders/0x20000000_0x40000000", "shop/orders/0x40000000_0x60000000"
+STORED = "shop/orders/0x60000000_0x80000000"
 
 
 class SecondOfTwo(Normalized):
     """The second of two snapshots in one root, after its `change`.
 
-    The leader has stored the averages of one bundle, and deleted them.
+    The leader has stored the averages of two bundles, and deleted those of one.
     """
 
     def __init__(
         self, spark: SparkSession, folder: Path, gap: timedelta, change: Callable[[RawSnapshot], None]
     ) -> None:
         first, second = (skewed_modular_cluster(started_at=FIRST + after) for after in (timedelta(), gap))
-        first.lines["bundle_data"] = [line for line in first.lines["bundle_data"] if line["bundle"] == FORGOTTEN]
-        second.lines["bundle_data"] = []
+        for raw, stored in ((first, {FORGOTTEN, STORED}), (second, {STORED})):
+            raw.lines["bundle_data"] = [line for line in raw.lines["bundle_data"] if line["bundle"] in stored]
         # Its last report in ZooKeeper, which names the loss, is still the same at the second snapshot.
         for raw in (first, second):
             report = raw.broker_report("broker-2.pulsar.test:8080", "zookeeper")

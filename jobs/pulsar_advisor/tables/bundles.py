@@ -103,11 +103,12 @@ def bundles(
         )
     )
     oldest_ms = captured_at_ms - 2 * bundle_data_interval_minutes * 60_000
+    deleted = "modifiedAt is null" if raw.has_lines("bundle_data") else "false"
     origin = sf.expr(
         f"case when in_boundaries and modifiedAt >= {oldest_ms} and averages.long_term_samples is not null "
         "then 'bundle_data' when shown is null then 'default' "
         # The leader deletes the node of a bundle that no broker reports for a moment, and starts its averages anew.
-        "when modifiedAt is null and earlier.averages_origin = 'bundle_data' then 'one_sample' "
+        f"when {deleted} and earlier.averages_origin = 'bundle_data' then 'one_sample' "
         "when earlier.long_term_samples > 0 then 'folded' else 'one_sample' end"
     )
     has_moved = sf.col("bundle").isin(list(moved)) if moved else sf.lit(False)
