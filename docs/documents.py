@@ -30,6 +30,7 @@ from pulsar_advisor.planning.options import Option
 from pulsar_advisor.planning.restart_order import RestartOrder
 from pulsar_advisor.planning.scale import Scale
 from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.simulation.foresight import CycleSeen
 from pulsar_advisor.snapshots.retention import Pruned
 from pulsar_advisor.snapshots.summary import SnapshotSummary
 from pulsar_advisor.tables.schemas import SIMULATED_SCORES, Table
@@ -183,23 +184,13 @@ class Advice(TypedDict):
     sentence: str
 
 
-class Foreseen(TypedDict):
-    """One cycle in which the balancer acts; 0 is the snapshot."""
-
-    cycle: int
-    unloads: int
-    maximum_ratio: float | None
-    standard_deviation_ratio: float | None
-    splits: NotRequired[int]
-
-
 class Foresight(TypedDict):
     """What the cluster's own balancer does next, by itself and after the advised plan."""
 
     cycles: int
     error: str | None
     own: SimulationScore | None
-    acting: list[Foreseen]
+    acting: list[CycleSeen]
     plan: dict[str, Any] | None
 
 

@@ -21,6 +21,8 @@ from pulsar_advisor.reporting.steps import StepView
 _WIDE: Final = (640, 200)
 _NARROW: Final = (150, 96)
 """Pixels for the plot and the broker names."""
+_CYCLES_SHOWN: Final = 12
+"""In the map of the brokers."""
 _WIDE_PLOT: Final = 640
 _NARROW_PLOT: Final = 220
 
@@ -45,6 +47,7 @@ def render_html(page: ReportPage) -> str:
         wide_tradeoff=Markup(tradeoff_chart(options, _WIDE_PLOT)) if options else "",
         narrow_tradeoff=Markup(tradeoff_chart(options, _NARROW_PLOT)) if options else "",
         tradeoff_text=tradeoff_text(options) if options else "",
+        CYCLES_SHOWN=_CYCLES_SHOWN,
         shared_suffix=shared_suffix([row.id for row in page.brokers.rows]),
     )
 

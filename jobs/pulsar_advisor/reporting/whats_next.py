@@ -17,7 +17,12 @@ class WhatsNext:
 
     sentences: tuple[str, ...]
     cycles: tuple[CycleSeen, ...]
-    """The snapshot, as cycle 0, and the cycles with an unload."""
+    """The snapshot, as cycle 0, and the cycles with an unload or a split."""
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Those whose usage is known cycle by cycle."""
+        return tuple(self.cycles[0].usage_ratios) if self.cycles else ()
 
 
 def whats_next(foresight: Mapping[str, Any] | None) -> WhatsNext | None:

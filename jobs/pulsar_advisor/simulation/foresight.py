@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
+
+import numpy as np
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import Configured
-from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import CycleScore, SimulationScore, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, Simulation, simulate
 from pulsar_advisor.splitting.division import divided
 
 CYCLES: Final = 60
 """An hour at Pulsar's default interval: two grace periods."""
+BROKERS_SEEN: Final = 40
+"""Brokers whose usage is kept for every cycle in which something happens."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class CycleSeen:
     maximum_ratio: float
     standard_deviation_ratio: float
     splits: int = 0
+    usage_ratios: Mapping[str, float] = field(default_factory=dict)
+    """Of the brokers that are busiest in any of these cycles, at most `BROKERS_SEEN`; empty in earlier releases."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +87,36 @@ def foresee(
 ) -> Foresight:
     """What `left_alone` found, and a simulation of the same after `plan`. Raises `AdvisorError` as `simulate`."""
     state, scores = alone.state, cycle_scores(alone)
-    acting = tuple(
-        CycleSeen(one.cycle, one.unloads, one.usage.maximum, one.usage.standard_deviation, one.splits)
-        for one in scores
-        if one.unloads or one.splits or not one.cycle
-    )
+    acting = _acting(alone, scores)
     carried_out = planned(state, plan) if plan is not None else None
     interference = None
     if carried_out is not None and carried_out.moves:
         after = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, after=carried_out)
         interference = _interference(after, carried_out)
     return Foresight(own.shedder, own.placement, CYCLES, simulation_score(alone, scores), acting, interference)
+
+
+def _acting(alone: Simulation, scores: Sequence[CycleScore]) -> tuple[CycleSeen, ...]:
+    pairs = [
+        (one, cycle)
+        for one, cycle in zip(scores, alone.cycles, strict=True)
+        if one.unloads or one.splits or not one.cycle
+    ]
+    highest = np.max([cycle.usage for _, cycle in pairs], axis=0)
+    known = np.flatnonzero(alone.state.brokers.available & np.isfinite(highest))
+    rows = sorted(known[np.argsort(-highest[known], kind="stable")][:BROKERS_SEEN].tolist())
+    ids = alone.state.brokers.ids
+    return tuple(
+        CycleSeen(
+            cycle=one.cycle,
+            unloads=one.unloads,
+            maximum_ratio=one.usage.maximum,
+            standard_deviation_ratio=one.usage.standard_deviation,
+            splits=one.splits,
+            usage_ratios={ids[row]: float(cycle.usage[row]) for row in rows},
+        )
+        for one, cycle in pairs
+    )
 
 
 def planned(state: ClusterState, plan: Plan) -> CarriedOut:

@@ -13,6 +13,7 @@ from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.terminal import render_terminal
 from pulsar_advisor.reporting.whats_next import interference_sentence, whats_next
 from pulsar_advisor.simulation.foresight import CycleSeen
+from unit.reporting.reading import read
 from unit.reporting.skewed import skewed_inputs
 from unit.reporting.test_futures import plain, score
 
@@ -83,6 +84,24 @@ def test_every_form_of_the_report_says_what_happens_next() -> None:
         assert "would settle in cycle 2" in form
         assert plain("64.0 %") in plain(form)
     assert console.file.getvalue().rstrip().endswith("Pulsar's own balancer would do nothing for 60 cycles.")
+
+
+def test_the_usage_of_the_brokers_is_shown_cycle_by_cycle() -> None:
+    inputs = skewed_inputs()
+    cycles = [
+        {
+            "cycle": number,
+            "unloads": number,
+            "maximum_ratio": high,
+            "standard_deviation_ratio": 0.1,
+            "usage_ratios": {"hot:8080": high, "idle:8080": 0.9 - high},
+        }
+        for number, high in ((0, 0.8), (2, 0.6), (5, 0.5))
+    ]
+    page = replace(inputs, recommendation={**inputs.recommendation, "foresight": foresight(acting=cycles)}).page()
+    reading = read(render_html(page))
+    assert [plain(cell) for cell in reading.row("hot:8080")[1:]] == ["80.0 %", "60.0 %", "50.0 %"]
+    assert [plain(cell) for cell in reading.row("idle:8080")[1:]] == ["10.0 %", "30.0 %", "40.0 %"]
 
 
 def test_a_dominated_combination_is_marked() -> None:

@@ -13,6 +13,7 @@ from pulsar_advisor.planning.configured import Configured
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
+from pulsar_advisor.simulation import foresight
 from pulsar_advisor.simulation.foresight import foresee, left_alone, planned
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 from unit.splitting.busy_cluster import busy
@@ -54,6 +55,24 @@ def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
     assert found.interference is not None
     assert found.interference.moved_again > 0
     assert found.interference.first_cycle is not None
+
+
+def test_every_cycle_in_which_something_happens_has_the_usage_of_each_broker() -> None:
+    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
+    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
+    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, None, seed=0)
+    assert len(found.acting) > 1
+    for cycle in found.acting:
+        assert set(cycle.usage_ratios) == set(HOT.brokers.ids)
+        assert max(cycle.usage_ratios.values()) == pytest.approx(cycle.maximum_ratio)
+
+
+def test_of_many_brokers_those_that_are_busiest_in_any_cycle_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foresight, "BROKERS_SEEN", 1)
+    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
+    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
+    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, None, seed=0)
+    assert {tuple(cycle.usage_ratios) for cycle in found.acting} == {(HOT.brokers.ids[0],)}
 
 
 def test_without_a_plan_there_is_nothing_to_undo() -> None:
