@@ -141,6 +141,8 @@ _WITH_CONSUMERS: Final = Surface(
 """Read if some brokers give no report that counts consumers; otherwise it would only cost time."""
 
 _TOPICS: Final = "topic_stats"
+_MANY_LINES: Final = 100_000
+"""Of a surface: more than this are parsed into a frame by themselves."""
 _CORRUPT: Final = "_corrupt"
 _HASHED_AT_ONCE = 8
 _BLOCK_BYTES = 4 * 2**20
@@ -197,7 +199,8 @@ class RawTables:
 
     parsed: Sequence[DataFrame]
     """(_path, _surface, _text, one struct per surface): every line, with the struct of its surface. `_text` is the text
-    of an unusable line, else null. Topic statistics, most of a large snapshot, are a separate frame."""
+    of an unusable line, else null. Topic statistics, and any other surface of many lines, are a separate frame: whoever
+    reads another surface doesn't pass over them."""
     has_extensible_brokers: bool
     """Whether some brokers gave metrics instead of a load report; lines of `topic_stats` have consumers only then."""
     counts: Mapping[str, tuple[int, int]]
@@ -235,13 +238,19 @@ class RawTables:
 def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]]) -> RawTables:
     """Parse all raw files of a snapshot's folder, each once, spilling to disk if memory is short."""
     extensible = any(file["surface"] == "broker_metrics" for file in files)
-    of_topics = [file for file in files if file["surface"] == _TOPICS]
-    of_others = [file for file in files if file["surface"] != _TOPICS]
-    others = {name: surface for name, surface in SURFACES.items() if name != _TOPICS}
-    topics = {_TOPICS: _WITH_CONSUMERS if extensible else SURFACES[_TOPICS]}
+    lines: Counter[str] = Counter()
+    for file in files:
+        lines[file["surface"]] += file["rows"]
+    alone = [name for name in SURFACES if name == _TOPICS or lines[name] > _MANY_LINES]
+    others = {name: surface for name, surface in SURFACES.items() if name not in alone}
+
+    def of(surfaces: Mapping[str, Surface]) -> DataFrame:
+        return _parsed(spark, folder, [file for file in files if file["surface"] in surfaces], surfaces)
+
+    with_consumers = {_TOPICS: _WITH_CONSUMERS} if extensible else {}
     parsed = [
-        materialized(_parsed(spark, folder, of_others, others)),
-        _parsed(spark, folder, of_topics, topics).persist(StorageLevel.MEMORY_AND_DISK),
+        materialized(of(others)),
+        *(of({name: with_consumers.get(name, SURFACES[name])}).persist(StorageLevel.MEMORY_AND_DISK) for name in alone),
     ]
     counts = _counts(parsed)
     readable: Counter[str] = Counter()

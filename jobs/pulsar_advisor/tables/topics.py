@@ -47,8 +47,9 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
     )
     rows = (
         loaded.union(named)
-        .repartition("topic")  # before the aggregation, which would sort once more on either side of its exchange
-        .groupBy("topic")
+        .withColumn("key", sf.xxhash64("topic"))  # names begin alike, so comparing them is what sorting would cost
+        .repartition("key")  # before the aggregation, which would sort once more on either side of its exchange
+        .groupBy("key", "topic")
         .agg(
             sf.max("namespace").alias("namespace"),
             sf.max("domain").alias("domain"),
@@ -67,6 +68,6 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
                 "storage_size_bytes": sf.col("shown.stats.storageSize"),
             }
         )
-        .drop("shown")
+        .drop("shown", "key")
     )
     return with_range(rows, ranges_of(namespaces_.where("not deleted")))
