@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pulsar_advisor.storage.root import RESULT, Root
@@ -45,11 +46,23 @@ def run_jobs(jobs: Sequence[str], root: Root, snapshot: str, *options: str) -> N
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def content(root: Root, snapshot: str) -> dict[str, list[bytes]]:
-    """The bytes of all tables and of both results. Spark names the files of a table at random."""
+def content(root: Root, snapshot: str) -> dict[str, list[object]]:
+    """The rows of all tables in their order, with the tables' schemas, and the bytes of both results.
+
+    Parquet's writer lists a column's encodings in an order that depends on the process, so its bytes vary.
+    """
     stages = [f"tables/{table.name}" for table in (*TABLES, CHECKS)] + list(RESULTS.values())
-    folders = {stage: Path(str(root.folder(stage, snapshot))) for stage in stages}
-    return {
-        stage: sorted(file.read_bytes() for file in folder.iterdir() if not file.name.startswith((".", "_")))
-        for stage, folder in folders.items()
-    }
+    return {stage: [_read(file) for file in _files(root, stage, snapshot)] for stage in stages}
+
+
+def _files(root: Root, stage: str, snapshot: str) -> list[Path]:
+    """Spark begins the name of a table's file with its number, and ends it at random."""
+    folder = Path(str(root.folder(stage, snapshot)))
+    return sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
+
+
+def _read(file: Path) -> object:
+    if file.suffix != ".parquet":
+        return file.read_bytes()
+    rows = pq.ParquetFile(file).read()
+    return rows.schema.to_string(), rows.to_pylist()
