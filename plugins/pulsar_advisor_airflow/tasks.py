@@ -153,7 +153,7 @@ def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
 def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: str, hours: float) -> dict[str, str]:
     """Propose to undo what this DAG run carried out, if it ended in part or not as predicted; otherwise skipped.
 
-    `hours` is how long the offer stands; 0: none is made.
+    `hours` is how long the offer can be accepted; 0: none is made.
     """
     from pulsar_advisor_airflow.ledger import opened_ledger
 

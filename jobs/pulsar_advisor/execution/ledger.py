@@ -589,7 +589,7 @@ class Ledger:
             return paused
 
     def end_parked(self, digest: str, why: str) -> None:
-        """Stop a plan's parked run, which nobody would continue; a run that a process holds goes on."""
+        """Stop a plan's parked run, which no process would continue; a run that a process holds goes on."""
         with self._writing() as session:
             parked = (Run.digest == digest, Run.state == "active", Run.heartbeat_at_ms == _PARKED_AT_MS)
             values = {"state": "stopped", "ended_at_ms": self.now_ms(), "sentence": why}

@@ -178,7 +178,7 @@ class PublishedLoad:
     top_position: Integers
     """Per bundle, its position among the top bundles of its owner, 0 the lightest; -1 if it isn't one of them."""
     publishes_every_ms: Integers | None = None
-    """Per broker, milliseconds between its messages; 0 where that is unknown, None if nobody listened."""
+    """Per broker, milliseconds between its messages; 0 where that is unknown, None if the topic was not read."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def next_cycle_at_ms(state: ClusterState, settings: LoadBalancerSettings) -> int
 
 @np.errstate(all="ignore")
 def at_next_cycle(published: PublishedLoad, state: ClusterState, settings: LoadBalancerSettings) -> PublishedLoad:
-    """What is published then, with the usage and traffic of the last samples; as it is if nobody listened."""
+    """What is published then, with the usage and traffic of the last samples; as it is if the topic was not read."""
     if published.publishes_every_ms is None:
         return published
     brokers = state.brokers

@@ -74,7 +74,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             ignore_downstream_trigger_rules=True,
             params={
                 **{FIELD[consent.name]: Param(False, type="boolean", title=consent.title) for consent in CONSENTS},
-                # Airflow's page takes an empty text for a missing one, and would let nobody answer without a comment.
+                # Airflow's page takes an empty text for a missing one, so that an answer would need a comment.
                 COMMENT: Param(None, type=["null", "string"], title="Comment", description="Recorded in the ledger"),
             },
             **kwargs,
