@@ -134,6 +134,9 @@ secrets: ## Make the secrets of docker-compose.yaml that are missing, in secrets
 	chmod 644 ./*; \
 	echo "secrets: passwords of the users admin and operator are in secrets/airflow_admin_password and secrets/airflow_operator_password"
 
+spark-server: setup ## Keep Spark warm on loopback, so that runs with `--remote sc://127.0.0.1:15002` take seconds
+	@$(BIN)/python jobs/connect_server.py
+
 cluster-up: setup ## Start a real Pulsar on loopback (RELEASE=4.0.8 MANAGER=modular BROKERS=3 AUTH=token)
 	@$(HARNESS) up $(if $(RELEASE),--release $(RELEASE)) $(if $(MANAGER),--manager $(MANAGER)) \
 	  $(if $(BROKERS),--brokers $(BROKERS)) $(if $(AUTH),--auth $(AUTH))

@@ -1,8 +1,10 @@
 """The entry points for spark-submit, each a process of its own."""
 
+import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -36,6 +38,40 @@ def test_one_application_for_tables_and_checks_writes_what_two_write(tmp_path: P
         run_jobs(jobs, root, snapshot)
         written.append(content(root, snapshot))
     assert written[0] == written[1]
+
+
+@pytest.mark.full
+def test_a_connect_server_writes_what_an_application_writes(connect_server: str, tmp_path: Path) -> None:
+    written = []
+    for place, options in (("classic", ()), ("connect", ("--remote", connect_server))):
+        root = Root(str(tmp_path / place), "test")
+        snapshot = skewed_modular_cluster().write(root)
+        run_jobs(["snapshot", "recommend"], root, snapshot, *options)
+        plans = sorted(file.name for file in _files(root, "plans", snapshot))
+        assert len(plans) > 1
+        written.append((content(root, snapshot), plans))
+    assert written[0] == written[1]
+
+
+@pytest.fixture
+def connect_server() -> Iterator[str]:
+    """The address of a Spark Connect server on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, str(JOBS / "connect_server.py"), str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            while not listens(port):
+                assert server.poll() is None, "the server ended"
+                time.sleep(0.2)
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
 def run_jobs(jobs: Sequence[str], root: Root, snapshot: str, *options: str) -> None:

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON.")]
 
 
-Master = Annotated[str, Parameter(help="Spark master.")]
+Master = Annotated[
+    str, Parameter(name=("--master", "--remote"), help="Spark master, or sc://HOST:PORT of a Spark Connect server.")
+]
 
 
 Flag = Parameter(negative="")

@@ -246,7 +246,7 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
             Move(
                 bundle=bundle,
                 source=source,
-                # Every broker of a Simple cluster places look-ups by itself: a destination would not be kept.
+                # A Simple leader ranks brokers by quotas that it keeps in memory: a destination would be a guess.
                 destination=NO_ROW if state.load_manager == "simple" else destination,
                 reason="; ".join(reasons),
                 near_tie=bool(row is not None and near_tie[row]),

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_advisor.model.errors import StorageError
@@ -73,7 +73,7 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
 def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
     try:
         results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
-    except Py4JJavaError as error:
+    except (Py4JJavaError, PySparkException) as error:
         damaged = _UNREADABLE.search(str(error))
         if damaged is None:
             raise

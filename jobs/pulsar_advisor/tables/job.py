@@ -26,13 +26,17 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
 
     0 once the result file is written, whatever its content: its readers decide. While another process writes it, the
     job waits: a scheduler that starts a job again in a new container would run out of retries before the lease of the
-    lost one expires. The master is `spark-submit`'s, or `--master`.
+    lost one expires. The master is `spark-submit`'s, or `--master`; with `--remote` the job needs no `spark-submit`.
     """
     parser = argparse.ArgumentParser(prog=name, description=stage.__doc__ and stage.__doc__.splitlines()[0])
     parser.add_argument("--root", required=True, help="a path or an object-store URL")
     parser.add_argument("--cluster", required=True, help="the cluster's name in paths")
     parser.add_argument("--snapshot", required=True, help="snapshot id")
-    parser.add_argument("--master", help="Spark master; default: the one spark-submit was given")
+    parser.add_argument(
+        "--master",
+        "--remote",
+        help="Spark master, or sc://HOST:PORT of a Spark Connect server; default: the master spark-submit was given",
+    )
     options = parser.parse_args(arguments)
     try:
         root = Root(options.root, options.cluster)

@@ -12,9 +12,14 @@ from types import FrameType
 from typing import Any, Final
 
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.tables.class_archive import class_archive_options
+
+CONNECT: Final = "sc://"
+"""How the address of a Spark Connect server begins."""
 
 _QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
@@ -29,14 +34,18 @@ _LONG_JOB_BYTES: Final = 200 << 20
 _SMALL_SNAPSHOT_BYTES: Final = 4 << 20
 """Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it."""
 
-_EVERYWHERE: Final[dict[str, Any]] = {
+_OF_SESSION: Final[dict[str, Any]] = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.ui.showConsoleProgress": False,
-    # Otherwise every call of a column's method looks up the calling line and passes it to Java.
-    "spark.python.sql.dataFrameDebugging.enabled": False,
     # The statistics of cached columns ignore NaN, so `x > limit` skips a batch that contains one (seen in 4.1.3);
     # Great Expectations caches its input.
     "spark.sql.inMemoryColumnarStorage.partitionPruning": False,
+}
+"""What every session needs; a server's sessions each have their own."""
+
+_OF_APPLICATION: Final[dict[str, Any]] = {
+    "spark.ui.showConsoleProgress": False,
+    # Otherwise every call of a column's method looks up the calling line and passes it to Java.
+    "spark.python.sql.dataFrameDebugging.enabled": False,
 }
 
 _LOCAL: Final[dict[str, Any]] = {
@@ -62,22 +71,21 @@ _SMALL: Final[dict[str, Any]] = {
 def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor", *, raw_bytes: int = 0) -> SparkSession:
     """The session of this process, started if necessary. `raw_bytes`: size of the snapshot it is for.
 
-    `master=None` leaves the choice to `spark-submit`, and its `--conf` values are kept. On a local master
-    everything stays on the loopback interface.
+    `sc://HOST:PORT` is a Spark Connect server, whose Java is running already. `master=None` leaves the choice to
+    `spark-submit`, and its `--conf` values are kept. On a local master everything stays on the loopback interface.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = SparkContext.getSystemProperty if master is None else lambda _key: None
     master = master or submitted("spark.master")
+    if master is not None and master.startswith(CONNECT):
+        return _connected(master, raw_bytes)
     builder = SparkSession.builder.appName(name)
-    settings = dict(_EVERYWHERE)
+    settings = _OF_SESSION | _OF_APPLICATION
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            java = [_FRUGAL, _QUIET, class_archive_options()]
-            if raw_bytes < _LONG_JOB_BYTES:
-                java.append(_QUICK_START)
-            settings |= {**_LOCAL, "spark.driver.extraJavaOptions": " ".join(java)}
+            settings |= _local(_QUICK_START if raw_bytes < _LONG_JOB_BYTES else "")
             if raw_bytes < _SMALL_SNAPSHOT_BYTES:
                 settings |= _SMALL
     for key, value in settings.items():
@@ -90,6 +98,32 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
     for context in ("SQL", "DataFrame"):
         # Spark's Python side logs every failed query as JSON; the exception says the same.
         logging.getLogger(f"{context}QueryContextLogger").setLevel(logging.CRITICAL)
+    return session
+
+
+def _local(java_options: str) -> dict[str, Any]:
+    """The settings of a Spark that runs in one process on this machine."""
+    java = " ".join((_FRUGAL, _QUIET, class_archive_options(), java_options)).rstrip()
+    return {**_LOCAL, "spark.driver.extraJavaOptions": java}
+
+
+def server_settings(port: int) -> dict[str, Any]:
+    """The settings of a Spark Connect server on loopback, at this port; it lives long enough for Java's compilers."""
+    address = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": port}
+    return {**_OF_APPLICATION, **_local(""), **address}
+
+
+def _connected(url: str, raw_bytes: int) -> SparkSession:
+    """A session on a server. Raises `UsageError` if there is none at this address."""
+    settings = _OF_SESSION | (_SMALL if raw_bytes < _SMALL_SNAPSHOT_BYTES else {})
+    builder = SparkSession.builder.remote(url)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        session: SparkSession = builder.getOrCreate()
+        session.version  # noqa: B018
+    except PySparkException as error:
+        raise UsageError(f"no Spark Connect server at {url}: {str(error).splitlines()[0]}; start one first") from error
     return session
 
 
