@@ -231,9 +231,13 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
         .join(TaskInstance, TaskInstance.id == HITLDetail.ti_id)
         .where(TaskInstance.dag_id == dag_id, TaskInstance.state == "awaiting_input")
     )
+    with create_session() as session:
+        left_by_others = {ti.id for _, ti in session.execute(waiting)}
     while not done.wait(0.2):
         with create_session() as session:
             for detail, ti in session.execute(waiting):
+                if ti.id in left_by_others:
+                    continue
                 if answer is None:
                     ti.state = "failed"
                     continue

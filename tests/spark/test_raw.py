@@ -23,7 +23,7 @@ def raw_tables(spark: SparkSession, folder: Path, **surfaces: bytes) -> RawTable
     for surface, lines in surfaces.items():
         path = f"{surface}.jsonl.zst"
         (snapshot / path).write_bytes(zstandard.compress(lines))
-        files.append({"path": path, "surface": surface})
+        files.append({"path": path, "surface": surface, "rows": lines.count(b"\n")})
     return read_raw(spark, UPath(snapshot), files)
 
 

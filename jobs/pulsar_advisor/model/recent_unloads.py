@@ -11,12 +11,26 @@ recorded decisions of live brokers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import Booleans, ClusterState
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 _MINUTE_MS = 60_000
+
+
+def as_the_leader_remembers(state: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
+    """The state with the unloads that a leader with these settings can have made: none if it doesn't shed.
+
+    A snapshot shows that a bundle changed its owner, not who wanted it; the leader's memory has its own unloads only.
+    """
+    if settings.load_balancer_enabled and settings.load_balancer_shedding_enabled:
+        return state
+    return replace(
+        state, bundles=replace(state.bundles, last_unloaded_at_ms=np.zeros_like(state.bundles.last_unloaded_at_ms))
+    )
 
 
 def recently_unloaded(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> Booleans:

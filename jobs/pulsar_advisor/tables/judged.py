@@ -11,6 +11,7 @@ from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.plan import PlanInputs
+from pulsar_advisor.model.recent_unloads import as_the_leader_remembers
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import fit_part
@@ -52,15 +53,14 @@ def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> Resolv
 
 
 def state_of(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str]) -> ClusterState:
-    """A view of a snapshot, as brokers would have reported it."""
+    """A view of a snapshot, as brokers would have reported it, with the unloads that its leader remembers."""
     from pulsar_advisor.tables.state import cluster_state
 
-    state = cluster_state(root, snapshot, view)
+    own = settings_of(root, snapshot, {}).values
+    state = as_the_leader_remembers(cluster_state(root, snapshot, view), own)
     if not what_if:
         return state
-    return with_what_if(
-        state, settings_of(root, snapshot, {}).values, settings_of(root, snapshot, what_if).values, what_if
-    )
+    return with_what_if(state, own, settings_of(root, snapshot, what_if).values, what_if)
 
 
 def inputs_of(root: Root, snapshot: str) -> PlanInputs:

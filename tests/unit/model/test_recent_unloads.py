@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.cluster_state import LoadManagerKind
-from pulsar_advisor.model.recent_unloads import recently_unloaded
+from pulsar_advisor.model.recent_unloads import as_the_leader_remembers, recently_unloaded
 from pulsar_advisor.model.settings import resolve_settings
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -37,3 +37,14 @@ def test_an_unload_counts_by_the_cycles_since(seconds: int, load_manager: LoadMa
 def test_a_bundle_that_was_never_unloaded_is_not_left_alone() -> None:
     state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")])
     assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "remembered"),
+    [({}, NOW_MS), ({"loadBalancerSheddingEnabled": "false"}, 0), ({"loadBalancerEnabled": "false"}, 0)],
+)
+def test_a_leader_that_sheds_nothing_remembers_no_unload(runtime: dict[str, str], remembered: int) -> None:
+    bundle = BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", last_unloaded_at_ms=NOW_MS)
+    state = cluster_state([BrokerRow("a:8080")], [bundle])
+    seen = as_the_leader_remembers(state, resolve_settings("4.0.8", runtime=runtime).values)
+    assert seen.bundles.last_unloaded_at_ms.tolist() == [remembered]
