@@ -151,6 +151,7 @@ def test_a_field_of_zookeeper_that_cannot_be_used_is_named(monkeypatch: pytest.M
         connect_zookeeper(monkeypatch, extra={}).options()
 
 
+@pytest.mark.full
 def test_testing_a_zookeeper_that_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     works, message = connect_zookeeper(monkeypatch, extra={"hosts": "127.0.0.1:1"}).test_connection()
     assert not works

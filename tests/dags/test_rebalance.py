@@ -121,6 +121,7 @@ def test_what_if_settings_and_the_history_reach_recommend_one_argument_each(stag
     ]
 
 
+@pytest.mark.full
 def test_a_choice_of_cluster_decides_where_everything_happens(
     stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_without_a_choice_of_several_clusters_nothing_starts(
         run_dag("pulsar_rebalance", FAST)
 
 
+@pytest.mark.full
 def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_rebalance", {"guard": True, "in_flight": 3, **FAST}, Answer("Approve"))
     assert "the cluster's own balancer is switched off during the run" in (last_request().body or "")
@@ -210,6 +212,7 @@ def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(st
     assert len(stages.cluster.writes) == 1
 
 
+@pytest.mark.full
 def test_an_unknown_digest_fails_without_asking_anybody(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", {"digest": f"sha256:{'0' * 64}"})
     assert (state, tasks["plan_by_digest"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
@@ -231,7 +234,11 @@ def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answe
 
 @pytest.mark.parametrize(
     "answer",
-    [Answer("Approve", person="dag_test"), Answer("Approve", person="DAG_TEST"), Answer("Approve", person=None)],
+    [
+        Answer("Approve", person="dag_test"),
+        pytest.param(Answer("Approve", person="DAG_TEST"), marks=pytest.mark.full),
+        Answer("Approve", person=None),
+    ],
     ids=["by the proposer", "by the proposer in capitals", "by no user"],
 )
 def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
@@ -245,6 +252,7 @@ def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
     assert kinds(stages) == ["proposed", "refused"]
 
 
+@pytest.mark.full
 def test_steps_of_low_confidence_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> None:
     toss = Doubt(confidence="low", sentence="A near-tie decided.")
     stages.plan = make_plan([unload_step(confidence="low", doubts=(toss,))], snapshot=stages.plan.snapshot)
@@ -276,6 +284,7 @@ def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
     assert len(stages.cluster.writes) == 1
 
 
+@pytest.mark.full
 def test_an_approval_given_before_the_run_does_not_answer_its_gate(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
     write_plan(stages.root, stages.plan)
@@ -396,6 +405,7 @@ def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stag
         assert part in body
 
 
+@pytest.mark.full
 def test_without_approvers_named_anybody_may_be_asked(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_rebalance", FAST, Answer("Reject"))
     request = last_request()
