@@ -30,17 +30,12 @@ def approval_policy(cluster: str) -> ApprovalPolicy:
     return policy.model_copy(update={"require_authenticated": True})
 
 
-def configured_ledger(root: Root) -> Ledger:
-    """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root."""
-    from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
-
-    return open_ledger(option("ledger") or default_ledger_url(root))
-
-
 @contextmanager
 def opened_ledger(root: Root) -> Iterator[Ledger]:
-    """The same, closed at the end of the block."""
-    with closing(configured_ledger(root)) as ledger:
+    """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed at the end of the block."""
+    from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+
+    with closing(open_ledger(option("ledger") or default_ledger_url(root))) as ledger:
         yield ledger
 
 

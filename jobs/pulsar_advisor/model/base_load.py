@@ -106,17 +106,15 @@ def _from_least_loaded(
         origin[row] = "least_loaded"
 
 
-def movable_usage(state: ClusterState, base: BaseLoad) -> Floats:
-    """(n, 5): the usage of each broker without its base CPU, of which every bundle and topic has its share."""
-    movable = state.brokers.usage.copy()
-    movable[:, CPU] -= base.likely
-    return movable
-
-
 @np.errstate(over="ignore", invalid="ignore")
-def usage_that_moves(state: ClusterState, base: BaseLoad, traffic: Floats, owner: Indices) -> Floats:
-    """(k, 5): the usage that each of k bundles or topics takes along; `traffic` is (k, 4), `owner` their brokers."""
-    return usage_of(traffic, state.brokers.traffic[owner], movable_usage(state, base)[owner])
+def usage_that_moves(state: ClusterState, base_cpu: Floats | float, traffic: Floats, owner: Indices) -> Floats:
+    """(k, 5): the usage that each of k bundles or topics takes along; `traffic` is (k, 4), `owner` their brokers.
+
+    Each has its share of what its broker uses beyond `base_cpu`, the CPU usage that none of them takes along.
+    """
+    movable = state.brokers.usage.copy()
+    movable[:, CPU] -= base_cpu
+    return usage_of(traffic, state.brokers.traffic[owner], movable[owner])
 
 
 def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], float]:

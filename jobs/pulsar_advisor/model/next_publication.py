@@ -2,7 +2,7 @@
 
 A broker takes a sample every `loadBalancerReportUpdateMinIntervalMillis`. It publishes one that changed by more than
 `loadBalancerReportUpdateThresholdPercentage`, and one after `loadBalancerReportUpdateMaxIntervalMinutes` at the latest.
-Nobody knows the changes of the next minute; but how often a broker has published lately shows whether it will do so
+The changes of the next minute are unknown; but how often a broker has published lately shows whether it will do so
 again before the next cycle, and with every sample its smoothed load approaches its usage.
 
 Cycles start at a fixed rate, and a cycle unloads at once: its unloads show when the next one comes.

@@ -64,7 +64,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
         return ()
     owner = bundles.owner[topics.bundle[held]]
     held, owner = held[fit[owner]], owner[fit[owner]]
-    needs = usage_that_moves(state, base, topics.traffic[held], owner)
+    needs = usage_that_moves(state, base.likely, topics.traffic[held], owner)
     limit = brokers.limit[fit].max(axis=0)
     empty = np.zeros(len(RESOURCES))
     empty[CPU] = base.least[fit].min()

@@ -30,7 +30,7 @@ def lowest_maximum(
         return None
     moving = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW) & brokers.available[bundles.owner])
     owner = bundles.owner[moving]
-    needs = usage_that_moves(state, base, bundles.traffic[moving], owner)
+    needs = usage_that_moves(state, base.likely, bundles.traffic[moving], owner)
     sums = np.column_stack([np.bincount(owner, weights=need, minlength=len(brokers)) for need in needs.T])
     stays = (np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums)[available]
     bounds = [float(weighted_maximum(stays, brokers.limit[available], settings).max())]

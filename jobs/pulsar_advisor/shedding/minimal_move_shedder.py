@@ -70,9 +70,9 @@ SETTING_KEYS: Final = (
 )
 
 TARGET_PERCENT: Final = 110
-TARGET_OF_MEAN: Final = TARGET_PERCENT / 100
 """Maximum usage in percent of the mean. By default ThresholdShedder, too, tolerates 10 points above the mean; relative
 to the mean, ten percent leave room for the error of the `proportional` model and for a bundle's own size."""
+TARGET_OF_MEAN: Final = TARGET_PERCENT / 100
 
 STEP_PERCENT: Final = 5
 """How much the target is raised at a time if it is out of reach."""

@@ -13,7 +13,8 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import CPU, NO_ROW, Bundles, ClusterState, Floats, Indices
+from pulsar_advisor.model.base_load import usage_that_moves
+from pulsar_advisor.model.cluster_state import NO_ROW, Bundles, ClusterState, Floats, Indices
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.splitting.division import Division
 
@@ -40,16 +41,14 @@ class SimulatedCluster:
     own_counts: Floats
 
     @classmethod
-    def of(cls, state: ClusterState, base_cpu: Floats | None = None) -> Self:
+    def of(cls, state: ClusterState, base_cpu: Floats | float = 0.0) -> Self:
         """The cluster at the moment of a snapshot; `base_cpu` is the CPU usage of each broker that no bundle takes."""
         bundles, brokers = state.bundles, state.brokers
         moving = bundles.reported & (bundles.owner != NO_ROW)
         traffic = np.where(moving[:, None] & np.isfinite(bundles.traffic), bundles.traffic, 0.0)
         usage = np.zeros((len(bundles), brokers.usage.shape[1]))
         owner = bundles.owner[moving]
-        movable = brokers.usage.copy()
-        movable[:, CPU] -= 0.0 if base_cpu is None else base_cpu
-        usage[moving] = usage_of(traffic[moving], brokers.traffic[owner], movable[owner])
+        usage[moving] = usage_that_moves(state, base_cpu, traffic[moving], owner)
         counts = _counts(bundles) * moving[:, None]
         of_each = (brokers.bundles, brokers.topics, brokers.producers, brokers.consumers)
         of_brokers = np.column_stack(of_each).astype(np.float64)

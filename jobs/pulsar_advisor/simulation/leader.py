@@ -41,6 +41,9 @@ class Unloads(NamedTuple):
     destination: Indices
 
 
+NO_UNLOADS: Final = Unloads(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+
+
 @dataclass(frozen=True)
 class Leader:
     """A leader with its two strategies, by name."""
@@ -85,7 +88,7 @@ class Leader:
         3.0 on Modular keeps those whose policies allow no other broker. Extensible leaves children where they are.
         Source: `ModularLoadManagerImpl.checkNamespaceBundleSplit`, `SimpleLoadManagerImpl.doNamespaceBundleSplit`.
         """
-        bundles, unloaded = seen.bundles, Unloads(np.empty(0, np.int32), np.empty(0, np.int32))
+        bundles, unloaded = seen.bundles, NO_UNLOADS
         if seen.load_manager == "extensible" or not self.settings.load_balancer_auto_unload_split_bundles_enabled:
             return unloaded, memories
         facts = facts_after_moves(self.facts, seen, self.settings)

@@ -19,7 +19,7 @@ from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import MAX_CYCLES
 from pulsar_advisor.simulation.intervals import Intervals
-from pulsar_advisor.simulation.leader import Leader, Unloads
+from pulsar_advisor.simulation.leader import NO_UNLOADS, Leader, Unloads
 from pulsar_advisor.simulation.load import AS_IN_THE_SNAPSHOT, Load
 from pulsar_advisor.simulation.moment import Moment
 from pulsar_advisor.simulation.request import DEFAULT_CYCLES
@@ -32,8 +32,6 @@ QUIET_CYCLES: Final = MAX_CYCLES
 Ended = Literal["settled", "repeats", "unfinished"]
 """Nothing happens any more · every bundle is back where it was, under equal circumstances · the last cycle came before
 either."""
-
-_NOTHING: Final = Unloads(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +123,7 @@ def simulate(
     for number in range(1, cycles + 1):
         elapsed_ms = now.reports.now_ms - state.captured_at_ms
         now = now.under(load.factors(len(state.bundles), draw, elapsed_ms))
-        division, placed = None, _NOTHING
+        division, placed = None, NO_UNLOADS
         if splits_happen:
             splits, split_memory = splits_due(now, settings, split_memory, passes_due(now, intervals, elapsed_ms))
             if splits:
@@ -158,8 +156,8 @@ def _cycle(
     now: Moment,
     settings: LoadBalancerSettings,
     division: Division | None = None,
-    bundle: Indices = _NOTHING.bundle,
-    source: Indices = _NOTHING.bundle,
+    bundle: Indices = NO_UNLOADS.bundle,
+    source: Indices = NO_UNLOADS.bundle,
 ) -> Cycle:
     limit, cluster = now.state.brokers.limit, now.cluster
     return Cycle(

@@ -151,9 +151,7 @@ class _LeftAlone:
 def _left_alone(root: Root, snapshot: str, request: Request) -> _LeftAlone:
     settings = settings_of(root, snapshot, request.what_if)
     state = state_of(root, snapshot, request.view, request.what_if)
-    earlier = [
-        fit_part(moment) for moment in earlier_states(root, state, request.history, request.what_if, settings.values)
-    ]
+    earlier = earlier_states(root, state, request.history, request.what_if, settings.values)
     fit = fit_part(state)
     own: Simulation | AdvisorError
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.cluster_state import FIGURES, ClusterState, WantedView
+from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import configured_of
@@ -116,7 +116,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
             cycles=task["cycles"],
             load=Load(task["scale"], task["noise"], replayed(state, _replayed_states(root, state, task, settings))),
             seed=task["seed"],
-            history=[fit_part(one) for one in earlier],
+            history=earlier,
         )
     except AdvisorError as error:
         return json.dumps({"scores": [{**key, "error": str(error)}], "cycles": [], "moves": [], "splits": []})
@@ -143,7 +143,7 @@ def _replayed_states(
             f"the load of {task['replay']} earlier snapshots can't be replayed: {len(earlier)} can be compared with "
             f"{state.snapshot}"
         )
-    return [fit_part(moment) for moment in earlier]
+    return earlier
 
 
 def _judged_state(root: Root, task: Mapping[str, Any], settings: LoadBalancerSettings) -> ClusterState:
@@ -177,7 +177,7 @@ def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
                 "bundle": cycle.state.bundle_name(bundle),
                 "source": brokers[source],
                 "destination": brokers[destination],
-                **{TRAFFIC[figure]: value for figure, value in zip(FIGURES, traffic, strict=True)},
+                **_traffic(traffic),
             }
 
 
@@ -197,11 +197,13 @@ def _split_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
                     "reason": split.reason,
                     "child": after.bundle_name(child),
                     "topics": int(after.bundles.topics[child]),
-                    **{
-                        TRAFFIC[figure]: value
-                        for figure, value in zip(FIGURES, after.bundles.traffic[child].tolist(), strict=True)
-                    },
+                    **_traffic(after.bundles.traffic[child].tolist()),
                 }
+
+
+def _traffic(figures: Iterable[float]) -> dict[str, float]:
+    """The columns of traffic figures in the order of FIGURES."""
+    return dict(zip(TRAFFIC.values(), figures, strict=True))
 
 
 def _document(

@@ -88,7 +88,7 @@ def fit_states(
 ) -> tuple[ClusterState, list[ClusterState]]:
     """The fit part of a view of a snapshot, and of the earlier snapshots that are comparable, oldest first."""
     state = fit_part(state_of(root, snapshot, view, what_if))
-    return state, [fit_part(moment) for moment in earlier_states(root, state, history, what_if, settings)]
+    return state, earlier_states(root, state, history, what_if, settings)
 
 
 def earlier_states(
@@ -98,9 +98,12 @@ def earlier_states(
     what_if: Mapping[str, str],
     settings: LoadBalancerSettings,
 ) -> list[ClusterState]:
-    """The same view of earlier comparable snapshots, oldest first: the requested number, else the grace period's."""
+    """The fit part of the same view of earlier comparable snapshots, oldest first.
+
+    As many as were requested, else those within the grace period.
+    """
     before = comparable_before(root, state.snapshot)
     grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
     wanted = within(grace_period, state.snapshot, before) if history is None else islice(before, history)
     recent = list(islice(wanted, HISTORY.greatest))
-    return [state_of(root, one, state.view, what_if) for one in reversed(recent)]
+    return [fit_part(state_of(root, one, state.view, what_if)) for one in reversed(recent)]

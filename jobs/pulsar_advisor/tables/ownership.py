@@ -55,7 +55,7 @@ def ownership(raw: RawTables) -> DataFrame:
 def _minutes_of_starts(nodes: DataFrame) -> DataFrame:
     """(minute, starting): the minutes in which some broker was starting or its session with ZooKeeper was renewed.
 
-    Nobody ever moves a broker's heartbeat bundle: it is acquired when the broker starts. A renewed session acquires
+    A broker's heartbeat bundle never moves: it is acquired when the broker starts. A renewed session acquires
     every bundle of the broker anew.
     """
     beat = sf.col("bundle") == sf.concat(sf.lit("pulsar/"), "broker", sf.lit("/0x00000000_0xffffffff"))

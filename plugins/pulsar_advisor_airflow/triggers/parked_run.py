@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from pulsar_advisor_airflow.ledger import configured_ledger
+from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
@@ -73,5 +72,5 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
     def _with_ledger(self, act: Any) -> Any:
         from pulsar_advisor.storage.root import Root
 
-        with closing(configured_ledger(Root(self.root, self.cluster))) as ledger:
+        with opened_ledger(Root(self.root, self.cluster)) as ledger:
             return act(ledger)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
-from pulsar_advisor.planning.kinds.answers import fixed, proposal
-from pulsar_advisor.planning.kinds.choosing import choose, target_of
+from pulsar_advisor.planning.kinds.answers import proposal
+from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
 from pulsar_advisor.planning.proposal import Proposal
 
@@ -25,15 +23,14 @@ SETTING_KEYS: Final = ROOM_KEYS
 def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring every broker within the target of the goal."""
     target = target_of(goal, room)
-    above = np.flatnonzero(room.fit & (room.usage_at_first > target)).tolist()
-    movable = [row for row in room.bundles_of(above) if fixed(room, row) is None]
-    highest = float(room.usage_at_first[room.fit].max(initial=0.0))
-    figures: dict[str, object] = {"target_ratio": target, "usage_ratio": highest}
+    movable = movable_above(room, target)
+    figures: dict[str, object] = {"target_ratio": target, "usage_ratio": room.highest_ratio()}
     if not movable:
-        why = "no bundle of theirs may be moved" if above else f"every broker is within {target:.1%}"
+        some_above = (room.usage_at_first[room.fit] > target).any()
+        why = "no bundle of theirs may be moved" if some_above else f"every broker is within {target:.1%}"
         return proposal(goal, room, [], figures, why_nothing=why)
-    choice = choose(room.up_to(target), movable, np.full(len(room.fit), target), np.ones(len(movable), dtype=np.int64))
-    reached = float(choice.after.usage_of(np.flatnonzero(room.fit)).max())
+    choice = fewest_within(room, movable, target)
+    reached = choice.after.highest_ratio()
     figures |= {
         "usage_ratio_after": reached,
         "moves_bound": choice.least,

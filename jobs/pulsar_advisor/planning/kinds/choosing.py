@@ -10,7 +10,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import NO_ROW, Floats, Indices, Integers
 from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, moved_to
+from pulsar_advisor.planning.kinds.answers import Answer, fixed, moved_to
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
@@ -43,6 +43,18 @@ def target_of(goal: Goal, room: Room) -> float:
     """The usage (ratio) that a goal wants no broker to be above: by default 1.10 times the mean, within the ceiling."""
     wanted = TARGET_OF_MEAN * room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
     return min(wanted, float(room.ceiling.max()))
+
+
+def movable_above(room: Room, target_ratio: float) -> list[int]:
+    """The bundles (rows) that may move from brokers above a usage."""
+    above = np.flatnonzero(room.fit & (room.usage_at_first > target_ratio)).tolist()
+    return [row for row in room.bundles_of(above) if fixed(room, row) is None]
+
+
+def fewest_within(room: Room, movable: Sequence[int], target_ratio: float) -> Choice:
+    """The fewest moves of these bundles (rows) after which no broker is above a usage."""
+    within = np.full(len(room.fit), target_ratio)
+    return choose(room.up_to(target_ratio), movable, within, np.ones(len(movable), dtype=np.int64))
 
 
 def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:

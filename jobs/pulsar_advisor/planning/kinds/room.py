@@ -160,6 +160,10 @@ class Room:
         """Usage by resource, at these brokers (rows), as one ratio each."""
         return weighted_maximum(usage, self.state.brokers.limit[brokers], self.settings)
 
+    def highest_ratio(self) -> float:
+        """The usage (ratio) of the busiest fit broker now; 0 without one."""
+        return float(self.usage_of(np.flatnonzero(self.fit)).max(initial=0.0))
+
     def mean_ratio(self) -> float:
         """The mean usage (ratio) of the fit brokers, as found."""
         return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
@@ -269,7 +273,7 @@ def _moved(state: ClusterState, base: BaseLoad) -> Floats:
     """(m, 5): what moves with each bundle, as the plan's forecast has it; nothing with a bundle that has no owner."""
     bundles = state.bundles
     moved, owned = np.zeros((len(bundles), len(RESOURCES))), np.flatnonzero(bundles.owner != NO_ROW)
-    moved[owned] = usage_that_moves(state, base, bundles.traffic[owned], bundles.owner[owned])
+    moved[owned] = usage_that_moves(state, base.likely, bundles.traffic[owned], bundles.owner[owned])
     return moved
 
 

@@ -23,7 +23,7 @@ from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
-from pulsar_advisor.planning.kinds.choosing import Choice, choose, target_of
+from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room, Rows
 from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.proposal import Proposal
@@ -58,9 +58,9 @@ def propose(goal: Goal, room: Room) -> Proposal:
     least = lowest_maximum(room.state, room.settings, room.base, whole=False)
     if least is not None and least > target:
         why = f"even if load could be divided at will, the busiest broker would be at {least:.1%}, above {target:.1%}"
-        return proposal(goal, room, [], {"target_ratio": target, "usage_ratio": _highest(room)}, why_nothing=why)
+        return proposal(goal, room, [], {"target_ratio": target, "usage_ratio": room.highest_ratio()}, why_nothing=why)
     now = _Divided(room, np.arange(len(room.state.bundles), dtype=np.int32))
-    choice = first = _balanced(now, target)
+    choice = first = _balanced(now.room, target)
     refused: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
         cuts = [] if choice.reached else _cuts(now, choice.after, refused)
@@ -68,32 +68,28 @@ def propose(goal: Goal, room: Room) -> Proposal:
             break
         division = divided(now.room.state, cuts)
         now = _Divided(now.room.divided(division), now.origin[division.parent])
-        choice = _balanced(now, target)
-    highest = _highest(room)
+        choice = _balanced(now.room, target)
+    highest = room.highest_ratio()
     figures: dict[str, object] = {
         "target_ratio": target,
         "usage_ratio": highest,
-        "usage_ratio_by_moves": _highest(first.after),
-        "usage_ratio_after": _highest(choice.after),
+        "usage_ratio_by_moves": first.after.highest_ratio(),
+        "usage_ratio_after": choice.after.highest_ratio(),
     }
-    needless = first.reached or _highest(choice.after) >= _highest(first.after)
+    needless = first.reached or choice.after.highest_ratio() >= first.after.highest_ratio()
     if needless:
         why = (
             f"moves alone bring every broker within {target:.1%}: `balance` makes that plan"
             if first.reached
-            else f"no split gets the busiest broker below the {_highest(first.after):.1%} that moves reach alone"
+            else f"no split gets the busiest broker below the {first.after.highest_ratio():.1%} that moves reach alone"
         )
         return proposal(goal, room, [], {**figures, "splits": 0}, _refusals(refused), why)
     return _proposal(goal, room, now, choice, target, figures, refused)
 
 
-def _balanced(now: _Divided, target: float) -> Choice:
+def _balanced(room: Room, target: float) -> Choice:
     """The fewest moves to the target, of all bundles that may move from brokers above it."""
-    room = now.room
-    above = np.flatnonzero(room.fit & (room.usage_at_first > target)).tolist()
-    movable = [row for row in room.bundles_of(above) if fixed(room, row) is None]
-    within = np.full(len(room.fit), target)
-    return choose(room.up_to(target), movable, within, np.ones(len(movable), dtype=np.int64))
+    return fewest_within(room, movable_above(room, target), target)
 
 
 def _refusals(refused: Mapping[str, str]) -> list[str]:
@@ -101,10 +97,6 @@ def _refusals(refused: Mapping[str, str]) -> list[str]:
     sentences = [f"{bundle} can't be split: {why}." for bundle, why in islice(refused.items(), _MOST_NAMED)]
     more = len(refused) - _MOST_NAMED
     return [*sentences, *([f"{count(more, 'more bundle')} of busy brokers can't be split either."] * (more > 0))]
-
-
-def _highest(room: Room) -> float:
-    return float(room.usage_of(np.flatnonzero(room.fit)).max(initial=0.0))
 
 
 def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
@@ -183,7 +175,7 @@ def _proposal(
     ]
     caveats = [f"A split can't be undone; {some_of(left)}."]
     if not choice.reached:
-        caveats.append(f"The busiest broker only gets to {_highest(after):.1%}, not to {target:.1%}.")
+        caveats.append(f"The busiest broker only gets to {after.highest_ratio():.1%}, not to {target:.1%}.")
         caveats += _refusals(refused)
     moved = sum(to != room.owner[split.bundle] for split in splits for to in split.destinations)
     cut = [split.bundle for split in splits]
