@@ -241,7 +241,8 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 if answer is None:
                     ti.state = "failed"
                     continue
-                answer.meanwhile(ti.run_id, session)
+                if detail.responded_at is None:  # `dag.test()` can write a parked task's state after an early answer
+                    answer.meanwhile(ti.run_id, session)
                 detail.responded_by = answer.person and {"id": answer.person, "name": answer.person}
                 detail.responded_at = datetime.now(UTC)
                 detail.chosen_options = [answer.undo if ti.task_id == "undo.approve" else answer.option]
