@@ -13,7 +13,7 @@ from pulsar_advisor.execution.policy import POLICY, ApprovalPolicy
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.plan import Plan, digest_of, seal
 from pulsar_advisor.planning.consent import ConsentName, NeededConsent, needed_consents
 
 VALID_FOR_S: Final = 4 * 3600
@@ -22,7 +22,7 @@ VALID_FOR_S: Final = 4 * 3600
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person) -> None:
     """Record that somebody proposes a plan."""
-    ledger.record_proposal(plan, proposer)
+    ledger.record_proposal(seal(plan), proposer)
 
 
 def approve(

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-import rfc8785
-
+from pulsar_advisor.model.canonical_json import canonical_json
 from pulsar_advisor.model.errors import UsageError
 
 Value = str | int | float | bool | None
@@ -53,4 +52,4 @@ def chained(previous: str, event: Mapping[str, Value]) -> str:
 
 
 def _sha256(document: Mapping[str, Value]) -> str:
-    return hashlib.sha256(rfc8785.dumps(dict(document))).hexdigest()
+    return hashlib.sha256(canonical_json(dict(document))).hexdigest()

@@ -43,7 +43,7 @@ from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.model.plan import Plan, Step, seal
+from pulsar_advisor.model.plan import Plan, Sealed, Step, seal
 from pulsar_advisor.planning.consent import ConsentName
 from pulsar_advisor.storage.lease import renewed
 from pulsar_advisor.storage.process import Process, has_ended, this_process
@@ -251,16 +251,15 @@ class Ledger:
                 session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
             yield session
 
-    def _record_plan(self, session: Session, plan: Plan) -> PlanRecord:
-        content, digest = seal(plan)
-        record = session.get(PlanRecord, digest)
+    def _record_plan(self, session: Session, plan: Sealed) -> PlanRecord:
+        record = session.get(PlanRecord, plan.digest)
         if record is None:
             record = PlanRecord(
-                digest=digest,
+                digest=plan.digest,
                 cluster=plan.cluster,
-                cluster_name=plan.identity.cluster_name,
+                cluster_name=plan.cluster_name,
                 snapshot=plan.snapshot,
-                document=content.decode(),
+                document=plan.content.decode(),
                 recorded_at_ms=self.now_ms(),
             )
             session.add(record)
@@ -301,7 +300,7 @@ class Ledger:
         with self.reading() as session:
             return _last_event(session)
 
-    def record_proposal(self, plan: Plan, proposer: Person) -> None:
+    def record_proposal(self, plan: Sealed, proposer: Person) -> None:
         """Record that somebody proposed a plan."""
         with self._writing() as session:
             record = self._record_plan(session, plan)
@@ -324,7 +323,7 @@ class Ledger:
     ) -> Approval:
         """Record an approval that the policy allowed (see `approval.approve`, the only caller)."""
         with self._writing() as session:
-            record = self._record_plan(session, plan)
+            record = self._record_plan(session, seal(plan))
             approval = Approval(
                 digest=record.digest,
                 approver=approver.name,
@@ -462,7 +461,7 @@ class Ledger:
         """Start a run with all executable steps pending. Raises `Refused` if the cluster has another active run."""
         try:
             with self._writing() as session:
-                record = self._record_plan(session, plan)
+                record = self._record_plan(session, seal(plan))
                 run = Run(
                     digest=record.digest,
                     cluster_name=plan.identity.cluster_name,

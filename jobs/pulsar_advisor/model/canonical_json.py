@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any, Final
 
 import rfc8785
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_CONSTANTS: Final = {None: "null", True: "true", False: "false"}
+_GREATEST_INTEGER: Final = 2**53 - 1
+_FLOATS_LIKE_PYTHON: Final = (1e-4, 1e16)
+"""Between these, Python and RFC 8785 write a float with the same digits, neither with an exponent."""
 
 CanonicalizationError = rfc8785.CanonicalizationError
 """A value has no canonical form: a number beyond what JSON's readers agree on, or text that is not Unicode."""
@@ -17,20 +21,12 @@ CanonicalizationError = rfc8785.CanonicalizationError
 def canonical_json(value: Any) -> bytes:
     """The canonical form of a JSON value. Raises `CanonicalizationError` if it has none.
 
-    Text and lists of it, most of a large plan, go through Python's own encoder: it escapes as RFC 8785 demands, and
-    takes a fiftieth of the time.
+    Text, most of a large plan, goes through Python's own encoder, which escapes as RFC 8785 demands.
     """
-    kind = type(value)
-    if kind is str or (kind is list and set(map(type, value)) == {str}):
-        try:
-            return _ENCODER.encode(value).encode()
-        except UnicodeEncodeError:
-            return rfc8785.dumps(value)  # raises the error that says so
-    if kind is dict:
-        return joined(members(value))
-    if kind is list:
-        return b"[" + b",".join(map(canonical_json, value)) + b"]"
-    return rfc8785.dumps(value)
+    try:
+        return _text(value).encode()
+    except UnicodeEncodeError as error:
+        raise CanonicalizationError(f"it holds text that is not Unicode: {error}") from error
 
 
 def members(document: Mapping[str, Any]) -> dict[str, bytes]:
@@ -41,6 +37,39 @@ def members(document: Mapping[str, Any]) -> dict[str, bytes]:
 def joined(members: Mapping[str, bytes]) -> bytes:
     """The canonical form of the object with these members."""
     return b"{" + b",".join(members[name] for name in sorted(members, key=_utf16)) + b"}"
+
+
+def _text(value: Any) -> str:
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    if kind is dict:
+        return "{" + ",".join([before + _text(value[name]) for name, before in _names(tuple(value))]) + "}"
+    if kind is list:
+        return _plain_texts(value) or "[" + ",".join(map(_text, value)) + "]"
+    if kind is float and _FLOATS_LIKE_PYTHON[0] <= abs(value) < _FLOATS_LIKE_PYTHON[1]:
+        return repr(value).removesuffix(".0")
+    if kind is int and abs(value) <= _GREATEST_INTEGER:
+        return str(value)
+    if kind is bool or value is None:
+        return _CONSTANTS[value]
+    return rfc8785.dumps(value).decode()
+
+
+def _plain_texts(values: list[Any]) -> str | None:
+    """The form of a list of texts without anything to escape; None if it is another list."""
+    try:
+        inside = '","'.join(values)
+    except TypeError:
+        return None
+    is_plain = inside.isascii() and inside.isprintable() and "\\" not in inside
+    return f'["{inside}"]' if is_plain and inside.count('"') == 2 * (len(values) - 1) else None
+
+
+@lru_cache(1024)
+def _names(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """An object's names in canonical order, each with how its member begins."""
+    return tuple((name, f"{encode_basestring(name)}:") for name in sorted(names, key=_utf16))
 
 
 def _utf16(name: str) -> bytes:

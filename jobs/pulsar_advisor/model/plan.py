@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pulsar_advisor.model.canonical_json import CanonicalizationError, joined, members
@@ -197,10 +198,15 @@ class Plan(_Part):
 
 
 class Sealed(NamedTuple):
-    """A plan's canonical JSON with its digest, and the digest: `sha256:` and that of the JSON without it."""
+    """A plan as it is written and recorded."""
 
     content: bytes
+    """Its canonical JSON with its digest."""
     digest: str
+    """`sha256:` and that of the JSON without it."""
+    cluster: str
+    cluster_name: str
+    snapshot: str
 
 
 def file_name(plan: Plan, digest: str) -> str:
@@ -215,15 +221,43 @@ def _document(plan: Plan) -> dict[str, Any]:
     return {"schema": document.pop("schema_name"), **document}
 
 
-def _sealed(document: Mapping[str, Any]) -> Sealed:
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _sealed(document: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The canonical JSON of a plan with its digest, and the digest."""
     content = members(document)
-    digest = f"sha256:{hashlib.sha256(joined(content)).hexdigest()}"
-    return Sealed(joined({**content, **members({"digest": digest})}), digest)
+    digest = _digest(joined(content))
+    return joined({**content, **members({"digest": digest})}), digest
 
 
 def seal(plan: Plan) -> Sealed:
     """What is written of a plan. A plan of a thousand steps takes a tenth of a second."""
-    return _sealed(_document(plan))
+    return Sealed(*_sealed(_document(plan)), plan.cluster, plan.identity.cluster_name, plan.snapshot)
+
+
+class _NamedCluster(msgspec.Struct):
+    cluster_name: str
+
+
+class _Head(msgspec.Struct):
+    cluster: str
+    identity: _NamedCluster
+    snapshot: str
+
+
+def sealed_before(content: bytes, digest: str) -> Sealed:
+    """A plan that was sealed, from its file; its steps, often many megabytes, are not read.
+
+    Raises `Refused` unless its digest is this one.
+    """
+    # No text can hold its own digest, so this is the member.
+    without = content.replace(f',"digest":"{digest}"'.encode(), b"", 1)
+    if _digest(without) != digest:
+        raise Refused(f"the file does not hold the plan {digest}: it was changed; make it again with `recommend`")
+    head = msgspec.json.decode(content, type=_Head)
+    return Sealed(content, digest, head.cluster, head.identity.cluster_name, head.snapshot)
 
 
 def digest_of(plan: Plan) -> str:
@@ -255,15 +289,15 @@ def load_plan(content: bytes) -> Plan:
     if schema not in PLAN_SCHEMAS:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
     try:
-        sealed = _sealed(document)
+        canonical, found = _sealed(document)
     except CanonicalizationError as error:
         raise StorageError(f"this plan can't be read: it has no canonical form: {error}") from error
-    if sealed.digest != digest:
+    if found != digest:
         raise Refused(
-            f"the plan's content has digest {sealed.digest}, but it claims {digest}: it was changed after it was made; "
+            f"the plan's content has digest {found}, but it claims {digest}: it was changed after it was made; "
             "make it again with `recommend`"
         )
-    if content != sealed.content:
+    if content != canonical:
         raise Refused(
             "the plan's file is not in canonical form (RFC 8785): it was written again, or holds a key twice; make it "
             "again with `recommend`"

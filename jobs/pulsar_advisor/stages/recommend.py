@@ -50,7 +50,14 @@ from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import read_json, write_json
 from pulsar_advisor.storage.lease import held
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
+from pulsar_advisor.storage.plans import (
+    PLANS,
+    RECOMMENDATION,
+    RECOMMENDATION_SCHEMA,
+    PlanReference,
+    read_plan,
+    write_plan,
+)
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor.tables.judged import (
@@ -189,13 +196,10 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
 
 def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
     """Record in the ledger who proposes those plans of a recommendation that have steps to carry out."""
-    # Executors import this module but use no ledger, and importing its database library takes a second on each.
-    from pulsar_advisor.execution.approval import propose
-
-    folder = root.folder(PLANS, document["snapshot"])
     for row in document["combinations"]:
         if row["plan"] is not None and row["steps"]:
-            propose(ledger, read_plan(str(folder / row["plan"])), proposer)
+            plan = PlanReference(document["snapshot"], row["plan"], row["digest"])
+            ledger.record_proposal(plan.sealed(root), proposer)
 
 
 def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:

@@ -13,7 +13,7 @@ from typing import Final
 from upath import UPath
 
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
-from pulsar_advisor.model.plan import Plan, digest_of, file_name, load_plan, seal
+from pulsar_advisor.model.plan import Plan, Sealed, digest_of, file_name, load_plan, seal, sealed_before
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.storage.files import read_file, read_json, write_file
 from pulsar_advisor.storage.root import Root
@@ -50,18 +50,22 @@ class PlanReference:
             raise Refused(f"{self.file} of snapshot {self.snapshot} is plan {found}, not {self.digest}")
         return plan
 
+    def sealed(self, root: Root) -> Sealed:
+        """The plan as it was written. Raises `Refused` if the file holds a different one."""
+        return sealed_before(read_file(root.folder(PLANS, self.snapshot) / self.file, "recommend"), self.digest)
+
 
 def write_plan(root: Root, plan: Plan) -> PlanReference:
     """Write a plan next to the others of its snapshot; the name of its file holds its digest.
 
     An existing plan is left as it is. Raises `StorageError` if a file with its name has other content.
     """
-    content, digest = seal(plan)
-    written = PlanReference(plan.snapshot, file_name(plan, digest), digest)
+    sealed = seal(plan)
+    written = PlanReference(plan.snapshot, file_name(plan, sealed.digest), sealed.digest)
     path = root.folder(PLANS, plan.snapshot) / written.file
     if not path.exists():
-        write_file(path, content)
-    elif read_file(path, "recommend") != content:
+        write_file(path, sealed.content)
+    elif read_file(path, "recommend") != sealed.content:
         raise StorageError(f"{path} is not the plan of that digest: it was changed; remove it")
     return written
 

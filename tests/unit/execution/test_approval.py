@@ -161,7 +161,7 @@ ROOT = Person("oscar", "unauthenticated:root")
 
 @pytest.mark.parametrize("name", ["alice\u200b", "ａｌｉｃｅ", "ALICE "])
 def test_another_spelling_of_the_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
-    ledger.record_proposal(PLAN, ALICE)
+    propose(ledger, PLAN, ALICE)
     ledger.record_approval(PLAN, BOB, expires_at_ms=time_far(ledger), comment="", consents=(), throttle=ApplyThrottle())
     with ledger._writing() as session:  # as an earlier release recorded it
         session.execute(text("DROP TRIGGER approvals_fixed"))

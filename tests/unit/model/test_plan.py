@@ -10,13 +10,16 @@ import pytest
 
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.plan import digest_of, dump_plan, load_plan
+from pulsar_advisor.model.plan import digest_of, dump_plan, load_plan, seal, sealed_before
 from unit.execution.doubles import make_plan, unload_step
 
 EARLIER = tuple(
     Path(__file__).parents[2] / "data/plans" / name for name in ("without-checks.json", "without-goal.json")
 )
 """Plans that `recommend` wrote before plans named the checks that a step rests on, and before they had a goal."""
+
+
+PLAN_7 = make_plan([unload_step()]).model_copy(update={"seed": 7})
 
 
 def sealed(document: dict[str, Any]) -> bytes:
@@ -30,6 +33,24 @@ def sealed(document: dict[str, Any]) -> bytes:
 def test_a_plan_reads_back_as_it_was_written() -> None:
     plan = make_plan([unload_step()])
     assert load_plan(dump_plan(plan)) == plan
+
+
+def test_a_sealed_plan_is_known_again_by_its_digest() -> None:
+    written = seal(make_plan([unload_step()]))
+    assert sealed_before(written.content, written.digest) == written
+
+
+def test_what_was_changed_since_it_was_sealed_is_refused() -> None:
+    written = seal(make_plan([unload_step()]))
+    changed = written.content.replace(b'"seed":0', b'"seed":1')
+    repeated = written.content[:-1] + f',"digest":"{written.digest}"}}'.encode()
+    for content, digest in (
+        (changed, written.digest),
+        (repeated, written.digest),
+        (written.content, digest_of(PLAN_7)),
+    ):
+        with pytest.raises(Refused, match="does not hold the plan"):
+            sealed_before(content, digest)
 
 
 def test_the_bytes_are_canonical() -> None:
