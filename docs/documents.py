@@ -127,6 +127,9 @@ class RawSnapshot(TypedDict):
     load_manager: LoadManagerKind
     load_managers: dict[str, LoadManagerKind]
     leader: str | None
+    leader_unloads: NotRequired[
+        Annotated[int | None, Field(description="Bundles that a Modular leader has unloaded since it started.")]
+    ]
     files: list[File]
     reads: list[Read]
     missing: list[Missing]

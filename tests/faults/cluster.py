@@ -237,6 +237,9 @@ class Cluster:
             return Answer(500, {"reason": "not supported by the Extensible load manager"})
         return Answer(200, {"loadReportType": "LocalBrokerData", "cpu": {"usage": 40.0, "limit": 400.0}})
 
+    def _metrics(self, _call: Call) -> Answer:
+        return Answer(200, [{"dimensions": {}, "metrics": {"brk_lb_cpu_usage": 10.0}}])
+
     def _look_up(self, _call: Call, domain: str, namespace: str, local_name: str) -> Answer:
         topic = f"{domain}://{namespace}/{local_name}"
         bundle = next((one for one in self.bundles(namespace) if topic in self.topics_of(one)), None)
@@ -339,6 +342,7 @@ def _routes() -> Iterator[tuple[str, re.Pattern[str], Callable[..., Answer]]]:
         ("GET", f"{brokers}/([^/]+)/([^/]+)/ownedNamespaces", Cluster._owned),
         ("GET", "/admin/v2/broker-stats/topics", Cluster._loaded),
         ("GET", "/admin/v2/broker-stats/load-report", Cluster._load_report),
+        ("GET", "/admin/v2/broker-stats/metrics", Cluster._metrics),
         ("GET", "/admin/v2/clusters/([^/]+)/namespaceIsolationPolicies", Cluster._isolation),
         ("GET", namespaces, Cluster._policies),
         ("GET", f"{namespaces}/antiAffinity", Cluster._group),

@@ -24,6 +24,7 @@ from pulsar_advisor.capture.raw_files import SnapshotFiles
 from pulsar_advisor.capture.session import Identity, Session, identify, identify_in
 from pulsar_advisor.capture.surfaces import (
     BrokerFacts,
+    leader_unloads,
     miss_what_brokers_tell,
     miss_zookeeper,
     oldest_release,
@@ -138,13 +139,16 @@ def _read(
         ownership.read(session, zookeeper, "end")
     _write_brokers(session, zookeeper, identity, facts)
     session.files.write_surfaces()
-    journal = session.journal
+    journal, load_manager = session.journal, _load_manager(facts, identity.leader)
+    counting = identity.leader if session.transport is not None and load_manager == "modular" else None
     return {
-        "load_manager": _load_manager(facts, identity.leader),
+        "load_manager": load_manager,
         "load_managers": facts.load_managers,
         "pulsar_version": oldest_release(facts.releases.values()),
         "pulsar_versions": facts.releases,
         "leader": identity.leader,
+        # After the owners were read: none of them acquired a bundle that isn't counted yet.
+        "leader_unloads": None if counting is None else leader_unloads(session, counting),
         "files": session.files.listing(),
         "reads": journal.reads(),
         "failures": journal.failures(),

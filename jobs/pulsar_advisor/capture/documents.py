@@ -393,6 +393,31 @@ def broker_metrics(document: Document) -> BrokerMetrics:
     return merged
 
 
+class _LeaderCounts(AllowList):
+    brk_lb_cpu_usage: Number = UNSET
+    brk_lb_unload_bundle_total: Count = UNSET
+
+
+class _LeaderMetrics(AllowList):
+    metrics: _LeaderCounts = msgspec.field(default_factory=_LeaderCounts)
+
+
+_LEADER_METRICS: Final = msgspec.json.Decoder(list[_LeaderMetrics])
+
+
+def unloads_of_leader(document: Document) -> int | None:
+    """How many bundles a Modular leader has unloaded since it started, by its `broker-stats/metrics`.
+
+    A leader that has finished no shedding cycle has its usage there, but no count. None if it has neither.
+    Source: `ModularLoadManagerImpl.getLoadBalancingMetrics`, `updateBundleUnloadingMetrics` (2.11.0 to 4.0.8).
+    Raises `UnreadableAnswer`.
+    """
+    entries = [entry.metrics for entry in decode(document, _LEADER_METRICS)]
+    counts = (entry.brk_lb_unload_bundle_total for entry in entries)
+    has_load = any(entry.brk_lb_cpu_usage is not UNSET for entry in entries)
+    return next((count for count in counts if count is not UNSET), 0 if has_load else None)
+
+
 _BROKER_TOPICS = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
 _BUNDLE_TOPICS = msgspec.json.Decoder(dict[str, dict[str, TopicStats]])
 

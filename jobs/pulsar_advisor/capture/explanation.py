@@ -9,7 +9,7 @@ from typing import Final, Literal
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.system_topics import SURFACES, TOPICS
 
-Target = Literal["any broker", "each broker", "ZooKeeper", "system topic"]
+Target = Literal["any broker", "each broker", "the leader", "ZooKeeper", "system topic"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ _ADMIN: Final = (
     Call("each broker", "GET /admin/v2/broker-stats/load-report", "once, not under Extensible"),
     Call("each broker", "GET /admin/v2/broker-stats/metrics", "once, under Extensible"),
     Call("each broker", "GET /admin/v2/broker-stats/topics"),
+    Call("the leader", "GET /admin/v2/broker-stats/metrics", "once, under Modular"),
     Call("any broker", "GET /admin/v2/brokers/configuration/values"),
     Call("any broker", "GET /admin/v2/clusters/{cluster}/namespaceIsolationPolicies"),
     Call("any broker", "GET /admin/v2/clusters/{cluster}/failureDomains"),
@@ -81,7 +82,7 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
         yield from _ADMIN
     if options.admin is not None and options.second_pass:
         for call in _ADMIN:
-            if call.call.startswith("GET /admin/v2/broker-stats/"):
+            if call.target == "each broker" and call.call.startswith("GET /admin/v2/broker-stats/"):
                 yield replace(call, times="once more, if bundles have moved")
     if options.zookeeper is not None:
         yield from _ZOOKEEPER

@@ -22,6 +22,7 @@ from pulsar_advisor.capture.documents import (
     POLICIES,
     RESOURCE_QUOTA,
     broker_metrics,
+    unloads_of_leader,
 )
 from pulsar_advisor.capture.journal import ZOOKEEPER, Journal, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
@@ -105,6 +106,14 @@ def read_load_again(session: Session, facts: BrokerFacts, brokers: Sequence[str]
     """Read the load and the topics of some brokers again, replacing the earlier data."""
     session.at_each_broker("load and topics again", brokers, _load(session, facts))
     facts.read_again.extend(brokers)
+
+
+def leader_unloads(session: Session, leader: str) -> int | None:
+    """How many bundles the Modular leader has unloaded since it started; None if it doesn't say."""
+    if session.journal.silence_of(leader) is None:
+        with session.journal.attempt("leader"):
+            return unloads_of_leader(session.client("leader", leader).broker_metrics(leader))
+    return None
 
 
 def write_load(session: Session, facts: BrokerFacts) -> None:

@@ -219,6 +219,8 @@ class ClusterState:
     """Failure domain of each broker, None where it has none."""
     published_load: PublishedLoad | None = None
     """In the published view of an Extensible cluster; otherwise that manager's figures are derived by its rules."""
+    leader_unloads: int | None = None
+    """How many bundles a Modular leader has unloaded since it started, None if unknown."""
     unlisted_namespaces: frozenset[str] = frozenset()
     """Namespaces with incomplete lists of topic names, even though the input `topic_names` is not missing."""
 

@@ -22,11 +22,12 @@ _MINUTE_MS = 60_000
 
 
 def as_the_leader_remembers(state: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
-    """The state with the unloads that a leader with these settings can have made: none if it doesn't shed.
+    """The state with the unloads that a leader with these settings can have made: none if it doesn't shed or never has.
 
     A snapshot shows that a bundle changed its owner, not who wanted it; the leader's memory has its own unloads only.
     """
-    if settings.load_balancer_enabled and settings.load_balancer_shedding_enabled:
+    sheds = settings.load_balancer_enabled and settings.load_balancer_shedding_enabled
+    if sheds and state.leader_unloads != 0:
         return state
     return replace(
         state, bundles=replace(state.bundles, last_unloaded_at_ms=np.zeros_like(state.bundles.last_unloaded_at_ms))

@@ -98,6 +98,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
         published_load=_published_load(broker_rows, bundle_rows) if has_published_load else None,
+        leader_unloads=manifest.get("leader_unloads"),
         unlisted_namespaces=_unlisted_namespaces(manifest),
     )
 

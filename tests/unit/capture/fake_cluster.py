@@ -45,6 +45,14 @@ def load_report(**fields: Any) -> dict[str, Any]:
     }
 
 
+def leader_metrics(unloads: int | None = None) -> list[dict[str, Any]]:
+    """The metrics of a Modular broker; those of a leader that has run a shedding cycle have its unloads."""
+    load = {"dimensions": {"broker": SECRET, "metric": "loadBalancing"}, "metrics": {"brk_lb_cpu_usage": 3.1}}
+    counts = {"brk_lb_unload_broker_total": 1, "brk_lb_unload_bundle_total": unloads}
+    cycles = [] if unloads is None else [{"dimensions": {"metric": "bundleUnloading"}, "metrics": counts}]
+    return [load, *cycles, {"dimensions": {"namespace": SECRET}, "metrics": {"brk_in_rate": 4.5}}]
+
+
 class FakeBroker:
     """One broker on a host of its own; it gives prepared answers and records requests."""
 
@@ -89,6 +97,7 @@ class FakeCluster:
         for broker, bundle in ((self.first, LOWER), (self.second, UPPER)):
             broker.answers(f"/brokers/fake/{broker.id}/ownedNamespaces", {bundle: {"is_active": True}})
             broker.answers("/broker-stats/load-report", load_report())
+            broker.answers("/broker-stats/metrics", leader_metrics())
             bundle_range = bundle.rpartition("/")[2]
             broker.answers(
                 "/broker-stats/topics", {"retail/orders": {bundle_range: {"persistent": {TOPIC: TOPIC_STATS}}}}

@@ -38,6 +38,7 @@ from unit.capture.fake_cluster import (
     FakeCluster,
     Silence,
     everything_in,
+    leader_metrics,
     load_report,
 )
 
@@ -280,6 +281,20 @@ def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cl
     assert [line["document"] for line in lines_of(root, snapshot, "broker_metrics")] == [{"brk_lb_cpu_usage": 12.5}]
     assert manifest["incomplete_brokers"] == [cluster.second.id]
     assert ("GET", "/admin/v2/broker-stats/load-report") not in cluster.first.requests
+
+
+def test_the_modular_leader_is_asked_how_many_bundles_it_has_unloaded(cluster: FakeCluster, root: Root) -> None:
+    cluster.second.answers("/broker-stats/metrics", leader_metrics(7))
+    assert manifest_of(root, capture(cluster.options(), root, Silence()))["leader_unloads"] == 7
+    assert times_asked(cluster.first, "/broker-stats/metrics") == 0
+
+
+def test_without_the_leaders_count_a_snapshot_is_complete_but_for_it(cluster: FakeCluster, root: Root) -> None:
+    cluster.second.answers("/broker-stats/metrics", {"reason": "gone"}, status=500)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert manifest["leader_unloads"] is None
+    assert ("leader", None) in missing(manifest)
+    assert manifest["incomplete_brokers"] == []
 
 
 def test_brokers_that_disagree_about_the_manager_are_told(cluster: FakeCluster, root: Root) -> None:

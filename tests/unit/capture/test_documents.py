@@ -17,8 +17,9 @@ from pulsar_advisor.capture.documents import (
     OWNERSHIP_NODE,
     broker_metrics,
     topic_lines,
+    unloads_of_leader,
 )
-from unit.capture.fake_cluster import SECRET, TOPIC, TOPIC_STATS, load_report
+from unit.capture.fake_cluster import SECRET, TOPIC, TOPIC_STATS, leader_metrics, load_report
 
 
 def document(content: Any) -> Document:
@@ -46,6 +47,15 @@ def test_a_brokers_metrics_are_those_of_its_load_told_apart_by_feature() -> None
     ]
     metrics = broker_metrics(document(said))
     assert msgspec.to_builtins(metrics) == {"brk_lb_cpu_usage": 93.5, "max": 0.93, "max_ema": 0.31}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "unloads"), [(leader_metrics(), 0), (leader_metrics(0), 0), (leader_metrics(7), 7), ([], None)]
+)
+def test_a_leader_has_unloaded_what_it_counts_and_nothing_before_its_first_cycle(
+    metrics: list[Any], unloads: int | None
+) -> None:
+    assert unloads_of_leader(document(metrics)) == unloads
 
 
 def test_a_number_that_is_not_finite_stays_what_pulsar_wrote() -> None:

@@ -82,7 +82,8 @@ def test_the_explanation_for_zookeeper_alone_is_what_is_asked(root: Root, monkey
 
 def test_what_is_not_given_is_not_asked() -> None:
     admin = AdminConnection(admin_urls=("http://b:8080",))
-    assert {call.target for call in explained(CaptureOptions(admin=admin))} == {"any broker", "each broker"}
+    targets = {call.target for call in explained(CaptureOptions(admin=admin))}
+    assert targets == {"any broker", "each broker", "the leader"}
     with_topics = CaptureOptions(admin=admin, service_url="pulsar://b:6650")
     assert [call.call for call in explained(with_topics) if call.target == "system topic"] == [
         "read persistent://pulsar/system/loadbalancer-service-unit-state",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_advisor.model.cluster_state import LoadManagerKind
@@ -37,6 +39,14 @@ def test_an_unload_counts_by_the_cycles_since(seconds: int, load_manager: LoadMa
 def test_a_bundle_that_was_never_unloaded_is_not_left_alone() -> None:
     state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")])
     assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [False]
+
+
+@pytest.mark.parametrize(("unloads", "remembered"), [(None, NOW_MS), (0, 0), (1, NOW_MS)])
+def test_a_leader_that_has_unloaded_nothing_yet_remembers_nothing(unloads: int | None, remembered: int) -> None:
+    bundle = BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", last_unloaded_at_ms=NOW_MS)
+    state = replace(cluster_state([BrokerRow("a:8080")], [bundle]), leader_unloads=unloads)
+    seen = as_the_leader_remembers(state, SETTINGS)
+    assert seen.bundles.last_unloaded_at_ms.tolist() == [remembered]
 
 
 @pytest.mark.parametrize(
