@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pulsar_advisor.model.bundle_range import parse_range
 from pulsar_advisor.model.cluster_state import ClusterState, Indices
 from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
 from pulsar_advisor.model.some_of import count, some_of
@@ -97,11 +98,12 @@ def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
 
 def _rows_of(steps: Sequence[Step], state: ClusterState) -> Indices:
     """Rows of the bundles of these steps; the children of a split have none."""
-    names = {f"{step.namespace}/{step.bundle}" for step in steps}
-    namespaces = {step.namespace for step in steps}
-    inside = [row for row, name in enumerate(state.namespaces.names) if name in namespaces]
-    rows = np.flatnonzero(np.isin(state.bundles.namespace, inside))
-    return np.array([row for row in rows.tolist() if state.bundle_name(row) in names], dtype=np.int32)
+    bundles = state.bundles
+    namespaces = {name: row for row, name in enumerate(state.namespaces.names)}
+    wanted = {(namespaces[step.namespace], *parse_range(step.bundle)) for step in steps}
+    rows = np.flatnonzero(np.isin(bundles.namespace, [namespace for namespace, *_ in wanted]))
+    ranges = zip(*(column[rows].tolist() for column in (bundles.namespace, bundles.lower, bundles.upper)), strict=True)
+    return np.array([row for row, found in zip(rows.tolist(), ranges, strict=True) if found in wanted], dtype=np.int32)
 
 
 def _sha256(steps: Iterable[Step]) -> str:

@@ -9,6 +9,7 @@ Infinite and NaN figures make infinite or NaN sums. They are computed without a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -54,23 +55,34 @@ def loads_of(state: ClusterState, base_cpu: Floats | None = None) -> BrokerLoads
     return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts, base)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def after_move(
     loads: BrokerLoads, origin: BrokerLoads, bundles: Bundles, bundle: int, source: int, to: int
 ) -> BrokerLoads:
     """Loads after one bundle moved from `source` to `to`; the snapshot's loads, `origin`, determine the shares."""
+    return _after_move([loads], [origin], bundles, bundle, source, to)[0]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _after_move(
+    loads: Sequence[BrokerLoads], origins: Sequence[BrokerLoads], bundles: Bundles, bundle: int, source: int, to: int
+) -> list[BrokerLoads]:
+    """The same for loads that differ in their usage only: most of a large plan's time is spent here."""
     figures = bundles.traffic[bundle]
-    movable = origin.usage[[source]].copy()
-    movable[0, CPU] -= origin.base_cpu[source]
-    (moved,) = usage_of(bundles.traffic[[bundle]], origin.traffic[[source]], movable)
-    usage, traffic, counts = loads.usage.copy(), loads.traffic.copy(), loads.bundles.copy()
-    usage[source] -= moved
-    usage[to] += moved
+    movable = np.array([origin.usage[source] for origin in origins])
+    movable[:, CPU] -= [origin.base_cpu[source] for origin in origins]
+    taken = usage_of(bundles.traffic[[bundle]], origins[0].traffic[[source]], movable)
+    traffic, counts = loads[0].traffic.copy(), loads[0].bundles.copy()
     traffic[source] -= figures
     traffic[to] += figures
     counts[source] -= 1
     counts[to] += 1
-    return replace(loads, usage=usage, traffic=traffic, bundles=counts)
+    after = []
+    for before, moved in zip(loads, taken, strict=True):
+        usage = before.usage.copy()
+        usage[source] -= moved
+        usage[to] += moved
+        after.append(BrokerLoads(usage, before.limit, traffic, counts, before.base_cpu))
+    return after
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +100,7 @@ class Outlook:
 
     def after_move(self, origin: Outlook, bundles: Bundles, bundle: int, source: int, to: int) -> Outlook:
         """After one bundle moved; `origin` is the outlook of the snapshot."""
-        return Outlook(
-            *(
-                after_move(loads, loads_then, bundles, bundle, source, to)
-                for loads, loads_then in zip(self._all(), origin._all(), strict=True)
-            )
-        )
+        return Outlook(*_after_move(self._all(), origin._all(), bundles, bundle, source, to))
 
     def after_split(self, owner: int, added: int) -> Outlook:
         """After one bundle of `owner` was split, which adds this many: load stays where it is."""
@@ -103,7 +110,9 @@ class Outlook:
 
     def bounds(self, settings: LoadBalancerSettings, rows: Rows = EVERY) -> tuple[Floats, Floats]:
         """The lowest and the highest usage ratio of each broker, or of those at these rows."""
-        ratios = np.stack([usage_ratios(loads, settings, rows) for loads in self._all()])
+        usage = np.concatenate([loads.usage[rows] for loads in self._all()])
+        limit = np.concatenate([loads.limit[rows] for loads in self._all()])
+        ratios = weighted_maximum(usage, limit, settings).reshape(len(self._all()), -1)
         return np.fmin.reduce(ratios), np.fmax.reduce(ratios)
 
     def _all(self) -> tuple[BrokerLoads, BrokerLoads, BrokerLoads]:
