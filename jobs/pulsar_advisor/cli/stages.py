@@ -8,15 +8,15 @@ from contextlib import closing
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, RequestOptions
 from pulsar_advisor.cli.output import log, print_json, say, timed
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.model.background import in_background
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.storage.root import LATEST, RESULT, Root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
     from pulsar_advisor.planning.request import Request
     from pulsar_advisor.reporting.page import ReportPage
+
+_LEDGER: Final = "pulsar_advisor.execution.ledger"
+"""Loads the database library."""
 
 
 def capture(
@@ -180,7 +183,7 @@ def answer(request: Request, place: Place, snapshot: str, ledger: LedgerPlace, m
     """Make the plans of a request, and show the verdict on them."""
     root = place.open()
     snapshot = root.resolve(snapshot)
-    document = _recommend(lambda: spark_for(master, "recommend", root, snapshot), snapshot, request, place, ledger)
+    document = _recommend(spark_soon(master, "recommend", root, snapshot), snapshot, request, place, ledger)
     if json:
         print_json(document)
         return
@@ -198,6 +201,7 @@ def _recommend(
 
     root = place.open()
     check(root, snapshot, request)
+    _load(_LEDGER)
     document = compute(spark, root, snapshot, request)
     if ledger.given(place) is None and root.path.protocol not in ("", "file"):
         log("no ledger beside an object store: no proposer is recorded, no plan can be approved; pass --ledger URL")
@@ -289,8 +293,8 @@ def run(
             if from_archive is None
             else import_snapshot(from_archive, root)
         )
-    # Java and Great Expectations each take seconds to load: load them in parallel.
-    Thread(target=import_module, args=("great_expectations",), daemon=True).start()
+    # Java takes seconds to start, and so do these: load them meanwhile.
+    _load("great_expectations", _LEDGER, "pulsar_advisor.reporting.html")
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)
     with timed("normalize"):
@@ -312,6 +316,24 @@ def run(
         return
     _show_verdict(page)
     say(f"report: {path}")
+
+
+def spark_soon(master: str, stage: str, root: Root, snapshot: str) -> Callable[[], SparkSession]:
+    """As `spark_for`. Spark starts now, while Python loads what the stage needs, unless a refusal is certain."""
+    if not (root.folder("validation", snapshot) / RESULT).exists():
+        return lambda: spark_for(master, stage, root, snapshot)
+    starting = in_background(lambda: spark_for(master, stage, root, snapshot))
+
+    def started() -> SparkSession:
+        starting.result()
+        return spark_for(master, stage, root, snapshot)  # the same one; only the main thread can handle Ctrl-C
+
+    return started
+
+
+def _load(*modules: str) -> None:
+    """Import modules in the background, one after the other."""
+    in_background(lambda: [import_module(module) for module in modules])
 
 
 def spark_for(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:

@@ -15,7 +15,6 @@ from pulsar_advisor.planning.drift import drift
 from pulsar_advisor.quality.history import good_before, quality_history, started_failing
 from pulsar_advisor.reporting.answers import read_outcomes
 from pulsar_advisor.reporting.csv import csv_lines
-from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
@@ -103,7 +102,7 @@ def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
 def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
     """Write a page in one form; returns its location. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
     renderers: dict[Format, Callable[[ReportPage], Iterable[str]]] = {
-        "html": lambda page: (render_html(page),),
+        "html": _html,
         "md": lambda page: (render_markdown(page),),
         "csv": csv_lines,
         "json": json_chunks,
@@ -111,3 +110,10 @@ def write_report(page: ReportPage, root: Root, form: Format, output: str | None)
     path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
     write_chunks(path, (chunk.encode() for chunk in renderers[form](page)))
     return str(path)
+
+
+def _html(page: ReportPage) -> Iterable[str]:
+    # Loads the library of charts, which takes a second and which no other form needs.
+    from pulsar_advisor.reporting.html import render_html
+
+    yield render_html(page)
