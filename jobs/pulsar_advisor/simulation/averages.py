@@ -12,9 +12,11 @@ from pulsar_advisor.model.cluster_state import Floats, Integers
 
 
 def folded(
-    average: Floats, samples: Integers, sample: Floats, number: int, max_samples: int
+    average: Floats, samples: Integers, sample: Floats, number: Integers | int, max_samples: int
 ) -> tuple[Floats, Integers]:
     """Averages (m, 4) and their numbers of samples after `number` (at least one) more, all equal to `sample` (m, 4).
+
+    `number` is one for all, or one for each.
 
     A plain mean up to `max_samples`, then each sample weighs 1 / `max_samples`.
     """

@@ -312,7 +312,9 @@ class _Publishing:
     ) -> None:
         self.reports = reports
         self._samples = 0
-        """Samples of the bundles' published figures that are not yet in the averages (Modular)."""
+        """Samples that the leader has taken of all published figures (Modular)."""
+        self._folded = np.zeros(len(reports.published.reporter), dtype=np.int64)
+        """Per bundle, how many of them are in its averages, or were taken while no report included it."""
         self._manager, self._limit = state.load_manager, state.brokers.limit
         self._settings, self._intervals = settings, intervals
         self._reporting = state.brokers.available & (reports.published_at_ms > 0)
@@ -360,10 +362,8 @@ class _Publishing:
         withdrawn = known[published.reporter] & (measured.reporter != published.reporter)
         reporter = np.where(included, measured.reporter, np.where(withdrawn, NO_ROW, published.reporter))
         bundle_traffic = np.where(included[:, None], measured.bundle_traffic, published.bundle_traffic)
-        if not (
-            np.array_equal(reporter, published.reporter) and np.array_equal(bundle_traffic, published.bundle_traffic)
-        ):
-            self.folded()
+        changed = (reporter != published.reporter) | (bundle_traffic != published.bundle_traffic).any(axis=1)
+        self._fold(np.flatnonzero(changed))
         figures = Figures(
             usage=np.where(each, measured.usage, published.usage),
             traffic=np.where(each, measured.traffic, published.traffic),
@@ -392,18 +392,25 @@ class _Publishing:
             self.reports = replace(self.reports, averages_written_at_ms=now_ms)
 
     def folded(self) -> Reports:
-        """The reports with every sample in the averages: many at once, as long as the figures stay as they are."""
-        reports, samples, self._samples = self.reports, self._samples, 0
-        if not samples:
-            return reports
-        rows = np.flatnonzero(reports.published.reporter != NO_ROW)
+        """The reports with every sample in the averages."""
+        self._fold(np.arange(len(self._folded)))
+        return self.reports
+
+    def _fold(self, bundles: npt.NDArray[np.intp]) -> None:
+        """Add the samples that were taken of these bundles' present figures, all at once, to their averages."""
+        reports, missing = self.reports, self._samples - self._folded[bundles]
+        self._folded[bundles] = self._samples
+        sampled = (missing > 0) & (reports.published.reporter[bundles] != NO_ROW)
+        rows, number = bundles[sampled], missing[sampled]
+        if not len(rows):
+            return
         sample = reports.published.bundle_traffic[rows]
         short, long = reports.short_term.copy(), reports.long_term.copy()
         short_samples, long_samples = reports.short_term_samples.copy(), reports.long_term_samples.copy()
         short[rows], short_samples[rows] = folded(
-            short[rows], short_samples[rows], sample, samples, SHORT_TERM_MAX_SAMPLES
+            short[rows], short_samples[rows], sample, number, SHORT_TERM_MAX_SAMPLES
         )
-        long[rows], long_samples[rows] = folded(long[rows], long_samples[rows], sample, samples, LONG_TERM_MAX_SAMPLES)
+        long[rows], long_samples[rows] = folded(long[rows], long_samples[rows], sample, number, LONG_TERM_MAX_SAMPLES)
         self.reports = replace(
             reports,
             short_term=short,
@@ -411,7 +418,6 @@ class _Publishing:
             long_term=long,
             long_term_samples=long_samples,
         )
-        return self.reports
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
