@@ -7,7 +7,8 @@ broker adds one sample to the averages of every reported bundle. Under Extensibl
 comparison; a broker that lost or gained a bundle forgets what it has smoothed and publishes anew.
 
 Simplified: the moments at which a broker measures are drawn by the seed, since no snapshot shows them; publications
-within one comparison interval count as simultaneous; the traffic of a moved bundle flows again at once.
+within one comparison interval count as simultaneous; of two reports that include a bundle, one adds samples to its
+averages; the traffic of a moved bundle flows again at once.
 Source: `LocalBrokerData`, `ModularLoadManagerImpl.needBrokerDataUpdate` and `updateBundleData`,
 `BrokerLoadDataReporter`, `LinuxBrokerHostUsageImpl` (2.11.0 to 5.0.1).
 """
