@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
@@ -76,27 +76,38 @@ class Broker:
 
 @dataclass
 class BruteCluster:
-    """All brokers and their leader. A message a second takes a point of CPU."""
+    """All brokers and their leader. A broker uses a point of CPU for each message a second that it has at first."""
 
     rates: list[float]
     """Of each bundle, messages/s in as well as bytes/s."""
+    needs: list[float]
+    """Of each bundle, the points of CPU that it takes along."""
+    own: list[float]
+    """Of each broker, the points of CPU that no bundle takes along."""
     owner: dict[int, int]
     brokers: list[Broker]
     now_ms: int
     written_ms: int
     short_term: list[Average]
     long_term: list[Average]
+    factor: float = 1.0
     claimed_twice: set[int] = field(default_factory=set)
     """Bundles that were in two reports when a sample was taken: each adds one."""
 
     @classmethod
-    def of(cls, state: ClusterState, reports: Reports) -> BruteCluster:
-        """The same cluster, with the moments at which `reports` has its brokers measure."""
+    def of(cls, state: ClusterState, reports: Reports, base: Sequence[float]) -> BruteCluster:
+        """The same cluster, with the moments at which `reports` has its brokers measure.
+
+        Of what a broker uses, the part above its `base` is that of its bundles.
+        """
         rates, owner = state.bundles.traffic[:, 0].tolist(), dict(enumerate(state.bundles.owner.tolist()))
-        now_ms, brokers = state.captured_at_ms, []
+        now_ms, brokers, needs, own = state.captured_at_ms, [], list(rates), []
         for row in range(len(state.brokers)):
             served = {bundle: rates[bundle] for bundle, at in owner.items() if at == row}
             total = sum(served.values())
+            for bundle, rate in served.items():
+                needs[bundle] = rate * (total - min(base[row], total)) / total
+            own.append(total - sum(needs[bundle] for bundle in served))
             broker = Broker(
                 row,
                 int(reports.sampled_at_ms[row]),
@@ -111,14 +122,15 @@ class BruteCluster:
         averages = [
             [Average(rate, 1, most) for rate in rates] for most in (SHORT_TERM_MAX_SAMPLES, LONG_TERM_MAX_SAMPLES)
         ]
-        return cls(rates, owner, brokers, now_ms, now_ms, *averages)
+        return cls(rates, needs, own, owner, brokers, now_ms, now_ms, *averages)
 
-    def change(self, moves: Mapping[int, int], rates: Iterable[float] = ()) -> None:
-        """Move bundles to brokers, and let them have other rates, if any are given."""
+    def change(self, moves: Mapping[int, int], factor: float = 1.0) -> None:
+        """Move bundles to brokers, and let all bundles have their first load times a factor."""
         self.owner |= moves
-        self.rates = list(rates) or self.rates
+        self.factor = factor
         for broker in self.brokers:
-            broker.history.append((self.now_ms, sum(self._served(broker).values())))
+            used = sum(factor * self.needs[bundle] for bundle in self._served(broker))
+            broker.history.append((self.now_ms, self.own[broker.row] + used))
 
     def advance(self, until_ms: int) -> None:
         """Go on, with everything as it is, until a moment."""
@@ -143,7 +155,7 @@ class BruteCluster:
         self.now_ms = until_ms
 
     def _served(self, broker: Broker) -> dict[int, float]:
-        return {bundle: self.rates[bundle] for bundle, row in self.owner.items() if row == broker.row}
+        return {bundle: self.factor * self.rates[bundle] for bundle, row in self.owner.items() if row == broker.row}
 
     def _take_samples(self) -> None:
         claims = Counter(bundle for broker in self.brokers for bundle in broker.published_bundles)

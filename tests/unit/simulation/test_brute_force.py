@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.reports import advanced, after_change, first_reports
@@ -24,14 +25,14 @@ def test_what_the_leader_has_received_after_moves_and_changes_of_load(data: st.D
     state = own_namespaces(number, rates, [data.draw(st.integers(0, number - 1)) for _ in rates])
     steady = SimulatedCluster.of(state)
     reports = first_reports(state, steady, SETTINGS, INTERVALS, seed=data.draw(st.integers(0, 5)))
-    brute = BruteCluster.of(state, reports)
+    brute = BruteCluster.of(state, reports, [0.0] * number)
 
     for _ in range(data.draw(st.integers(1, 4))):
         bundle, to = data.draw(st.integers(0, len(rates) - 1)), data.draw(st.integers(0, number - 1))
         factor = data.draw(st.sampled_from([1.0, 2.0]))
         steady = steady.moved([bundle], [to])
         cluster = steady.under(factor)
-        brute.change({bundle: to}, [factor * rate for rate in rates])
+        brute.change({bundle: to}, factor)
         until_ms = brute.now_ms + MINUTE_MS * data.draw(st.integers(1, 20))
         reports = advanced(after_change(reports, [to]), state, cluster, SETTINGS, INTERVALS, until_ms)
         brute.advance(until_ms)
@@ -58,9 +59,12 @@ def test_overload_shedder_cycle_by_cycle(data: st.DataObject) -> None:
     seed = data.draw(st.integers(0, 5))
     simulation = simulate("OverloadShedder", "LeastLongTermMessageRate", state, SETTINGS, cycles=12, seed=seed)
 
-    brute = BruteCluster.of(state, first_reports(state, SimulatedCluster.of(state), SETTINGS, INTERVALS, seed))
+    reports = first_reports(state, SimulatedCluster.of(state), SETTINGS, INTERVALS, seed)
+    brute = BruteCluster.of(state, reports, base_load(state).likely.tolist())
     unloaded: set[int] = set()  # twelve minutes are less than the grace period
     for cycle in simulation.cycles[1:]:
+        seen = [broker.published["usage"] / LIMIT for broker in brute.brokers]
+        assert cycle.seen_usage.tolist() == pytest.approx(seen, rel=1e-5)  # Pulsar's ratios are binary32
         shed = {bundle for broker in brute.brokers for bundle in overload_shedder(broker, brute, unloaded)}
         went = dict(zip(cycle.bundle.tolist(), cycle.destination.tolist(), strict=True))
         places = {bundle: least_long_term_message_rate(bundle, brute) for bundle in shed}
