@@ -149,7 +149,7 @@ def given_or_fresh() -> str:
         "expires_h": number_param(4, EXPIRES, "Approval valid for (hours)", "Approval", unit_s=HOUR_S),
         "approvers": Param(
             [],
-            type="array",
+            type=["null", "array"],
             items={"type": "string"},
             title="Only these may answer",
             description="User names, one per line. Empty: every user who may write to this DAG, but never the proposer",

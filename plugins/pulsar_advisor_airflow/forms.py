@@ -69,7 +69,7 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
         ),
         "what_if": Param(
             [],
-            type="array",
+            type=["null", "array"],
             items={"type": "string", "pattern": r"^[A-Za-z]+=.*$"},
             title="What-if settings",
             description="One per line: loadBalancerBrokerThresholdShedderPercentage=5",
@@ -99,9 +99,9 @@ STRATEGY_ARGUMENTS = (
 """The same for the command line of `recommend`, in a DAG with native templates and `FORM_MACROS`."""
 
 
-def each(option: str, values: list[str]) -> list[str]:
+def each(option: str, values: list[str] | None) -> list[str]:
     """An option that may be given several times, once for each value."""
-    return [f"{option}={value}" for value in values]
+    return [f"{option}={value}" for value in values or ()]
 
 
 FORM_MACROS = {"registered": cluster, "each": each}
@@ -122,7 +122,7 @@ def _percent_param(title: str, description: str) -> Param:
 
 def _names_param(title: str, description: str, section: str) -> Param:
     items = {"type": "string", "pattern": r"^[^\s,]+$"}
-    return Param([], type="array", items=items, title=title, description=description, section=section)
+    return Param([], type=["null", "array"], items=items, title=title, description=description, section=section)
 
 
 GOAL = {
@@ -138,7 +138,7 @@ GOAL = {
     ),
     "goal_brokers": Param(
         [],
-        type="array",
+        type=["null", "array"],
         items={"type": "string"},
         title="Brokers of the goal",
         description="One per line: broker id, or the beginning of its host name up to a dot",
@@ -155,7 +155,7 @@ GOAL = {
 
 GOAL_ARGUMENTS = (
     "--goal={{ params.goal or '' }}",
-    "--brokers={{ params.goal_brokers | join(',') }}",
+    "--brokers={{ (params.goal_brokers or []) | join(',') }}",
     "{{ '--onto=' ~ params.goal_onto | join(',') if params.goal_onto else '' }}",
     "--to={{ params.goal_to_percent or '' }}",
     "--ceiling={{ params.goal_ceiling_percent or '' }}",

@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 import documents
 from pulsar_advisor.execution.approval import approve, propose
 from pulsar_advisor.execution.ledger import HeldRun, Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger_tables import Verification
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_json
@@ -159,6 +160,19 @@ def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
     for part in (f"{NAMESPACE}/{LOWER}", "alice", "bob", "step sent", 'id="ledger"', f"/runs/{held.id}"):
         assert part in page
+
+
+@pytest.mark.parametrize(("as_predicted", "said"), [(True, "as predicted"), (False, "not as predicted")])
+def test_a_verified_run_says_whether_it_went_as_predicted(
+    server: LogIn, ledger: Ledger, held: HeldRun, as_predicted: bool, said: str
+) -> None:
+    held.end("done", "1 of 1 steps confirmed")
+    verdict = Verification(
+        run_id=held.id, snapshot=SNAPSHOT, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=as_predicted
+    )
+    ledger.record_verification(verdict, [], [])
+    for path in (page_of(held), f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"):
+        assert re.search(rf"1 of 1 steps confirmed; verified: <span[^>]*>{said}</span>", server("vic").get(path).text)
 
 
 @pytest.fixture

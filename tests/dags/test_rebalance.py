@@ -96,6 +96,13 @@ def test_a_goal_reaches_the_job(stages: Stages, run_dag: RunDag) -> None:
     assert recommended.endswith("--goal=relieve --brokers=broker-1 --to=60 --ceiling=")
 
 
+def test_an_empty_list_in_the_form_is_none(stages: Stages, run_dag: RunDag) -> None:
+    lists = ("what_if", "goal_brokers", "goal_onto", "exclude_namespace", "first_broker", "approvers")
+    run_dag("pulsar_rebalance", {**dict.fromkeys(lists), **FAST}, Answer("Reject"))
+    [recommended] = [called for called in stages.calls if called.startswith("recommend")]
+    assert recommended.endswith("--max-unloads=10 --max-splits=2 --goal= --brokers= --to= --ceiling=")
+
+
 def test_limits_reach_recommend(stages: Stages, run_dag: RunDag) -> None:
     limits = {"max_per_source": 2, "exclude_namespace": ["shop/orders", "logs"], "first_broker": ["broker-1"]}
     run_dag("pulsar_rebalance", {**limits, "goal": "drain", "goal_onto": ["broker-2"], **FAST}, Answer("Reject"))
@@ -361,6 +368,14 @@ def test_with_nothing_to_do_nobody_is_asked(stages: Stages, run_dag: RunDag) -> 
         "skipped",
         "skipped",
     )
+
+
+def test_a_plan_of_predictions_only_is_put_before_nobody(stages: Stages, run_dag: RunDag) -> None:
+    step = unload_step().model_copy(update={"executable": False, "not_executable_because": "its broker is down"})
+    stages.plan = make_plan([step], snapshot=stages.plan.snapshot)
+    state, tasks = run_dag("pulsar_rebalance", FAST)
+    assert (state, tasks["propose"], tasks["approve"], tasks["apply"]) == ("success", "success", "skipped", "skipped")
+    assert "no step can be carried out: its broker is down" in stages.ledger().events(digest_of(stages.plan))[-1].detail
 
 
 def test_a_world_that_changed_after_the_approval_fails_apply_without_a_retry(stages: Stages, run_dag: RunDag) -> None:

@@ -337,7 +337,7 @@ class Ledger:
                 throttle_json=throttle.as_json(),
             )
             session.add(approval)
-            detail = f"by {approver.name} ({approver.source}): {comment}"
+            detail = f"by {approver.name} ({approver.source})" + (f": {comment}" if comment else "")
             self._add_event(session, record.digest, "approved", detail, [record, approval])
             return approval
 

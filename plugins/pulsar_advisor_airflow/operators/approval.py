@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
 from pulsar_advisor.planning.consent import CONSENTS, ConsentName
 from pulsar_advisor_airflow.failures import as_airflow_errors
@@ -62,7 +62,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         answer_within_h: float | str = 4,
         valid_for_h: float | str = 4,
         throttle: Mapping[str, Any] | None = None,
-        approvers: Sequence[str] | str = (),
+        approvers: Sequence[str] | str | None = (),
         asks_policy: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -89,7 +89,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.asks_policy = asks_policy
 
     def execute(self, context: Context) -> None:
-        """Show the plan and wait for a response."""
+        """Show the plan and wait for a response. Skipped, and refused in the ledger, if no step can be carried out."""
+        from pulsar_advisor.execution.preconditions import executable_steps
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow import approval_request
@@ -98,6 +99,11 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         throttle = ApplyThrottle(**self.throttle)
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             plan = self._load()
+            if not executable_steps(plan):
+                reasons = "; ".join(dict.fromkeys(step.not_executable_because or "" for step in plan.steps))
+                nothing = f"nothing to approve, since no step can be carried out: {reasons or 'the plan has none'}"
+                ledger.record_refusal(self.plan["digest"], nothing)
+                raise AirflowSkipException(nothing)
             approver = self._approver_in(context, ledger, plan)
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle)
         if approver is not None or why_a_person is None:
@@ -109,7 +115,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             plan, throttle, proposer, report_link(self.cluster, plan.snapshot), why_a_person
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
-        self.assigned_users = [{"id": name, "name": name} for name in self.approvers] or None
+        self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
         try:
             super().execute(context)
         except TaskAwaitingInput as parked:

@@ -91,6 +91,8 @@ class PlanContent:
     proposals: Sequence[Proposal]
     approvals: Sequence[Approval]
     runs: Sequence[Run]
+    as_predicted: Mapping[int, bool]
+    """The last verdict of `verify` on each run that has one, by the run's number."""
     events: Sequence[Event]
     has_report: bool
 
@@ -101,6 +103,8 @@ class RunContent:
 
     run: Run
     steps: Mapping[str, StepRecord]
+    as_predicted: Mapping[int, bool]
+    """As in `PlanContent`."""
     events: Sequence[Event]
     approver: str
     pause: str | None
@@ -156,6 +160,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int) -> RunContent:
     return RunContent(
         run=run,
         steps=ledger.steps(run.id),
+        as_predicted=_as_predicted(ledger, run.digest),
         events=events,
         approver=approvals.get(run.approval_id, ""),
         pause=ledger.pause_requested(run.id),
@@ -176,6 +181,7 @@ def plan_content(ledger: Ledger, cluster: Cluster, digest: str) -> PlanContent:
         proposals=ledger.proposals(digest),
         approvals=ledger.approvals(digest),
         runs=ledger.runs(digest),
+        as_predicted=_as_predicted(ledger, digest),
         events=ledger.events(digest),
         has_report=has_report(root_of(cluster), record.snapshot),
     )
@@ -201,6 +207,10 @@ def ledger_if_any() -> Iterator[Ledger | None]:
             yield ledger
     else:
         yield None
+
+
+def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:
+    return {verified.run_id: verified.as_predicted for verified in ledger.verifications(digest)}
 
 
 def _line(cluster: Cluster, run: Run | None) -> ClusterLine:
