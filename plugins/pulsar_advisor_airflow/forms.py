@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from airflow.sdk import Param
 
-from pulsar_advisor.model.bounds import HISTORY, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS, Bounds
+from pulsar_advisor.model.bounds import (
+    HISTORY,
+    MAX_MEGABYTES,
+    MAX_PER_SOURCE,
+    MAX_SPLITS,
+    MAX_TOPICS,
+    MAX_UNLOADS,
+    Bounds,
+)
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import CONFIGURED
 from pulsar_advisor.planning.kinds.registry import KINDS
@@ -186,6 +194,7 @@ LIMITS = {
     "max_splits": number_param(2, MAX_SPLITS, "Maximum number of splits", "Limits"),
     "max_per_source": _optional_number_param(MAX_PER_SOURCE, "Maximum number of unloads from one broker"),
     "max_topics": _optional_number_param(MAX_TOPICS, "Maximum number of topics that the unloads disturb"),
+    "max_megabytes_per_s": _optional_number_param(MAX_MEGABYTES, "Maximum traffic of the unloaded bundles, in MB/s"),
     "exclude_broker": _names_param("Brokers that no step touches", "One per line", "Limits"),
     "exclude_namespace": _names_param("Namespaces or tenants that no step touches", "One per line", "Limits"),
     "first_broker": _names_param("Brokers whose unloads come first", "Where limits leave some out", "Limits"),
@@ -197,7 +206,7 @@ LIMIT_ARGUMENTS = (
     "--max-splits={{ params.max_splits }}",
     *(
         f"{{{{ '' if params.{name} is none else '--{name.replace('_', '-')}=%d' % params.{name} }}}}"
-        for name in ("max_per_source", "max_topics")
+        for name in ("max_per_source", "max_topics", "max_megabytes_per_s")
     ),
     *(
         f"{{{{ each('--{name.replace('_', '-')}', params.{name}) }}}}"

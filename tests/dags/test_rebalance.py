@@ -104,13 +104,21 @@ def test_an_empty_list_in_the_form_is_none(stages: Stages, run_dag: RunDag) -> N
 
 
 def test_limits_reach_recommend(stages: Stages, run_dag: RunDag) -> None:
-    limits = {"max_per_source": 2, "exclude_namespace": ["shop/orders", "logs"], "first_broker": ["broker-1"]}
+    limits = {
+        "max_per_source": 2,
+        "max_megabytes_per_s": 50,
+        "exclude_namespace": ["shop/orders", "logs"],
+        "first_broker": ["broker-1"],
+    }
     run_dag("pulsar_rebalance", {**limits, "goal": "drain", "goal_onto": ["broker-2"], **FAST}, Answer("Reject"))
     [recommended] = [call for call in stages.arguments if call[0] == "recommend"]
     assert [
-        word for word in recommended if word.startswith(("--max-per", "--max-top", "--ex", "--first", "--onto"))
+        word
+        for word in recommended
+        if word.startswith(("--max-per", "--max-top", "--max-mega", "--ex", "--first", "--onto"))
     ] == [
         "--max-per-source=2",
+        "--max-megabytes-per-s=50",
         "--exclude-namespace=shop/orders",
         "--exclude-namespace=logs",
         "--first-broker=broker-1",

@@ -185,6 +185,8 @@ class PlanOptions:
     """Maximum number of unloads from any one broker."""
     max_topics: int | None = None
     """Maximum number of loaded topics that the unloads of a plan disturb."""
+    max_megabytes_per_s: int | None = None
+    """Maximum traffic, in and out, of all bundles that a plan unloads, in MB/s."""
     exclude_broker: tuple[str, ...] = ()
     """Broker that no step may touch, as source or destination; repeatable."""
     exclude_namespace: tuple[str, ...] = ()
@@ -211,6 +213,7 @@ class PlanOptions:
                 max_splits=max_splits,
                 max_per_source=self.max_per_source,
                 max_topics=self.max_topics,
+                max_megabytes_per_s=self.max_megabytes_per_s,
                 exclude_brokers=self.exclude_broker,
                 exclude_namespaces=self.exclude_namespace,
                 first_brokers=self.first_broker,

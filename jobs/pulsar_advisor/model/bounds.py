@@ -59,6 +59,7 @@ MAX_UNLOADS: Final = Bounds("--max-unloads", 0, 10_000)
 MAX_SPLITS: Final = Bounds("--max-splits", 0, 1_000)
 MAX_PER_SOURCE: Final = Bounds("--max-per-source", 1, 10_000)
 MAX_TOPICS: Final = Bounds("--max-topics", 1, 100_000_000)
+MAX_MEGABYTES: Final = Bounds("--max-megabytes-per-s", 1, 10_000_000)
 HISTORY: Final = Bounds("--history", 0, 1_000)
 SEED: Final = Bounds("--seed", 0, 2**53 - 1)  # the greatest whole number that canonical JSON writes exactly
 EXPIRES: Final = Bounds("--expires", 1, 3 * 86_400, is_duration=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pulsar_advisor.model.bounds import MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS
+from pulsar_advisor.model.bounds import MAX_MEGABYTES, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS
 
 if TYPE_CHECKING:
     from pulsar_advisor.model.cluster_state import ClusterState
@@ -28,6 +28,8 @@ class Limits:
     """Unloads from any one broker."""
     max_topics: int | None = None
     """Loaded topics that all unloads together disturb."""
+    max_megabytes_per_s: int | None = None
+    """Traffic in and out, in millions of bytes per second, of all unloaded bundles together."""
     exclude_brokers: tuple[str, ...] = ()
     """No step touches them: neither as source nor as destination. Ids, once the request is resolved."""
     exclude_namespaces: tuple[str, ...] = ()
@@ -43,6 +45,7 @@ class Limits:
         MAX_SPLITS.check(self.max_splits)
         MAX_PER_SOURCE.check(self.max_per_source)
         MAX_TOPICS.check(self.max_topics)
+        MAX_MEGABYTES.check(self.max_megabytes_per_s)
 
     def as_mapping(self) -> dict[str, int | float | tuple[str, ...] | None]:
         """The limits by name, as a plan records them: both numbers of steps, and others that are set."""
@@ -65,25 +68,49 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -
     Moves that can't be carried out anyway count against no limit.
     """
     left_out = Counter[str]()
-    per_source = Counter[int]()
-    kept, unloads, topics = [], 0, 0
+    spent = defaultdict[tuple[str, int], float](float)
+    kept = []
     for move in _first_ones_first(moves, state, limits):
-        size = int(state.bundles.topics[move.bundle])
         if limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination)):
             left_out["--exclude-broker or --exclude-namespace"] += 1
-        elif move.obstacle is not None:
-            kept.append(move)
-        elif limits.max_unloads is not None and unloads >= limits.max_unloads:
-            left_out[f"--max-unloads {limits.max_unloads}"] += 1
-        elif limits.max_per_source is not None and per_source[move.source] >= limits.max_per_source:
-            left_out[f"--max-per-source {limits.max_per_source}"] += 1
-        elif limits.max_topics is not None and topics + size > limits.max_topics:
-            left_out[f"--max-topics {limits.max_topics}"] += 1
-        else:
-            kept.append(move)
-            per_source[move.source] += 1
-            unloads, topics = unloads + 1, topics + size
+            continue
+        if move.obstacle is None:
+            costs = _costs(move, state, limits)
+            over = [cost.option for cost in costs if spent[cost.option, cost.account] + cost.amount > cost.limit]
+            if over:
+                left_out[over[0]] += 1
+                continue
+            for cost in costs:
+                spent[cost.option, cost.account] += cost.amount
+        kept.append(move)
     return kept, left_out
+
+
+class _Cost(NamedTuple):
+    """What an unload takes of a limit: of its only account, or of that of its source."""
+
+    option: str
+    limit: int
+    amount: float
+    account: int = 0
+
+
+def _costs(move: Move, state: ClusterState, limits: Limits) -> list[_Cost]:
+    from pulsar_advisor.model.cluster_state import throughput_bytes_per_s  # loads numpy: refusals do without
+
+    bundles, row = state.bundles, move.bundle
+    megabytes_per_s = float(throughput_bytes_per_s(bundles.traffic[row])) / 1e6 if bundles.reported[row] else 0.0
+    amounts = (
+        ("--max-unloads", limits.max_unloads, 1, 0),
+        ("--max-per-source", limits.max_per_source, 1, move.source),
+        ("--max-topics", limits.max_topics, int(bundles.topics[row]), 0),
+        ("--max-megabytes-per-s", limits.max_megabytes_per_s, megabytes_per_s, 0),
+    )
+    return [
+        _Cost(f"{option} {limit}", limit, amount, account)
+        for option, limit, amount, account in amounts
+        if limit is not None
+    ]
 
 
 def splits_within(splits: Sequence[Split], state: ClusterState, limits: Limits) -> list[Split]:

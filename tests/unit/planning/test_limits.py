@@ -31,7 +31,10 @@ def state() -> ClusterState:
     whole = "0x00000000_0xffffffff"
     return cluster_state(
         [BrokerRow(broker) for broker in IDS],
-        [BundleRow(namespace, whole, owner, topics=topics) for namespace, owner, topics in rows],
+        [
+            BundleRow(namespace, whole, owner, (1.0, 1.0, topics * 4e6, topics * 6e6), topics=topics)
+            for namespace, owner, topics in rows
+        ],
     )
 
 
@@ -44,6 +47,11 @@ def test_numbers_cut_the_lowest_ranked_first(state: ClusterState) -> None:
     assert kept(state, max_unloads=3) == (["t/p", "t/q", "u/r"], Counter({"--max-unloads 3": 1}))
     assert kept(state, max_per_source=1) == (["t/p", "u/r"], Counter({"--max-per-source 1": 2}))
     assert kept(state, max_topics=7) == (["t/p", "t/q"], Counter({"--max-topics 7": 2}))
+    assert kept(state, max_megabytes_per_s=85) == (["t/p", "t/q", "u/r"], Counter({"--max-megabytes-per-s 85": 1}))
+
+
+def test_the_first_limit_that_is_reached_is_named(state: ClusterState) -> None:
+    assert kept(state, max_per_source=1, max_topics=6)[1] == Counter({"--max-per-source 1": 1, "--max-topics 6": 2})
 
 
 def test_what_is_excluded_is_not_touched(state: ClusterState) -> None:
@@ -73,7 +81,9 @@ def test_a_plan_records_the_limits_that_were_chosen() -> None:
     assert plan.limits == {"max_splits": 10, "max_unloads": None, "exclude_namespaces": ("u",), "max_topics": 9}
 
 
-@pytest.mark.parametrize("wrong", [{"max_per_source": 0}, {"max_topics": 0}, {"max_unloads": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"max_per_source": 0}, {"max_topics": 0}, {"max_megabytes_per_s": 0}, {"max_unloads": -1}]
+)
 def test_numbers_out_of_bounds_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="is out of bounds"):
         Limits(**wrong)  # type: ignore[arg-type]
