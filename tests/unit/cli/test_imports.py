@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("pyspark", "great_expectations", "numpy", "pandas", "pyarrow", "scipy")
-NEEDED_LATER = ("rich.markdown", "markdown_it", "fsspec", "upath", "sqlalchemy", "alembic", "requests", "pydantic")
+NEEDED_LATER = (
+    "cyclopts.completion",
+    "rich.markdown",
+    "markdown_it",
+    "fsspec",
+    "upath",
+    "sqlalchemy",
+    "alembic",
+    "requests",
+    "pydantic",
+)
 PROGRAM = """
 import sys
 from pulsar_advisor.cli import exit_code
