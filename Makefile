@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions simulate-decisions clean
+.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -100,6 +100,9 @@ bench: setup ## Measure the engine: preparation, decision, memory; prints a tabl
 
 bench-simulate: setup ## Time simulations of ten cycles, every shedder with every placement strategy
 	@$(BIN)/python bench/bench_simulate.py
+
+bench-grid: setup ## Measure `simulate`: all strategies, and a grid of a thousand what-ifs on two kinds of Spark cluster
+	@$(BIN)/python bench/bench_grid.py
 
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py

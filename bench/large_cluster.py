@@ -227,6 +227,7 @@ class _Answers:
         self._fixed = {
             "/brokers/configuration/runtime": json.dumps(runtime).encode(),
             "/brokers/configuration/values": b"{}",
+            "/broker-stats/metrics": b"[]",
             "/brokers/version": RELEASE.encode(),
             f"/brokers/{CLUSTER}": json.dumps(brokers).encode(),
             "/brokers/leaderBroker": json.dumps({"brokerId": brokers[0]}).encode(),
