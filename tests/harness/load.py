@@ -52,7 +52,8 @@ def place(workload: Workload, admin: AdminApi) -> list[str]:
     another broker counts it there for as long as it owns it (`BrokerData.preallocatedBundleData`), and places others
     accordingly.
     """
-    wanted = {bundle: admin.broker_ids[min(broker, len(admin.urls) - 1)] for bundle, broker in workload.brokers.items()}
+    last = len(admin.urls) - 1
+    wanted = {bundle: admin.broker_ids[min(workload.brokers[bundle], last)] for bundle in workload.placement_order}
     inside = {bundle: workload.topic_inside(bundle) for bundle in wanted}
     deadline = time.monotonic() + PLACEMENT_LIMIT_S
     while True:

@@ -194,18 +194,22 @@ def _watch(
         started_at_ms = _now_ms()
         captures.append(Capture(take_snapshot(cluster, root), started_at_ms, _now_ms()))
         cycles = logged_cycles(_logs(cluster), begun_ms)
-        if _enough(cycles):
+        if _enough(cycles) or cycles_passed(cycles, _now_ms()) > MOST_CYCLES:
             return captures, shifts_ms
-        if len(cycles) >= (len(shifts_ms) + 1) * CYCLES_OF_A_LOAD:
+        if cycles_passed(cycles, _now_ms()) >= (len(shifts_ms) + 1) * CYCLES_OF_A_LOAD:
             generator.send_signal(SHIFT_SIGNAL)
             shifts_ms.append(_now_ms())
         time.sleep(max(0.0, due - time.monotonic()))
 
 
+def cycles_passed(cycles: Sequence[LoggedCycle], now_ms: int) -> int:
+    """How many there were: those in the log, and those since in which the shedder found nothing and said nothing."""
+    return len(cycles) + (now_ms - cycles[-1].at_ms) // (CYCLE_S * 1000) if cycles else 0
+
+
 def _enough(cycles: Sequence[LoggedCycle]) -> bool:
-    """Whether there are enough decisions, each with its history and a next cycle; or too many cycles."""
-    decisions = [cycle for cycle in cycles[HISTORY:-1] if cycle.unloads]
-    return len(decisions) >= DECISIONS or len(cycles) > MOST_CYCLES
+    """Whether there are enough decisions, each with its history and a next cycle."""
+    return sum(bool(cycle.unloads) for cycle in cycles[HISTORY:-1]) >= DECISIONS
 
 
 def _logs(cluster: LiveCluster) -> list[Path]:

@@ -53,13 +53,21 @@ class Workload:
 
     def topic_inside(self, bundle: str) -> str:
         """The first topic of a bundle (`tenant/namespace/0x…_0x…`)."""
-        namespace, _, text = bundle.rpartition("/")
-        low, high = (int(boundary, 16) for boundary in text.split("_"))
+        namespace = bundle.rpartition("/")[0]
         return next(
             topic.name
             for topic in self.topics
-            if f"://{namespace}/" in topic.name and not topic.partitions and low <= topic_hash(topic.name) < high
+            if f"://{namespace}/" in topic.name and not topic.partitions and _is_inside(topic.name, bundle)
         )
+
+    @property
+    def placement_order(self) -> list[str]:
+        """The bundles to place, those with their namespace's topic policies (`__change_events`) first.
+
+        The first bundle of a namespace that a broker acquires makes it look up that topic, which assigns its bundle.
+        """
+        events = {namespace: f"persistent://{namespace}/__change_events" for namespace in self.namespaces}
+        return sorted(self.brokers, key=lambda bundle: not _is_inside(events[bundle.rpartition("/")[0]], bundle))
 
 
 def skewed_workload(seed: int = DEFAULT_SEED) -> Workload:
@@ -121,6 +129,11 @@ def shifted(workload: Workload, seed: int, shift: int) -> Workload:
 def topic_hash(topic: str) -> int:
     """Where a topic lies in its namespace's ring: CRC-32 of its full name (NamespaceBundleFactory)."""
     return zlib.crc32(topic.encode())
+
+
+def _is_inside(topic: str, bundle: str) -> bool:
+    low, high = (int(boundary, 16) for boundary in bundle.rpartition("/")[2].split("_"))
+    return low <= topic_hash(topic) < high
 
 
 def bundle_range(index: int, bundles: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decisions.recording import Unload
 from harness.balancing_log import LoggedCycle
-from harness.record_decisions import SCENARIOS, Capture, with_captures
+from harness.record_decisions import SCENARIOS, Capture, cycles_passed, with_captures
 
 MOVE = Unload("a/b/0x00000000_0xffffffff", "one:1", "two:2")
 
@@ -33,6 +33,12 @@ def test_no_next_state_is_known_once_the_load_has_changed() -> None:
     first, second = with_captures([cycle(60), cycle(120)], captures(55, 115, 175), [62_000])
     assert first.after is None
     assert second.after == "175"
+
+
+def test_cycles_in_which_the_shedder_says_nothing_pass_too() -> None:
+    # Else the load would not change before it finds something, and it finds nothing before the load changes.
+    assert [cycles_passed([cycle(60), cycle(120)], now_ms) for now_ms in (121_000, 179_000, 305_000)] == [2, 2, 5]
+    assert cycles_passed([], 305_000) == 0
 
 
 def test_nothing_logged_gives_nothing() -> None:

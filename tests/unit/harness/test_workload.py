@@ -32,6 +32,16 @@ def test_the_hot_bundle_has_even_halves_that_are_under_the_threshold_when_split(
     assert max(halves) < 500
 
 
+def test_the_bundles_that_brokers_look_up_by_themselves_are_placed_first() -> None:
+    # CRC-32 of persistent://NAMESPACE/__change_events: 0x8de1c97d, 0xbd3c32d1, 0xd4506a4e, 0x93173147.
+    assert skewed_workload().placement_order[:4] == [
+        "retail/payments/0x80000000_0xc0000000",
+        "retail/orders/0x80000000_0xc0000000",
+        "telemetry/devices/0xc0000000_0xffffffff",
+        "telemetry/alerts/0x80000000_0xffffffff",
+    ]
+
+
 def test_every_placed_bundle_has_a_plain_topic_to_look_up() -> None:
     workload = skewed_workload()
     for bundle in workload.brokers:
