@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,144 +11,20 @@ import pytest
 import requests
 
 from harness import standalone
-from harness.cluster import ClusterOptions, LiveCluster
+from harness.airflow_api import Api, wait_for
+from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
-from harness.errors import LiveClusterUnavailable
-from harness.load import running_load
-from harness.skew import wait_for_skew
-from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.storage.root import Root
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
 
-REPOSITORY = Path(__file__).parents[2]
-RUN_LIMIT_S = 600
-PARKED_S = 3
-"""Between `awaiting_input` and the answer: an answer within the same second can meet the scheduler half-way
-(apache/airflow#66374)."""
 YES_TO_ALL = {
     "allow_splits": True,
     "accept_worse": True,
     "accept_low_confidence": True,
     "comment": "agreed by telephone",
 }
-
-
-@dataclass(frozen=True)
-class Api:
-    """Airflow's public API as one user sees it."""
-
-    url: str
-    token: str
-
-    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return requests.request(method, f"{self.url}/api/v2{path}", headers=headers, json=body, timeout=30)
-
-    def get(self, path: str) -> Any:
-        answer = self.call("GET", path)
-        answer.raise_for_status()
-        return answer.json()
-
-    def trigger(self, dag: str, **conf: Any) -> str:
-        if dag == "pulsar_rebalance":
-            conf.setdefault("offer_undo_h", 0)  # a busy machine's load may drift from what was predicted
-        answer = self.call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
-        assert answer.ok, answer.text
-        return str(answer.json()["dag_run_id"])
-
-    def tasks(self, dag: str, run: str) -> dict[str, str | None]:
-        return {
-            task["task_id"]: task["state"]
-            for task in self.get(f"/dags/{dag}/dagRuns/{run}/taskInstances")["task_instances"]
-        }
-
-    def result(self, dag: str, run: str, task: str) -> Any:
-        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/return_value?deserialize=true"
-        return self.get(path)["value"]
-
-    def finished(self, dag: str, run: str) -> str:
-        """The state a DAG run ends in."""
-        return wait_for(
-            lambda: (state := self.get(f"/dags/{dag}/dagRuns/{run}")["state"]) in ("success", "failed") and state
-        )
-
-    def request(self, run: str) -> dict[str, Any]:
-        """The open request for approval of a run, once the task has been parked for a while."""
-        path = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/approve"
-
-        def parked() -> bool:
-            state = self.get(path)["state"]
-            assert state not in ("failed", "upstream_failed", "skipped"), self.tasks("pulsar_rebalance", run)
-            return state == "awaiting_input"
-
-        wait_for(parked)
-        time.sleep(PARKED_S)
-        detail: dict[str, Any] = self.get(f"{path}/-1/hitlDetails")
-        return detail
-
-    def answer(self, run: str, option: str, **form: Any) -> int:
-        path = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
-        return self.call("PATCH", path, {"chosen_options": [option], "params_input": form}).status_code
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + RUN_LIMIT_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {RUN_LIMIT_S} s"
-        time.sleep(1)
-    return found
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LiveCluster]:
-    with ExitStack() as running:
-        cluster = LiveCluster(ClusterOptions())
-        try:
-            running.enter_context(cluster)
-        except LiveClusterUnavailable as error:
-            if os.environ.get("PULSAR_ADVISOR_REQUIRE_LIVE") == "1":
-                raise
-            pytest.skip(str(error))
-        if not cluster.has_cpu_skew:
-            pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-        running.enter_context(running_load(cluster))
-        wait_for_skew(cluster.admin)
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    return Root(str(tmp_path_factory.mktemp("root")), "live")
-
-
-@pytest.fixture(scope="module")
-def airflow(cluster: LiveCluster, root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[standalone.Airflow]:
-    connection = {
-        "conn_type": "pulsar_admin",
-        "extra": {"admin_urls": ",".join(cluster.admin_urls), "zookeeper": cluster.zookeeper},
-    }
-    environment = {
-        "AIRFLOW_CONN_PULSAR_DEFAULT": json.dumps(connection),
-        "AIRFLOW__PULSAR_ADVISOR__SNAPSHOT_SCHEDULE": "0 0 29 2 *",
-        "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "2",
-    }
-    home = tmp_path_factory.mktemp("airflow")
-    with standalone.running(REPOSITORY, home, Path(root.url), environment=environment) as airflow:
-        yield airflow
-
-
-@pytest.fixture(scope="module")
-def user(airflow: standalone.Airflow) -> Callable[[str], Api]:
-    """The API with the login of a user."""
-
-    def log_in(name: str) -> Api:
-        login = {"username": name, "password": airflow.passwords[name]}
-        answer = requests.post(f"{airflow.url}/auth/token", json=login, timeout=30)
-        answer.raise_for_status()
-        return Api(airflow.url, answer.json()["access_token"])
-
-    return log_in
 
 
 @pytest.fixture(scope="module")
@@ -178,17 +50,6 @@ def advice(recommended: dict[str, str], root: Root) -> dict[str, Any]:
     advice: dict[str, Any] = json.loads(path.read_bytes())["advice"]
     assert advice["digest"], advice["sentence"]
     return advice
-
-
-@pytest.fixture
-def ledger(root: Root) -> Iterator[Ledger]:
-    with closing(open_ledger(default_ledger_url(root))) as ledger:
-        yield ledger
-
-
-def moves(cluster: LiveCluster) -> list[str]:
-    """Unloads and splits that any broker was asked for."""
-    return [request for request in cluster.write_requests() if "/unload" in request or "/split" in request]
 
 
 def test_a_snapshot_leads_to_a_recommendation_on_exactly_that_snapshot(recommended: dict[str, str], root: Root) -> None:
@@ -219,7 +80,7 @@ def test_a_form_with_a_strategy_that_does_not_exist_is_refused(user: Callable[[s
 def test_after_a_rejection_nothing_was_written(
     user: Callable[[str], Api], advice: dict[str, Any], cluster: LiveCluster, ledger: Ledger
 ) -> None:
-    before = moves(cluster)
+    before = cluster.moves()
     run = user("uma").trigger("pulsar_rebalance", digest=advice["digest"])
     request = user("olive").request(run)
     assert advice["digest"] in request["subject"]
@@ -227,7 +88,7 @@ def test_after_a_rejection_nothing_was_written(
     assert user("olive").answer(run, "Reject") == 200
     assert user("uma").finished("pulsar_rebalance", run) == "success"
     assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "skipped"
-    assert moves(cluster) == before
+    assert cluster.moves() == before
     assert ledger.approvals(advice["digest"]) == []
     assert "rejected by olive" in ledger.events(advice["digest"])[-1].detail
 
@@ -235,24 +96,24 @@ def test_after_a_rejection_nothing_was_written(
 def test_after_a_time_out_nothing_was_written(
     user: Callable[[str], Api], advice: dict[str, Any], cluster: LiveCluster, ledger: Ledger
 ) -> None:
-    before = moves(cluster)
+    before = cluster.moves()
     run = user("uma").trigger("pulsar_rebalance", digest=advice["digest"], answer_within_h=10 / 3600)
     assert user("uma").finished("pulsar_rebalance", run) == "success"
     assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "skipped"
-    assert moves(cluster) == before
+    assert cluster.moves() == before
     assert "no answer in time" in ledger.events(advice["digest"])[-1].detail
 
 
 def test_whoever_proposed_a_plan_cannot_approve_it(
     user: Callable[[str], Api], advice: dict[str, Any], cluster: LiveCluster, ledger: Ledger
 ) -> None:
-    before = moves(cluster)
+    before = cluster.moves()
     run = user("uma").trigger("pulsar_rebalance", digest=advice["digest"])
     user("uma").request(run)
     assert user("uma").answer(run, "Approve", **YES_TO_ALL) == 200
     assert user("uma").finished("pulsar_rebalance", run) == "failed"
     assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "upstream_failed"
-    assert moves(cluster) == before
+    assert cluster.moves() == before
     assert ledger.approvals(advice["digest"]) == []
 
 
@@ -287,7 +148,7 @@ def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_appro
     assert (proposal.proposer, proposal.source) == ("uma", "airflow")
     assert user("uma").result("pulsar_rebalance", run, "verify")["deviations"] == []
 
-    written = moves(cluster)
+    written = cluster.moves()
     again = user("uma").trigger("pulsar_rebalance", digest=plan["digest"])
     user("olive").request(again)
     user("olive").answer(again, "Approve", **YES_TO_ALL)
@@ -295,4 +156,4 @@ def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_appro
     user("uma").finished("pulsar_rebalance", again)
     assert user("uma").tasks("pulsar_rebalance", again)["apply"] == "success"
     assert user("uma").result("pulsar_rebalance", again, "apply")["outcome"] == "nothing_to_do"
-    assert moves(cluster) == written
+    assert cluster.moves() == written

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -165,6 +166,14 @@ class LiveCluster:
             for time_ms, request in request_log.write_requests(broker.request_log):
                 writes.append((time_ms, f"{request} {broker.broker_id}"))
         return [request for _, request in sorted(writes, key=lambda write: write[0])]
+
+    def moves(self) -> list[str]:
+        """Of these, the unloads and splits."""
+        return [request for request in self.write_requests() if "/unload" in request or "/split" in request]
+
+    def unloads(self) -> Counter[str]:
+        """How often the brokers unloaded each bundle because they were asked to."""
+        return request_log.unloads(request for request in self.write_requests() if " 204 " in request)
 
     def kill_broker(self, broker: LiveBroker) -> None:
         """Kill one broker, as a crash would. It stays in `brokers`; ZooKeeper forgets it when its session ends."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.admin_api import AdminApi
@@ -15,6 +17,7 @@ PATTERN = "%d{UNIX_MILLIS} %m%n"
 """The log4j2 pattern that `write_requests` expects."""
 
 LOG_LIMIT_S = 10
+_UNLOAD = re.compile(r"PUT /admin/v2/namespaces/(?P<bundle>[^/\s]+/[^/\s]+/[^/\s]+)/unload\b")
 _WRITE = re.compile(r'"(?P<method>PUT|POST|DELETE|PATCH) (?P<path>\S+) [^"]*" (?P<status>\d{3}) ')
 
 
@@ -26,6 +29,12 @@ def write_requests(log: Path) -> list[tuple[int, str]]:
         for line in lines
         if (write := _WRITE.search(line))
     ]
+
+
+def unloads(requests: Iterable[str]) -> Counter[str]:
+    """How often each bundle is unloaded by these requests, `METHOD path …`."""
+    found = (_UNLOAD.match(request) for request in requests)
+    return Counter(unload["bundle"] for unload in found if unload)
 
 
 def catch_up(log: Path, admin: AdminApi, url: str) -> None:

@@ -14,7 +14,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -26,6 +26,10 @@ PREFERRED_PORT: Final = 8080
 START_LIMIT_S: Final = 180
 STOP_LIMIT_S: Final = 30
 
+PARTS: Final = ("scheduler", "dag-processor", "api-server", "triggerer")
+"""What `airflow standalone` runs, too."""
+
+_AIRFLOW: Final = str(Path(sys.executable).parent / "airflow")
 _DIRECTLY: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _PASSWORDS: Final = "simple_auth_manager_passwords.json"
 _CLUSTER_STATE: Final = Path(".cache/cluster/state.json")  # what `make cluster-up` leaves
@@ -48,11 +52,53 @@ class DidNotStart(Exception):
 
 @dataclass(frozen=True)
 class Airflow:
-    """A running Airflow: its address, and the password of each user."""
+    """A running Airflow: its address, the password of each user, and its parts, each in a process of its own."""
 
     url: str
     passwords: Mapping[str, str]
     log: Path
+    environment: Mapping[str, str] = field(repr=False)
+    started: dict[str, list[subprocess.Popen[bytes]]] = field(default_factory=dict, repr=False)
+    """The processes of each part, the newest last."""
+
+    def start(self, part: str) -> None:
+        """Start one of `PARTS`."""
+        self.started.setdefault(part, []).append(self._run(part))
+
+    def kill(self, part: str) -> None:
+        """Kill the process of a part without notice; tasks that it runs lose only their parent."""
+        self.started[part][-1].kill()
+        self.started[part][-1].wait()
+
+    def is_healthy(self) -> bool:
+        """Whether the API server answers, and finds the database, the scheduler and the DAG processor healthy."""
+        try:
+            with _DIRECTLY.open(f"{self.url}/api/v2/monitor/health", timeout=5) as answer:
+                health = json.load(answer)
+        except (OSError, ValueError):
+            return False
+        return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+
+    def migrate(self) -> None:
+        """Make the metadata database, or bring it to this release."""
+        process = self._run("db", "migrate")
+        try:
+            code = process.wait(START_LIMIT_S)
+        finally:
+            _stop([process])
+        if code:
+            raise _ended(self, code)
+
+    def _run(self, *command: str) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                [_AIRFLOW, *command],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that all it starts can be stopped as one group
+            )
 
 
 @contextmanager
@@ -65,24 +111,23 @@ def running(
     Raises `DidNotStart`.
     """
     home.mkdir(parents=True, exist_ok=True)
-    log = home / "standalone.log"
     (home / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in SPARK_DEFAULTS.items()))
     port = port or _free_port()
-    airflow = Airflow(f"http://127.0.0.1:{port}", _passwords(home / _PASSWORDS), log)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(Path(sys.executable).parent / "airflow"), "standalone"],
-            env=_environment(repository, home, root, port) | dict(environment or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that all it starts can be stopped as one group
-        )
-        try:
-            _wait_until_healthy(airflow, process)
-            yield airflow
-        finally:
-            _stop(process)
+    airflow = Airflow(
+        f"http://127.0.0.1:{port}",
+        _passwords(home / _PASSWORDS),
+        home / "standalone.log",
+        _environment(repository, home, root, port) | dict(environment or {}),
+    )
+    airflow.log.write_bytes(b"")
+    try:
+        airflow.migrate()
+        for part in PARTS:
+            airflow.start(part)
+        _wait_until_healthy(airflow)
+        yield airflow
+    finally:
+        _stop([process for processes in airflow.started.values() for process in processes])
 
 
 def local_cluster(state_file: Path = _CLUSTER_STATE) -> dict[str, Any] | None:
@@ -141,37 +186,39 @@ def _passwords(file: Path) -> dict[str, str]:
     return passwords
 
 
-def _wait_until_healthy(airflow: Airflow, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_healthy(airflow: Airflow) -> None:
     deadline = time.monotonic() + START_LIMIT_S
-    while not _is_healthy(airflow):
-        if process.poll() is not None:
-            raise DidNotStart(f"Airflow ended with code {process.returncode}; {airflow.log} says why")
+    while not airflow.is_healthy():
+        for *_, process in airflow.started.values():
+            if process.poll() is not None:
+                raise _ended(airflow, process.returncode)
         if time.monotonic() > deadline:
             raise DidNotStart(f"Airflow was not healthy within {START_LIMIT_S} s; see {airflow.log}")
         time.sleep(0.5)
 
 
-def _is_healthy(airflow: Airflow) -> bool:
+def _ended(airflow: Airflow, code: int) -> DidNotStart:
+    return DidNotStart(f"Airflow ended with code {code}; {airflow.log} says why")
+
+
+def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End the groups of these processes: what they started outlives them."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + STOP_LIMIT_S
+        left = [process for process in processes if _signal(process, number)]
+        while left and time.monotonic() < deadline:
+            time.sleep(0.1)
+            left = [process for process in left if _signal(process, 0)]
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
+    """Send a signal to a process's group; whether there is one."""
+    process.poll()
     try:
-        with _DIRECTLY.open(f"{airflow.url}/api/v2/monitor/health", timeout=5) as answer:
-            health = json.load(answer)
-    except (OSError, ValueError):
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
         return False
-    return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group: Airflow's parts outlive the parent that started them."""
-    for number, limit_s in ((signal.SIGTERM, STOP_LIMIT_S), (signal.SIGKILL, STOP_LIMIT_S)):
-        deadline = time.monotonic() + limit_s
-        try:
-            os.killpg(process.pid, number)
-            while time.monotonic() < deadline:
-                process.poll()
-                os.killpg(process.pid, 0)
-                time.sleep(0.1)
-        except ProcessLookupError:
-            return
+    return True
 
 
 def _free_port() -> int:

@@ -1,0 +1,100 @@
+"""Airflow's pages, and ours inside them, as a person uses them in Chromium."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from harness.airflow_api import PARKED_S, RUN_LIMIT_S
+from harness.standalone import Airflow
+
+PAGE_LIMIT_MS: Final = 120_000
+RENEW_MS: Final = 10_000
+
+
+def logged_in_page(browser: Browser, airflow: Airflow, name: str) -> Page:
+    """The page that follows Airflow's login form."""
+    page = browser.new_context(base_url=airflow.url, viewport={"width": 1280, "height": 900}).new_page()
+    page.set_default_timeout(PAGE_LIMIT_MS)
+    page.goto("/")
+    page.locator("input[name=username]").fill(name)
+    page.locator("input[name=password]").fill(airflow.passwords[name])
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "login" not in url)
+    return page
+
+
+def leave(page: Page) -> None:
+    """Open nothing: the pages of an Airflow that works keep a processor busy."""
+    page.goto("about:blank")
+
+
+def read_again_until(page: Page, path: str, shown: Locator) -> None:
+    """Load a page until it shows something: Airflow's don't renew themselves while nothing runs."""
+    deadline = time.monotonic() + RUN_LIMIT_S
+    while True:
+        page.goto(path)
+        try:
+            return expect(shown.first).to_be_visible(timeout=RENEW_MS)
+        except AssertionError:
+            assert time.monotonic() < deadline, f"{path} never shows {shown}"
+
+
+def toggle_schedule(page: Page, dag: str, *, on: bool) -> None:
+    """Switch a DAG on or off, which it is not yet."""
+    before, after = ("unchecked", "checked") if on else ("checked", "unchecked")
+    page.goto(f"/dags/{dag}")
+    switch = page.get_by_test_id("toggle-pause").first
+    expect(switch).to_have_attribute("data-state", before, timeout=PAGE_LIMIT_MS)
+    switch.click()
+    expect(switch).to_have_attribute("data-state", after, timeout=PAGE_LIMIT_MS)
+    page.reload()
+    expect(switch).to_have_attribute("data-state", after, timeout=PAGE_LIMIT_MS)
+
+
+def open_form(page: Page) -> None:
+    """Open the form of `pulsar_rebalance`."""
+    page.goto("/dags/pulsar_rebalance")
+    page.get_by_role("button", name="Trigger").first.click()
+    page.locator("[name=element_digest]").wait_for()
+
+
+def fill_form(page: Page, section: str, **fields: str) -> None:
+    """Open a section of the form, and fill in fields."""
+    page.get_by_role("button", name=section, exact=True).click()
+    for name, text in fields.items():
+        page.locator(f"[name=element_{name}]").fill(text)
+
+
+def send_form(page: Page) -> str:
+    """Send the form; the path of the DAG run that it triggers."""
+    page.get_by_test_id("trigger-dag-submit").click()
+    page.wait_for_url("**/dags/pulsar_rebalance/runs/**")
+    run = page.url[page.url.index("/dags/") :]
+    leave(page)
+    return run
+
+
+def open_request(page: Page, run: str) -> None:
+    """Open the request for approval of a DAG run, by its path, from the list of required actions."""
+    link = page.locator(f'a[href*="{run}/tasks/approve"]')
+    read_again_until(page, "/required_actions", link)
+    link.first.click()
+    page.get_by_test_id("hitl-option-Reject").wait_for()
+
+
+def tick(page: Page, field: str) -> None:
+    """Tick a box of the form, or of the request, that is open."""
+    box = page.locator(f"[name=element_{field}]")
+    page.locator("label", has=box).last.click()  # the box itself is invisible
+    expect(box).to_be_checked(timeout=PAGE_LIMIT_MS)
+
+
+def answer_request(page: Page, option: str) -> None:
+    """Answer the request that is open."""
+    page.wait_for_timeout(1000 * PARKED_S)
+    button = page.get_by_test_id(f"hitl-option-{option}")
+    button.click()
+    expect(button).to_be_disabled(timeout=PAGE_LIMIT_MS)
