@@ -7,10 +7,10 @@ large 1,000 × 100,000 × 1,000,000, growth 10² to 10⁵ bundles with ten topic
 slope between them: the exponent of the bundles with which processor seconds grow. Synthetic clusters
 (`large_cluster.py`) are captured beforehand; a word that ends in `.tar` is an archive of a snapshot, which isn't.
 
-Every snapshot's rows and breakdown are printed as soon as they are known. A command that takes longer than
-`BENCH_LIMIT_S` (by default 600) is ended, and its row says so. Processor seconds cover Python, Java and every child
-process, and other work on the machine hardly affects them; memory is the peak of their total. The breakdown of a run
-comes from its output, from Spark's event log and from Java's own counters.
+Every snapshot's rows, each with its goal, and breakdown are printed as soon as they are known. A command that takes
+longer than `BENCH_LIMIT_S` (by default 600) is ended, and its row says so. Processor seconds cover Python, Java and
+every child process, and other work on the machine hardly affects them; memory is the peak of their total. The breakdown
+of a run comes from its output, from Spark's event log and from Java's own counters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +48,9 @@ GROWTH = (
     (1_000, 100_000, 1_000_000),
     (1_000, 1_000_000, 1_000_000),
 )
+GOALS = {"demo": "30 (45 processor s)", "small": "40", "medium": "90", "large": "150"}
+"""Seconds that a whole run may take."""
+ANSWER_GOAL, RECOMMEND_GOAL = "0.4", "8"
 LIMIT_S = float(os.environ.get("BENCH_LIMIT_S", "600"))
 COMMAND = Path(sys.executable).with_name("pulsar-advisor")
 TIMED_OUT = 124
@@ -116,16 +119,22 @@ def main() -> None:
 
 
 def heading() -> None:
-    print("\n| work | s | processor s | MiB |\n|---|---|---|---|", flush=True)
+    print("\n| work | goal s | s | processor s | MiB |\n|---|---|---|---|---|", flush=True)
 
 
 def run_of(size: str | tuple[int, int, int]) -> Run:
     """The run of a word of the command line, or of a number of brokers, bundles and topics."""
     if size == "demo":
-        return whole_run("the recorded snapshot", DEMO)
+        return whole_run("the recorded snapshot", DEMO, GOALS["demo"])
     if isinstance(size, str) and size.endswith(".tar"):
-        return whole_run(Path(size).stem, Path(size))
+        return whole_run(Path(size).stem, Path(size), goal_of(Path(size).stem))
     return synthetic_run(SIZES.get(size) or tuple(map(int, size.split("x"))) if isinstance(size, str) else size)
+
+
+def goal_of(numbers: str) -> str:
+    """The goal for a number of brokers, bundles and topics, as `100x65000x650000`."""
+    named = {"x".join(map(str, size)): name for name, size in SIZES.items()}
+    return GOALS.get(named.get(numbers, ""), "-")
 
 
 def answers() -> None:
@@ -134,10 +143,10 @@ def answers() -> None:
         with tempfile.TemporaryDirectory() as folder:
             place = [] if arguments == ["--help"] else ["--root", folder, "--cluster", CLUSTER]
             script = f"{COMMAND} {' '.join([*arguments, *place])} || true"
-            show(f"`{' '.join(arguments)}`", *watched(["bash", "-c", script]))
+            show(f"`{' '.join(arguments)}`", *watched(["bash", "-c", script]), ANSWER_GOAL)
 
 
-def synthetic_run(size: Iterable[int]) -> Run:
+def synthetic_run(size: Sequence[int]) -> Run:
     """Capture a synthetic cluster and run on its snapshot."""
     cluster = LargeCluster(*size)
     with tempfile.TemporaryDirectory() as folder, served(cluster) as broker:
@@ -146,13 +155,13 @@ def synthetic_run(size: Iterable[int]) -> Run:
         archive = Path(folder) / "snapshot.tar"
         export_snapshot(root, root.resolve("latest"), archive)
         name = f"{cluster.brokers:,} brokers × {cluster.bundles:,} bundles × {cluster.topics:,} topics"
-        run = whole_run(name, archive)
+        run = whole_run(name, archive, goal_of("x".join(map(str, size))))
     run.bundles = cluster.bundles
     return run
 
 
-def whole_run(name: str, archive: Path) -> Run:
-    """One `run` from an archive, and another `recommend` and `report`; prints their lines."""
+def whole_run(name: str, archive: Path, goal: str) -> Run:
+    """One `run` from an archive, and another `recommend` and `report`; prints their lines, with the goal."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "events"
         log.mkdir()
@@ -161,11 +170,15 @@ def whole_run(name: str, archive: Path) -> Run:
         try:
             watch_stages(run, ["run", *place, "--from-archive", str(archive)], log)
         finally:
-            show(f"`run` of {name}", run.total, run.peak_bytes)
+            show(f"`run` of {name}", run.total, run.peak_bytes, goal)
         run.jobs = _jobs(log)
-        for verb, more in (("recommend", ["--set", WHAT_IF]), ("report", [])):
+        is_small = goal in (GOALS["demo"], GOALS["small"])
+        for verb, more, aim in (
+            ("recommend", ["--set", WHAT_IF], RECOMMEND_GOAL if is_small else "-"),
+            ("report", [], "-"),
+        ):
             limited = ["timeout", f"{LIMIT_S:.0f}", str(COMMAND), verb, *place, *more]
-            show(f"another `{verb}`", *watched(limited))
+            show(f"another `{verb}`", *watched(limited), aim)
         return run
 
 
@@ -235,8 +248,8 @@ def _of_processes(pid: int, used: dict[int, float]) -> dict[str, float]:
     return found
 
 
-def show(what: str, cost: Cost, peak: int) -> None:
-    print(f"| {what} | {cost.seconds:.1f} | {cost.processor_s:.1f} | {peak / 2**20:,.0f} |", flush=True)
+def show(what: str, cost: Cost, peak: int, goal: str) -> None:
+    print(f"| {what} | {goal} | {cost.seconds:.1f} | {cost.processor_s:.1f} | {peak / 2**20:,.0f} |", flush=True)
 
 
 def breakdown(run: Run) -> Iterator[str]:

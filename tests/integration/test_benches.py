@@ -2,9 +2,17 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.stages.capture import run as capture
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
@@ -23,3 +31,15 @@ def test_a_benchmark_prints_what_it_measured(script: str, size: tuple[str, ...],
     done = subprocess.run([sys.executable, str(BENCH / script), *size], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout
+
+
+def test_a_synthetic_cluster_answers_whatever_a_capture_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    large_cluster = import_module("large_cluster")
+    root = Root(str(tmp_path), "large")
+    with large_cluster.served(large_cluster.LargeCluster(2, 20, 200)) as broker:
+        snapshot = capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), root)
+    assert read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["failures"] == []
+    assert "KeyError" not in capfd.readouterr().err
