@@ -1,4 +1,4 @@
-"""drain, fill and conform on real brokers under traffic: carried out, and the owners are those of the plan."""
+"""drain, fill, conform and split on real brokers under traffic: carried out, and the owners are those of the plan."""
 
 from __future__ import annotations
 
@@ -35,12 +35,22 @@ class Ground:
     cluster: LiveCluster
     shell: Shell
 
+    @classmethod
+    def divided(cls, cluster: LiveCluster, folder: Path, bundles: int) -> Ground:
+        """On a namespace with this number of bundles."""
+        cluster.admin.write("PUT", "/tenants/goals", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
+        cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": bundles}})
+        return cls(cluster, Shell(folder, plain_connection(cluster)))
+
+    def ranges(self) -> list[str]:
+        return ["_".join(pair) for pair in itertools.pairwise(boundaries(self.cluster, NAMESPACE))]
+
     def owners(self) -> dict[str, str]:
         """Broker id by range."""
         owned = self.cluster.admin.owners(CLUSTER_NAME)
         return {name.rpartition("/")[2]: broker for name, broker in owned.items() if name.startswith(f"{NAMESPACE}/")}
 
-    def carried_out(self, *goal: str) -> tuple[dict[str, Any], set[str]]:
+    def carried_out(self, *goal: str, consents: tuple[str, ...] = ()) -> tuple[dict[str, Any], set[str]]:
         """The plan for a goal on a fresh snapshot, applied, and the ranges that did not arrive."""
         for stage in (("capture", *self.shell.connection), ("normalize",), ("validate",)):
             done = self.shell(*stage)
@@ -51,16 +61,17 @@ class Ground:
         assert digest is not None, made.out
         print(f"\n{made.document['advice']['sentence']}")
         (plan,) = [plan for plan in self.shell.plans() if plan["digest"] == digest]
-        consents = ("--accept-worse", "--accept-low-confidence")
+        consents = (*consents, "--accept-worse", "--accept-low-confidence")
         budget = ("--error-budget", str(BUNDLES))
         agreed = self.shell("approve", digest, "--as", "bob", *consents, *QUICK, *budget)
         assert agreed.code == 0, agreed.err
         applied = self.shell("apply", digest, *self.shell.connection)
         owners = self.owners()
-        astray = {step["bundle"] for step in executable(plan) if owners[step["bundle"]] != step["destination"]}
+        moves = unloads(plan)
+        astray = {step["bundle"] for step in moves if owners[step["bundle"]] != step["destination"]}
         assert applied.code == (5 if astray else 0), applied.out + applied.err
         assert len(astray) <= MISSES_ALLOWED, applied.out
-        print(f"{len(executable(plan)) - len(astray)} of {len(executable(plan))} arrived")
+        print(f"{len(moves) - len(astray)} of {len(moves)} arrived")
         return plan, astray
 
     def until_idle(self, broker: str) -> None:
@@ -71,21 +82,27 @@ class Ground:
             time.sleep(3)
 
 
-def executable(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return [step for step in plan["steps"] if step["executable"]]
+def executable(plan: dict[str, Any], action: str) -> list[dict[str, Any]]:
+    return [step for step in plan["steps"] if step["executable"] and step["action"] == action]
 
 
-def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(
-    start_cluster: Callable[[ClusterOptions], LiveCluster], tmp_path: Path
-) -> None:
+def unloads(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return executable(plan, "unload")
+
+
+@pytest.fixture
+def cluster(start_cluster: Callable[[ClusterOptions], LiveCluster]) -> LiveCluster:
     cluster = start_cluster(ClusterOptions())
     if not cluster.has_cpu_skew:
         pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-    cluster.admin.write("PUT", "/tenants/goals", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
-    cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": BUNDLES}})
-    ranges = ["_".join(pair) for pair in itertools.pairwise(boundaries(cluster, NAMESPACE))]
-    topics = [topics_inside(NAMESPACE, text, 1)[0] for text in ranges]
-    ground = Ground(cluster, Shell(tmp_path, plain_connection(cluster)))
+    return cluster
+
+
+def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(
+    cluster: LiveCluster, tmp_path: Path
+) -> None:
+    ground = Ground.divided(cluster, tmp_path, BUNDLES)
+    topics = [topics_inside(NAMESPACE, text, 1)[0] for text in ground.ranges()]
     with numbered_messages(cluster, topics) as messages:
         wait_until_reported(cluster, set(topics))
         time.sleep(90)  # CPU is sampled once a minute
@@ -94,13 +111,13 @@ def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(
         assert before
 
         plan, astray = ground.carried_out("drain", drained)
-        assert {step["bundle"] for step in executable(plan)} == before
+        assert {step["bundle"] for step in unloads(plan)} == before
         assert {text for text, owner in ground.owners().items() if owner == drained} <= astray
 
         ground.until_idle(drained)
         plan, astray = ground.carried_out("fill", drained)
-        filled = {step["bundle"] for step in executable(plan)}
-        assert {step["destination"] for step in executable(plan)} == {drained}
+        filled = {step["bundle"] for step in unloads(plan)}
+        assert {step["destination"] for step in unloads(plan)} == {drained}
         assert filled - astray <= {text for text, owner in ground.owners().items() if owner == drained}
 
         others = [broker.broker_id.rpartition(":")[0].replace(".", "\\.") for broker in cluster.brokers[:-1]]
@@ -110,8 +127,28 @@ def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(
         cluster.admin.write("POST", path, body={**policy, "unload_scope": "none"})
         forbidden = {text for text, owner in ground.owners().items() if owner == drained}
         plan, astray = ground.carried_out("conform")
-        assert {step["bundle"] for step in executable(plan)} == forbidden
+        assert {step["bundle"] for step in unloads(plan)} == forbidden
         assert {text for text, owner in ground.owners().items() if owner == drained} <= astray
+    assert messages.report is not None
+    print(messages.report)
+    assert (messages.report.lost, messages.report.refused) == (0, 0)
+
+
+def test_a_bundle_that_is_too_large_for_any_broker_is_split_and_its_parts_move(
+    cluster: LiveCluster, tmp_path: Path
+) -> None:
+    ground = Ground.divided(cluster, tmp_path, 1)
+    [whole] = ground.ranges()
+    topics = topics_inside(NAMESPACE, whole, BUNDLES)
+    with numbered_messages(cluster, topics) as messages:
+        wait_until_reported(cluster, set(topics))
+        time.sleep(90)  # CPU is sampled once a minute
+        plan, _ = ground.carried_out("split", consents=("--splits",))
+        [split] = executable(plan, "split")
+        assert split["bundle"] == whole
+        assert ground.ranges() == split["children"]
+        assert {step["bundle"] for step in unloads(plan)} < set(split["children"])
+        assert unloads(plan)
     assert messages.report is not None
     print(messages.report)
     assert (messages.report.lost, messages.report.refused) == (0, 0)
