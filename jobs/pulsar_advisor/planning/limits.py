@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_advisor.model.bounds import MAX_MEGABYTES, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS
@@ -99,12 +100,12 @@ def _costs(move: Move, state: ClusterState, limits: Limits) -> list[_Cost]:
     from pulsar_advisor.model.cluster_state import throughput_bytes_per_s  # loads numpy: refusals do without
 
     bundles, row = state.bundles, move.bundle
-    megabytes_per_s = float(throughput_bytes_per_s(bundles.traffic[row])) / 1e6 if bundles.reported[row] else 0.0
+    bytes_per_s = float(throughput_bytes_per_s(bundles.traffic[row]))
     amounts = (
         ("--max-unloads", limits.max_unloads, 1, 0),
         ("--max-per-source", limits.max_per_source, 1, move.source),
         ("--max-topics", limits.max_topics, int(bundles.topics[row]), 0),
-        ("--max-megabytes-per-s", limits.max_megabytes_per_s, megabytes_per_s, 0),
+        ("--max-megabytes-per-s", limits.max_megabytes_per_s, 0.0 if isnan(bytes_per_s) else bytes_per_s / 1e6, 0),
     )
     return [
         _Cost(f"{option} {limit}", limit, amount, account)
