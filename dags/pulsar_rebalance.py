@@ -127,6 +127,14 @@ def given_or_fresh() -> str:
             description="Empty: no limit",
             section="Limits",
         ),
+        "until": Param(
+            None,
+            type=["null", "string"],
+            pattern=r"^([01]\d|2[0-3]):[0-5]\d$",
+            title="Send nothing after (HH:MM)",
+            description="In UTC, the first one after the start of this DAG run. Clear the task to go on with the rest",
+            section="Limits",
+        ),
         "guard": Param(
             False,
             type="boolean",
@@ -191,7 +199,7 @@ def pulsar_rebalance() -> None:
         pulsar_conn_id=place.pulsar_conn_id,
         deferrable=True,
     )
-    applied = carried_out(plan=plan)
+    applied = carried_out(plan=plan, until="{{ params.until or '' }}")
     with TaskGroup("after") as after:
         later = captured(place)
         chain(later, spark_stage("normalize", place, later))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -393,10 +394,12 @@ def test_a_world_that_changed_after_the_approval_fails_apply_without_a_retry(sta
     assert stages.cluster.writes == []
 
 
-def test_a_try_of_apply_waits_for_the_one_before_it(stages: Stages, run_dag: RunDag) -> None:
-    run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+def test_a_try_of_apply_waits_for_the_one_before_it_until_its_time_of_day(stages: Stages, run_dag: RunDag) -> None:
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    run_dag("pulsar_rebalance", {**FAST, "until": f"{soon:%H:%M}"}, Answer("Approve"))
     assert stages.applied_with is not None
     assert stages.applied_with.wait_for_holder
+    assert stages.applied_with.until == soon.replace(second=0, microsecond=0)
 
 
 def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: RunDag) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -24,7 +25,7 @@ from pulsar_advisor.cli.output import Ended, log, log_lines_of, print_json, say
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.model.bounds import seconds
+from pulsar_advisor.model.bounds import next_time, seconds
 from pulsar_advisor.model.errors import Deviates, Refused, UsageError
 from pulsar_advisor.storage.root import LATEST, Root
 
@@ -161,6 +162,7 @@ def apply(
     policy: PolicyFile = PolicyFile(),
     probe_topic: str | None = None,
     probe_gap: str = "5s",
+    until: str | None = None,
     dry_run: Annotated[bool, Flag] = False,
     resume: Annotated[bool, Flag] = False,
     pause: Annotated[bool, Flag] = False,
@@ -179,6 +181,9 @@ def apply(
         needs --service-url. A failure ends the run.
     probe_gap
         How long the acknowledgement of such a message may take.
+    until
+        Send nothing after this time of day, HH:MM by this machine's clock. The run ends once its steps in flight are
+        done; go on with --resume.
     dry_run
         Check everything and show what would be sent; send nothing.
     resume
@@ -226,6 +231,7 @@ def apply(
             policy=policy.read(),
             dry_run=dry_run,
             resume=resume,
+            until=None if until is None else next_time(until, datetime.now().astimezone()),
         )
         admin, probe = reach(), None
         if probe_topic is not None:

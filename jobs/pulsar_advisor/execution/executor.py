@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from heapq import heappop, heappush
 from math import inf
 from typing import Any, Final, NoReturn, TypeGuard, TypeVar
@@ -80,6 +81,8 @@ class ApplyOptions:
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False
     resume: bool = False
+    until: datetime | None = None
+    """Nothing is sent from this moment on; the run ends once its steps in flight are done."""
     probe: Probe = unprobed
     """Publishes before each wave; a reason ends the run."""
     wait_for_holder: bool = False
@@ -488,11 +491,18 @@ class Executor:
             raise Stop(f"the approval of {self.approval.approver} was withdrawn")
 
     def _interrupted(self) -> str | None:
-        return self.interruption() or self.ledger.pause_requested(self.run.id)
+        return self._must_end() or self.ledger.pause_requested(self.run.id)
+
+    def _must_end(self) -> str | None:
+        """Why the run can't go on in a while either, as after a pause."""
+        until = self.options.until
+        if until is not None and self.clock.now_ms() >= 1000 * until.timestamp():
+            return f"it may send nothing after {until:%H:%M %Z}"
+        return self.interruption()
 
     def _check_interruption(self) -> None:
         if reason := self._interrupted():
-            if self.interruption() is None and self._parks(inf):
+            if self._must_end() is None and self._parks(inf):
                 raise Parked(Parking("request", 0))
             raise Stop(f"{reason}; go on with --resume")
 

@@ -6,6 +6,7 @@ The command line, the Spark job and the forms of the DAGs take the same bounds f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
@@ -19,6 +20,16 @@ def seconds(text: str) -> int:
     if unit not in _SECONDS_OF or not (number.isascii() and number.isdecimal()):
         raise UsageError(f"'{text}' is not a duration: give a whole number with s, m, h or d, for example 4h")
     return int(number) * _SECONDS_OF[unit]
+
+
+def next_time(text: str, now: datetime) -> datetime:
+    """The next moment after `now` at a time of day such as 06:00, in the time zone of `now`. Raises `UsageError`."""
+    try:
+        time = datetime.strptime(text, "%H:%M").time()  # a time of day has no date
+    except ValueError:
+        raise UsageError(f"'{text}' is not a time of day: give hours and minutes, for example 06:00") from None
+    today = now.replace(hour=time.hour, minute=time.minute, second=0, microsecond=0)
+    return today if today > now else today + timedelta(days=1)
 
 
 def duration(seconds: float) -> str:

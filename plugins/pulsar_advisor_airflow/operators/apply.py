@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
+from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 
@@ -35,6 +37,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
+    :param until: a time of day, HH:MM in UTC, after which nothing is sent: the first one after the start of the DAG run
+        (templated)
     :param deferrable: whether the triggerer waits in place of a worker
     """
 
@@ -43,6 +47,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         "root",
         "cluster",
         "pulsar_conn_id",
+        "until",
     )
     operator_extra_links: ClassVar = (ReportLink(), PlanLink(), LedgerLink())
 
@@ -53,6 +58,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         root: str,
         cluster: str,
         pulsar_conn_id: str,
+        until: str | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
@@ -61,6 +67,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self.root = root
         self.cluster = cluster
         self.pulsar_conn_id = pulsar_conn_id
+        self.until = until
         self.deferrable = deferrable
         self._killed: str | None = None
 
@@ -71,16 +78,18 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     def execute(self, context: Context) -> dict[str, Any]:
         """The result of the run, `pulsar-advisor/apply-result/2`."""
         show_links(self, context)
-        return self._carried_out(None)
+        return self._carried_out(context, None)
 
-    def go_on(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+    def go_on(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """The result of a run that was parked; the event says which wait is over."""
         from pulsar_advisor.execution.parking import parking_of
 
-        return self._carried_out(parking_of(event["waited"]))
+        return self._carried_out(context, parking_of(event["waited"]))
 
-    def _carried_out(self, waited: Parking | None) -> dict[str, Any]:
-        result, head = self._run(waited)
+    def _carried_out(self, context: Context, waited: Parking | None) -> dict[str, Any]:
+        with as_airflow_errors():
+            until = next_time(self.until, context["dag_run"].start_date.astimezone(UTC)) if self.until else None
+        result, head = self._run(waited, until)
         if result.parking is not None:
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
@@ -98,7 +107,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             raise AirflowFailException(f"{result.sentence}; {'; '.join(choices)}")
         return {**result.as_document(), "ledger_head": head}
 
-    def _run(self, waited: Parking | None) -> tuple[ApplyResult, str]:
+    def _run(self, waited: Parking | None, until: datetime | None) -> tuple[ApplyResult, str]:
         from pulsar_advisor.execution.executor import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor.storage.plans import PlanReference
@@ -114,6 +123,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             options = ApplyOptions(
                 policy=approval_policy(self.cluster),
                 resume=unfinished,
+                until=until,
                 wait_for_holder=True,
                 park_from_s=PARK_FROM_S if self.deferrable else None,
                 waited=waited,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -233,6 +234,15 @@ def test_an_interrupted_run_ends_once_its_step_in_flight_is_done_and_can_be_resu
     assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
     assert result.sentence == "1 of 2 steps confirmed: ended by SIGTERM; go on with --resume"
     assert cluster.time.ms - began_ms < 30_000  # neither the canary's time nor a pause
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    until = datetime.fromtimestamp(cluster.time.ms / 1000 + 5, UTC)
+    result = run(plan, ledger, cluster, until=until)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
+    assert f"it may send nothing after {until:%H:%M} UTC; go on with --resume" in result.sentence
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
 
 

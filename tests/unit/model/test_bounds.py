@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.bounds import Bounds, duration, seconds
+from pulsar_advisor.model.bounds import Bounds, duration, next_time, seconds
 from pulsar_advisor.model.errors import UsageError
 
 STEPS = Bounds("--steps", 0, 10_000)
@@ -25,6 +27,23 @@ def test_anything_else_is_no_duration(text: str) -> None:
 @given(st.integers(0, 10**9))
 def test_a_duration_is_read_back_as_it_is_written(number: int) -> None:
     assert seconds(duration(number)) == number
+
+
+NIGHT = datetime(2026, 11, 22, 23, 30, tzinfo=timezone(timedelta(hours=1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("23:31", (22, 23, 31)), ("06:00", (23, 6, 0)), ("23:30", (23, 23, 30))]
+)
+def test_the_next_time_of_day_may_be_tomorrow(text: str, expected: tuple[int, int, int]) -> None:
+    found = next_time(text, NIGHT)
+    assert (found.day, found.hour, found.minute, found.tzinfo) == (*expected, NIGHT.tzinfo)
+
+
+@pytest.mark.parametrize("text", ["", "6", "24:00", "06:60", "06:00:00", "six"])
+def test_anything_else_is_no_time_of_day(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a time of day: give hours and minutes"):
+        next_time(text, NIGHT)
 
 
 @pytest.mark.parametrize("value", [None, 0, 10_000])
