@@ -46,8 +46,8 @@ def read_outcomes(table: pa.Table) -> Iterator[OutcomeRow]:
     """The rows of an outcomes table, one batch in memory at a time; columns that `OutcomeRow` lacks are ignored."""
     columns = [name for name in OutcomeRow.__slots__ if name in table.column_names]
     for batch in table.select(columns).to_batches(max_chunksize=10_000):
-        for record in batch.to_pylist():
-            yield OutcomeRow(**record)
+        for values in zip(*(batch[name].to_pylist() for name in columns), strict=True):
+            yield OutcomeRow(**dict(zip(columns, values, strict=True)))
 
 
 @dataclass(frozen=True)
