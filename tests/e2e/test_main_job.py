@@ -1,4 +1,4 @@
-"""The main job on live brokers, in a real browser."""
+"""The main job on live brokers: in a real browser, and while the parts of Airflow are killed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from harness import standalone
 from harness.airflow_api import Api, wait_for
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
@@ -26,9 +27,13 @@ from harness.pages import (
     toggle_schedule,
 )
 from harness.request_log import unloads
+from pulsar_advisor.execution.apply import go_on, pause
 from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.ledger_tables import StepRecord
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.preconditions import destinations_after, executable_steps
 from pulsar_advisor.model.plan import load_plan
+from pulsar_advisor.storage.plans import PlanReference
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.operators.approval import FIELD
 
@@ -158,6 +163,7 @@ def test_the_same_plan_is_approved_paused_continued_and_verified(
     ended = wait_for_end(user("uma"), run)
     proposer.goto(run)
     expect(proposer.locator("body")).to_contain_text("as_predicted", timeout=PAGE_LIMIT_MS)
+    proposer.wait_for_load_state("networkidle")
     take(proposer, "dag-run")
     proposer.goto(RUN_PAGE)
     verdict = "as predicted" if ended == "success" else "not as predicted"
@@ -172,3 +178,51 @@ def test_the_same_plan_is_approved_paused_continued_and_verified(
     assert cluster.unloads() - before == unloads(
         event.detail for event in ledger.events(advised) if event.kind == "step sent"
     )
+
+
+def test_a_run_whose_airflow_is_killed_part_by_part_is_finished_without_a_repeated_step(
+    user: Callable[[str], Api], airflow: standalone.Airflow, cluster: LiveCluster, ledger: Ledger, root: Root
+) -> None:
+    before = cluster.unloads()
+    run = user("uma").trigger(
+        "pulsar_rebalance", goal="drain", goal_brokers=[cluster.broker_ids[2]], pause_s=40, canary_hold_s=3
+    )
+    user("olive").request(run)
+    reference = PlanReference(**user("olive").result("pulsar_rebalance", run, "propose"))
+    assert user("olive").answer(run, "Approve", **dict.fromkeys(FIELD.values(), True), comment="") == 200
+
+    def steps() -> dict[str, StepRecord]:
+        started = ledger.runs(reference.digest)
+        return dict(ledger.steps(started[0].id)) if started else {}
+
+    def confirmed() -> int:
+        return sum(step.state == "confirmed" for step in steps().values())
+
+    wait_for(confirmed)
+    for part in ("scheduler", "api-server"):
+        done = confirmed()
+        airflow.kill(part)
+        airflow.start(part)
+        wait_for(lambda: confirmed() > done)  # noqa: B023 - called in this turn only
+    uma, plan = Person("uma", "airflow"), reference.load(root)
+
+    def parked() -> bool:
+        if ledger.pause_requested(ledger.runs(reference.digest)[0].id) is None:  # not yet, or a new try has lifted it
+            pause(ledger, plan, uma)
+        return airflow.is_healthy() and user("uma").tasks("pulsar_rebalance", run)["apply"] == "deferred"
+
+    wait_for(parked)
+    airflow.kill("triggerer")
+    airflow.start("triggerer")
+    assert confirmed() < len(steps()), "nothing was left to do"
+    go_on(ledger, plan, uma)
+
+    user("uma").finished("pulsar_rebalance", run)  # not "success": it judges usage too, which may have drifted
+    assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "success"
+    assert confirmed() == len(steps())
+    events = ledger.events(reference.digest)
+    assert cluster.unloads() - before == unloads(event.detail for event in events if event.kind == "step sent")
+    for name in steps():
+        kinds = [event.kind for event in events if event.step_id == name]
+        assert kinds[-1] == "step confirmed"
+        assert kinds.count("step sent") == 1 + kinds.count("missed")
