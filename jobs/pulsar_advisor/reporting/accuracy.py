@@ -27,10 +27,10 @@ class Measured:
 
 
 MEASURED: Final[Mapping[tuple[str, LoadManagerKind], Measured]] = {
-    ("ThresholdShedder", "modular"): Measured("4.0.8", decisions=8, exact=8, bundles=9, named=9),
-    ("UniformLoadShedder", "modular"): Measured("4.0.8", decisions=8, exact=7, bundles=31, named=31),
-    ("OverloadShedder", "modular"): Measured("4.0.8", decisions=9, exact=9, bundles=16, named=16),
-    ("AvgShedder", "modular"): Measured("4.0.8", decisions=5, exact=4, bundles=10, named=10),
+    ("ThresholdShedder", "modular"): Measured("4.0.8", decisions=9, exact=7, bundles=9, named=9),
+    ("UniformLoadShedder", "modular"): Measured("4.0.8", decisions=9, exact=9, bundles=27, named=27),
+    ("OverloadShedder", "modular"): Measured("4.0.8", decisions=10, exact=9, bundles=10, named=9),
+    ("AvgShedder", "modular"): Measured("4.0.8", decisions=6, exact=4, bundles=11, named=10),
     ("SimpleLoadManagerImpl", "simple"): Measured("4.0.8", decisions=6, exact=6, bundles=7, named=7),
     ("TransferShedder", "extensible"): Measured("4.2.4", decisions=9, exact=9, bundles=26, named=26),
 }
