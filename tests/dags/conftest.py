@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -192,6 +193,8 @@ def run_dag(stages: Stages) -> Iterator[Callable[..., Any]]:
         mark_success: str | None = None,
     ) -> tuple[str, dict[str, str]]:
         dag = DagBag(REPOSITORY / "dags" / f"{dag_id.partition('__')[0]}.py").dags[dag_id]
+        # A run writes its conf into these, and the next test's DAG would have it: the fields of the form are shared.
+        dag.params = deepcopy(dag.params)
         for task in dag.tasks:
             task.retry_delay = timedelta(0)
             task.retry_policy = None  # its delays are longer

@@ -207,6 +207,7 @@ def test_a_run_that_went_wrong_is_taken_back_if_somebody_accepts_the_offer(half_
     assert half_done.cluster.writes == [Unload(NAMESPACE, LOWER, B2), Unload(NAMESPACE, LOWER, B1)]
 
 
+@pytest.mark.full
 def test_the_offer_to_undo_is_declined_by_default(half_done: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
     assert (state, tasks["undo.approve"], tasks["undo.apply"]) == ("failed", "success", "skipped")
@@ -351,6 +352,7 @@ def test_a_plan_exchanged_while_the_gate_waits_is_neither_approved_nor_carried_o
     assert stages.cluster.writes == []
 
 
+@pytest.mark.full
 def test_splits_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = make_plan([split_step(1)])
     state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve"))

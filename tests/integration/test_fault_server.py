@@ -22,7 +22,7 @@ from pulsar_advisor.model.errors import ClusterUnreachable
 
 SEEDS, GROUP = 1_000, 10
 WITH_TLS = 100
-SAMPLED, SAMPLED_WITH_TLS = 30, 10
+SAMPLED, SAMPLED_WITH_TLS = 10, 10
 _MEMORY = Path("/dev/shm")
 """Where there is such a thing the ledgers of these runs don't wait for a disk."""
 

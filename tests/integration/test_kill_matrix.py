@@ -14,7 +14,10 @@ SAMPLED = 2
 """Instants in every run of the tests, spread evenly; all of them in `make test-full`."""
 
 
-@pytest.mark.parametrize(("in_flight", "effect_after_s"), [(1, 0.0), (3, 0.3)], ids=["one by one", "in waves"])
+@pytest.mark.parametrize(
+    ("in_flight", "effect_after_s"),
+    [pytest.param(1, 0.0, id="one by one", marks=pytest.mark.full), pytest.param(3, 0.3, id="in waves")],
+)
 @pytest.mark.parametrize("instants", ["sampled", pytest.param("all", marks=pytest.mark.full)])
 def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
     new_ledger: NewLedger, tmp_path: Path, instants: str, in_flight: int, effect_after_s: float
