@@ -51,13 +51,14 @@ def main(what: str = "100x10000x50000") -> None:
         grid = [*cycles, "--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate"]
         for key, values in GRID.items():
             grid += ["--grid", f"{key}={','.join(map(str, values))}"]
-        show(f"`simulate`, ten cycles of all strategies, {what}", *watched([str(COMMAND), *cycles, "--master", MASTER]))
-        show(f"a grid of 1,000 what-ifs, {MASTER}", *watched([str(COMMAND), *grid, "--master", MASTER]))
+        name, local = Path(what).stem, ["--master", MASTER]
+        show(f"`simulate`, ten cycles of all strategies, {name}", *watched([str(COMMAND), *cycles, *local]), "20")
+        show(f"a grid of 1,000 what-ifs, {MASTER}", *watched([str(COMMAND), *grid, *local]), "-")
         with standalone(Path(folder)) as (master, daemons):
             before = used(daemons)
             cost, peak = watched([str(COMMAND), *grid, "--master", master])
-            show("the same, a standalone cluster: its driver", cost, peak)
-            show("its master, worker and executor", Cost(cost.seconds, used(daemons) - before), 0)
+            show("the same on a standalone cluster: the driver", cost, peak, "-")
+            show("its master, worker and executor", Cost(cost.seconds, used(daemons) - before), 0, "-")
 
 
 def done(arguments: list[str]) -> None:
