@@ -24,6 +24,7 @@ from pulsar_advisor.planning.forecast import Outlook, loads_of, usage_ratios
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables import judged
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
@@ -230,7 +231,7 @@ def _settled(recording: Recording, cycle: Cycle, broker: str, root: Root) -> Clu
 
 def state_of(root: Root, snapshot: str) -> ClusterState:
     """What the leader saw, as far as it is fit for use."""
-    return fit_part(cluster_state(root, snapshot, "published"))
+    return fit_part(judged.state_of(root, snapshot, "published", {}))
 
 
 def settings_of(root: Root, snapshot: str) -> LoadBalancerSettings:

@@ -1,32 +1,38 @@
-"""The load that Extensible brokers will have published when their leader decides next.
+"""The load that brokers will have published when their leader decides next.
 
-A broker takes a sample every `loadBalancerReportUpdateMinIntervalMillis`. It publishes one that changed by more than
-`loadBalancerReportUpdateThresholdPercentage`, and one after `loadBalancerReportUpdateMaxIntervalMinutes` at the latest.
+An Extensible broker takes a sample every `loadBalancerReportUpdateMinIntervalMillis`. It publishes one that changed by
+more than `loadBalancerReportUpdateThresholdPercentage`, and one after `loadBalancerReportUpdateMaxIntervalMinutes`.
 The changes of the next minute are unknown; but how often a broker has published lately shows whether it will do so
 again before the next cycle, and with every sample its smoothed load approaches its usage.
 
+A Modular broker writes its report after that longest interval too, with the figures that it answers itself.
+
 Cycles start at a fixed rate, and a cycle unloads at once: its unloads show when the next one comes.
 
-Source: `BrokerLoadDataReporter`, `BrokerLoadData`, `UnloadScheduler` of `loadbalance.extensions` (3.0.7 to 5.0.1).
+Source: `BrokerLoadDataReporter`, `BrokerLoadData`, `UnloadScheduler` of `loadbalance.extensions` (3.0.7 to 5.0.1);
+`ModularLoadManagerImpl.needBrokerDataUpdate`, `writeBrokerDataOnZooKeeper` (4.0.8).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState, Floats, PublishedLoad, throughput_bytes_per_s
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Floats, PublishedLoad, throughput_bytes_per_s
 from pulsar_advisor.model.resource_usage import weighted_maximum_with_heap
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 _MINUTE_MS = 60_000
+_REPORTED: Final = ("usage", "limit", "traffic", "topics", "bundles", "producers", "consumers", "report_updated_at_ms")
+"""What a Modular broker's report says of the broker."""
 
 
 def next_cycle_at_ms(state: ClusterState, settings: LoadBalancerSettings) -> int:
     """When the leader's next cycle starts; half an interval from now if no unload shows it."""
     interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
-    now_ms = max(state.captured_at_ms, int(state.brokers.report_updated_at_ms.max(initial=0)))
+    now_ms = _now_ms(state)
     unloaded_at_ms = int(state.bundles.last_unloaded_at_ms.max(initial=0))
     if not unloaded_at_ms:
         return now_ms + interval_ms // 2
@@ -57,3 +63,29 @@ def at_next_cycle(published: PublishedLoad, state: ClusterState, settings: LoadB
         ),
         msg_throughput_ema=later(published.msg_throughput_ema, throughput_bytes_per_s(brokers.traffic)),
     )
+
+
+def with_due_reports(published: ClusterState, fresh: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
+    """The published view of a Modular cluster with the reports that brokers are bound to write before the next cycle.
+
+    Their figures are those of `fresh`, the same snapshot's answers of the brokers. Without an unload that shows when
+    the next cycle comes, only overdue reports are replaced. Averages of bundles stay as they are.
+    """
+    brokers, answered = published.brokers, fresh.brokers
+    row_of = {broker: row for row, broker in enumerate(answered.ids) if answered.report_updated_at_ms[row] > 0}
+    rows = np.array([row_of.get(broker, NO_ROW) for broker in brokers.ids], dtype=np.intp)
+    shows_cycles = published.bundles.last_unloaded_at_ms.any()
+    at_ms = next_cycle_at_ms(published, settings) if shows_cycles else _now_ms(published)
+    longest_ms = settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS
+    due = np.flatnonzero((brokers.report_updated_at_ms < at_ms - longest_ms) & (rows != NO_ROW))
+
+    def then(name: str) -> Any:
+        figures = getattr(brokers, name).copy()
+        figures[due] = getattr(answered, name)[rows[due]]
+        return figures
+
+    return replace(published, brokers=replace(brokers, **{name: then(name) for name in _REPORTED}))
+
+
+def _now_ms(state: ClusterState) -> int:
+    return max(state.captured_at_ms, int(state.brokers.report_updated_at_ms.max(initial=0)))

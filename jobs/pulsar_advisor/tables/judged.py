@@ -10,6 +10,7 @@ from itertools import islice
 from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.next_publication import with_due_reports
 from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.recent_unloads import as_the_leader_remembers
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
@@ -53,11 +54,13 @@ def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> Resolv
 
 
 def state_of(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str]) -> ClusterState:
-    """A view of a snapshot, as brokers would have reported it, with the unloads that its leader remembers."""
-    from pulsar_advisor.tables.state import cluster_state
+    """A view of a snapshot, as brokers would have reported it, with what its leader remembers and is about to read."""
+    from pulsar_advisor.tables.state import cluster_state, has_fresh_view
 
     own = settings_of(root, snapshot, {}).values
     state = as_the_leader_remembers(cluster_state(root, snapshot, view), own)
+    if (state.view, state.load_manager) == ("published", "modular") and has_fresh_view(root, snapshot):
+        state = with_due_reports(state, cluster_state(root, snapshot, "fresh"), own)
     if not what_if:
         return state
     return with_what_if(state, own, settings_of(root, snapshot, what_if).values, what_if)

@@ -57,6 +57,11 @@ def judged_view(manifest: Mapping[str, Any]) -> View:
     return "fresh" if manifest["sources"]["admin_urls"] else "published"
 
 
+def has_fresh_view(root: Root, snapshot: str) -> bool:
+    """Whether any broker was asked."""
+    return judged_view(_manifest(root, snapshot)) == "fresh"
+
+
 def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> ClusterState:
     """One view of a snapshot's tables.
 

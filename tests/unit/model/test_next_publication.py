@@ -1,4 +1,4 @@
-"""What Extensible brokers will have published when their leader decides next."""
+"""What brokers will have published when their leader decides next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_advisor.model.cluster_state import ClusterState, PublishedLoad
 from pulsar_advisor.model.extensible_load import extensible_load
-from pulsar_advisor.model.next_publication import at_next_cycle, next_cycle_at_ms
+from pulsar_advisor.model.next_publication import at_next_cycle, next_cycle_at_ms, with_due_reports
 from pulsar_advisor.model.settings import resolve_settings
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -75,3 +75,52 @@ def test_the_leaders_view_has_the_load_of_the_next_cycle_beside_that_of_now() ->
     assert (view.load_now.tolist(), view.load[0] > 0.4) == ([0.3, 0.3], True)
     silent = replace(of, published_load=published(None))
     assert extensible_load(silent, SETTINGS, of.captured_at_ms).load_now is None
+
+
+MODULAR = resolve_settings("4.0.8", {"loadBalancerReportUpdateMaxIntervalMinutes": "1"}).values
+
+
+def modular(cpu: float, report_ages_s: list[int], unloaded_ago_s: int = 0) -> ClusterState:
+    found = cluster_state(
+        [BrokerRow("a:8080", cpu=(cpu, 100)), BrokerRow("b:8080", cpu=(cpu, 100))],
+        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+    )
+    written = found.captured_at_ms - np.array(report_ages_s) * 1000
+    unloaded = np.array([found.captured_at_ms - unloaded_ago_s * 1000 if unloaded_ago_s else 0])
+    return replace(
+        found,
+        brokers=replace(found.brokers, report_updated_at_ms=written),
+        bundles=replace(found.bundles, last_unloaded_at_ms=unloaded),
+    )
+
+
+@pytest.mark.parametrize(
+    ("report_ages_s", "unloaded_ago_s", "used"),
+    [
+        ([61, 59], 0, [75.0, 67.0]),
+        # The next cycle is in two seconds.
+        ([61, 59], 58, [75.0, 75.0]),
+        ([57, 59], 58, [67.0, 75.0]),
+    ],
+)
+def test_a_modular_leader_decides_on_the_reports_that_are_due_before_its_next_cycle(
+    report_ages_s: list[int], unloaded_ago_s: int, used: list[float]
+) -> None:
+    published, fresh = modular(67, report_ages_s, unloaded_ago_s), modular(75, report_ages_s)
+    assert with_due_reports(published, fresh, MODULAR).brokers.usage[:, 0].tolist() == used
+
+
+def test_the_report_of_a_broker_that_gave_no_answer_or_is_not_known_stays() -> None:
+    published, fresh = modular(67, [61, 61]), modular(75, [61, 61])
+    silent = replace(fresh.brokers, ids=("b:8080", "c:8080"), report_updated_at_ms=np.array([0, 1]))
+    unchanged = with_due_reports(published, replace(fresh, brokers=silent), MODULAR)
+    assert unchanged.brokers.usage[:, 0].tolist() == [67.0, 67.0]
+
+
+def test_answers_are_those_of_the_same_broker() -> None:
+    published, fresh = modular(67, [61, 59]), modular(75, [61, 61])
+    turned = replace(fresh.brokers, ids=("b:8080", "a:8080"), usage=fresh.brokers.usage * [[1.0], [2.0]])
+    assert with_due_reports(published, replace(fresh, brokers=turned), MODULAR).brokers.usage[:, 0].tolist() == [
+        150,
+        67,
+    ]
