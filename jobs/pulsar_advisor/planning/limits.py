@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pulsar_advisor.model.bounds import MAX_MEGABYTES, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS
 
@@ -69,47 +69,69 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -
     Moves that can't be carried out anyway count against no limit.
     """
     left_out = Counter[str]()
-    spent = defaultdict[tuple[str, int], float](float)
+    budgets = _budgets(state, limits)
     kept = []
     for move in _first_ones_first(moves, state, limits):
         if limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination)):
             left_out["--exclude-broker or --exclude-namespace"] += 1
             continue
         if move.obstacle is None:
-            costs = _costs(move, state, limits)
-            over = [cost.option for cost in costs if spent[cost.option, cost.account] + cost.amount > cost.limit]
-            if over:
-                left_out[over[0]] += 1
+            over = next((budget for budget in budgets if not budget.covers(move)), None)
+            if over is not None:
+                left_out[over.option] += 1
                 continue
-            for cost in costs:
-                spent[cost.option, cost.account] += cost.amount
+            for budget in budgets:
+                budget.spend(move)
         kept.append(move)
     return kept, left_out
 
 
-class _Cost(NamedTuple):
-    """What an unload takes of a limit: of its only account, or of that of its source."""
+@dataclass
+class _Budget:
+    """A limit on what unloads cost together: all of them, or those of each source."""
 
     option: str
     limit: int
-    amount: float
-    account: int = 0
+    cost: Callable[[Move], float]
+    per_source: bool = False
+    spent: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
+    """By source (row), or all under None."""
+
+    def covers(self, move: Move) -> bool:
+        return self.spent[self._account(move)] + self.cost(move) <= self.limit
+
+    def spend(self, move: Move) -> None:
+        self.spent[self._account(move)] += self.cost(move)
+
+    def _account(self, move: Move) -> int | None:
+        return move.source if self.per_source else None
 
 
-def _costs(move: Move, state: ClusterState, limits: Limits) -> list[_Cost]:
+def _budgets(state: ClusterState, limits: Limits) -> list[_Budget]:
+    """The limits that are set; the first one that doesn't cover an unload is named."""
     from pulsar_advisor.model.cluster_state import throughput_bytes_per_s  # loads numpy: refusals do without
 
-    bundles, row = state.bundles, move.bundle
-    bytes_per_s = float(throughput_bytes_per_s(bundles.traffic[row]))
-    amounts = (
-        ("--max-unloads", limits.max_unloads, 1, 0),
-        ("--max-per-source", limits.max_per_source, 1, move.source),
-        ("--max-topics", limits.max_topics, int(bundles.topics[row]), 0),
-        ("--max-megabytes-per-s", limits.max_megabytes_per_s, 0.0 if isnan(bytes_per_s) else bytes_per_s / 1e6, 0),
+    bundles = state.bundles
+
+    def unloads(_: Move) -> float:
+        return 1
+
+    def topics(move: Move) -> float:
+        return float(bundles.topics[move.bundle])
+
+    def megabytes_per_s(move: Move) -> float:
+        bytes_per_s = float(throughput_bytes_per_s(bundles.traffic[move.bundle]))
+        return 0.0 if isnan(bytes_per_s) else bytes_per_s / 1e6
+
+    chosen = (
+        ("--max-unloads", limits.max_unloads, unloads, False),
+        ("--max-per-source", limits.max_per_source, unloads, True),
+        ("--max-topics", limits.max_topics, topics, False),
+        ("--max-megabytes-per-s", limits.max_megabytes_per_s, megabytes_per_s, False),
     )
     return [
-        _Cost(f"{option} {limit}", limit, amount, account)
-        for option, limit, amount, account in amounts
+        _Budget(f"{option} {limit}", limit, cost, per_source)
+        for option, limit, cost, per_source in chosen
         if limit is not None
     ]
 
