@@ -94,10 +94,10 @@ def decoding(options: CaptureOptions) -> Cost:
     return cost
 
 
-def whole_capture(options: CaptureOptions, root: str) -> tuple[Cost, int]:
+def whole_capture(admin_url: str, root: str) -> tuple[Cost, int]:
     """The cost of `pulsar-advisor capture`, and the peak of its processes' total resident memory."""
     command = [str(Path(sys.executable).with_name("pulsar-advisor")), "capture", "--root", root, "--cluster", CLUSTER]
-    return watched([*command, "--admin-url", options.admin.admin_urls[0]])
+    return watched([*command, "--admin-url", admin_url])
 
 
 def watched(command: list[str]) -> tuple[Cost, int]:

@@ -34,8 +34,6 @@ from typing import Any, NamedTuple
 from bench_capture import CORES, Cost, processes, processor_seconds, resident_bytes, watched, whole_capture
 from large_cluster import CLUSTER, LargeCluster, served
 
-from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.snapshots.archive import export_snapshot
 from pulsar_advisor.storage.root import Root
 
@@ -150,7 +148,7 @@ def synthetic_run(size: Sequence[int]) -> Run:
     """Capture a synthetic cluster and run on its snapshot."""
     cluster = LargeCluster(*size)
     with tempfile.TemporaryDirectory() as folder, served(cluster) as broker:
-        whole_capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), folder)
+        whole_capture(f"http://{broker}", folder)
         root = Root(folder, CLUSTER)
         archive = Path(folder) / "snapshot.tar"
         export_snapshot(root, root.resolve("latest"), archive)

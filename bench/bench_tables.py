@@ -20,8 +20,6 @@ from bench_capture import CORES, watched, whole_capture
 from large_cluster import CLUSTER, LargeCluster, served
 from upath import UPath
 
-from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
@@ -34,7 +32,7 @@ JOB = Path(__file__).parents[1] / "jobs" / "normalize.py"
 
 def captured(topics: int, root: str) -> None:
     with served(LargeCluster(topics // 10_000, topics // 100, topics)) as broker:
-        whole_capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), root)
+        whole_capture(f"http://{broker}", root)
 
 
 def uncompressed_bytes(folder: UPath, files: list[dict[str, Any]]) -> int:

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from harness.ports import free_port
+
 USERS: Final = {"admin": "op", "olive": "user", "uma": "user", "vic": "viewer"}
 """Name to role of Airflow's simple auth manager. Two may write at least: who proposes a plan can't approve it."""
 
@@ -112,7 +114,7 @@ def running(
     """
     home.mkdir(parents=True, exist_ok=True)
     (home / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in SPARK_DEFAULTS.items()))
-    port = port or _free_port()
+    port = port or free_port()
     airflow = Airflow(
         f"http://127.0.0.1:{port}",
         _passwords(home / _PASSWORDS),
@@ -169,8 +171,8 @@ def _environment(repository: Path, home: Path, root: Path, port: int) -> dict[st
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__PULSAR_ADVISOR__CLUSTER": "live",
         "AIRFLOW__PULSAR_ADVISOR__ROOT": str(root),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
@@ -219,13 +221,6 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _is_free(port: int) -> bool:

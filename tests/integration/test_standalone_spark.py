@@ -6,22 +6,17 @@ Driver and executors run a Python that has everything of requirements-executor.t
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import shutil
-import socket
 import subprocess
 import sysconfig
-import time
 import venv
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
 import pytest
 
+from harness.standalone_spark import SPARK_HOME, running_spark, spark_environment
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.state import read_table
@@ -29,35 +24,9 @@ from snapshots import skewed_modular_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
-SPARK_HOME = Path(pyspark.__file__).parent
 JOBS = Path(__file__).parents[2] / "jobs"
 EVERYTHING = ("--shedder", "all", "--placement", "all", "--splits")
 STAGES = {"normalize": (), "validate": (), "recommend": EVERYTHING}
-START_SECONDS = 60
-
-
-@contextmanager
-def daemon(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """One of Spark's own processes; it ends with the block."""
-    command = [str(SPARK_HOME / "bin" / "spark-class"), *words]
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment()) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-
-
-def environment(**more: str) -> dict[str, str]:
-    ours = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", **more}
-    return {**{key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))}, **ours}
-
-
-def wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not re.search(pattern, log.read_text()):
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
 
 
 @dataclass(frozen=True)
@@ -83,7 +52,7 @@ class Standalone:
         python = str(self.python)
         done = subprocess.run(
             command,
-            env=environment(PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=python),
+            env=spark_environment(PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=python),
             # From elsewhere, so that nothing is imported from the repository.
             cwd=self.package.parent,
             capture_output=True,
@@ -104,30 +73,13 @@ def python_without_the_package(folder: Path) -> Path:
     return python
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     folder = tmp_path_factory.mktemp("standalone")
     package = Path(shutil.make_archive(str(folder / "pulsar_advisor"), "zip", JOBS, "pulsar_advisor"))
     python = python_without_the_package(folder / "python")
-    address, master_log, worker_log = f"127.0.0.1:{free_port()}", folder / "master.log", folder / "worker.log"
-    host, _, port = address.partition(":")
-    deploy = "org.apache.spark.deploy"
-    with ExitStack() as stack:
-        words = (f"{deploy}.master.Master", "--host", host, "--port", port, "--webui-port", str(free_port()))
-        master = stack.enter_context(daemon(master_log, *words))
-        wait_for(master_log, "I have been elected leader", master)
-        words = (f"{deploy}.worker.Worker", "--host", host, "--cores", "2", "--memory", "2g")
-        words += ("--webui-port", str(free_port()), "--work-dir", str(folder / "work"), f"spark://{address}")
-        worker = stack.enter_context(daemon(worker_log, *words))
-        wait_for(worker_log, "Successfully registered with master", worker)
-        yield Standalone(f"spark://{address}", python, package)
+    with running_spark(folder) as cluster:
+        yield Standalone(cluster.master, python, package)
 
 
 @dataclass(frozen=True)
