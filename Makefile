@@ -42,9 +42,10 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	echo "setup: 3 of 4, $$(cat requirements.txt requirements-dev.txt | grep -c '^[a-z0-9].*==') locked packages: half a minute, or some minutes if they have to be downloaded first"; \
 	began=$$SECONDS; \
 	install=($(BIN)/uv pip install -q --python $(BIN)/python); \
-	"$${install[@]}" --require-hashes -r requirements.txt -r requirements-dev.txt; \
+	"$${install[@]}" --compile-bytecode --require-hashes -r requirements.txt -r requirements-dev.txt; \
 	took=$$((SECONDS - began)); \
 	"$${install[@]}" --no-deps --no-build-isolation -e .; \
+	$(BIN)/python -m compileall -q dags jobs plugins; \
 	echo "setup: 4 of 4, an archive of the classes that Spark loads, so that every run starts quicker"; \
 	$(BIN)/python jobs/archive_classes.py $(DEMO_ARCHIVE) >/dev/null 2>&1 || echo "setup: no archive of Java's classes: runs start slower"; \
 	touch $@; \
@@ -102,7 +103,7 @@ bench-simulate: setup ## Time simulations of ten cycles, every shedder with ever
 	@$(BIN)/python bench/bench_simulate.py
 
 bench-grid: setup ## Measure `simulate`: all strategies, and a grid of a thousand what-ifs on two kinds of Spark cluster
-	@$(BIN)/python bench/bench_grid.py
+	@PYTHONPATH=tests $(BIN)/python bench/bench_grid.py
 
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py
