@@ -58,6 +58,12 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": "spark_default",
         "example": "spark_batch",
     },
+    "spark_pool": {
+        "description": "The pool whose slots limit how many Spark stages run at the same time, over all clusters. It "
+        "must exist: tasks of a pool that doesn't are never started.",
+        "default": "default_pool",
+        "example": "spark",
+    },
     "one_spark_task": {
         "description": "Whether one task, snapshot, runs normalize and validate in one Spark application, which starts "
         "once, instead of a task and an application for each.",

@@ -52,6 +52,7 @@ def spark_stage(
         snapshot=snapshot,
         arguments=arguments,
         spark_conn_id=option("spark_conn_id"),
+        pool=option("spark_pool"),
     )
 
 

@@ -16,6 +16,7 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
 
 REPOSITORY = Path(__file__).parents[2]
 DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
@@ -160,6 +161,27 @@ def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapp
         ("pulsar_rebalance", "restore_guard"),
         ("pulsar_rebalance", "undo.restore_guard"),
         ("pulsar_maintenance", "restore_guard"),
+    }
+
+
+def test_the_spark_stages_and_nothing_else_wait_in_the_configured_pool(
+    dags: Mapping[str, DAG], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__SPARK_POOL", "spark")
+    configured = DagBag(REPOSITORY / "dags").dags
+    for pool, parsed in (("default_pool", dags), ("spark", configured)):
+        assert {stage.pool for stage in operators(parsed, PulsarSparkStageOperator)} == {pool}
+    waiting = {(task.dag_id, task.task_id) for dag in configured.values() for task in dag.tasks if task.pool == "spark"}
+    assert waiting == {
+        ("pulsar_snapshot", "normalize"),
+        ("pulsar_snapshot", "validate"),
+        ("pulsar_recommend", "recommend"),
+        ("pulsar_rebalance", "fresh.normalize"),
+        ("pulsar_rebalance", "fresh.validate"),
+        ("pulsar_rebalance", "fresh.recommend"),
+        ("pulsar_rebalance", "after.normalize"),
     }
 
 

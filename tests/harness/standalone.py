@@ -48,6 +48,11 @@ SPARK_DEFAULTS: Final = {
 """Spark in one process on little data: quick to start, and not 200 tasks an exchange."""
 
 
+SPARK_POOL: Final = "spark"
+SPARK_STAGES_AT_ONCE: Final = "1"
+"""Each takes two processors and more than 2 GB."""
+
+
 class DidNotStart(Exception):
     """Airflow ended early, or was not healthy in time; the message names its log."""
 
@@ -81,15 +86,19 @@ class Airflow:
             return False
         return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
 
-    def migrate(self) -> None:
-        """Make the metadata database, or bring it to this release."""
-        process = self._run("db", "migrate")
-        try:
-            code = process.wait(START_LIMIT_S)
-        finally:
-            _stop([process])
-        if code:
-            raise _ended(self, code)
+    def set_up(self) -> None:
+        """Make the metadata database, or bring it to this release, and the pool of the Spark stages."""
+        for command in (
+            ("db", "migrate"),
+            ("pools", "set", SPARK_POOL, SPARK_STAGES_AT_ONCE, "Spark stages of all clusters"),
+        ):
+            process = self._run(*command)
+            try:
+                code = process.wait(START_LIMIT_S)
+            finally:
+                _stop([process])
+            if code:
+                raise _ended(self, code)
 
     def _run(self, *command: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as output:
@@ -123,7 +132,7 @@ def running(
     )
     airflow.log.write_bytes(b"")
     try:
-        airflow.migrate()
+        airflow.set_up()
         for part in PARTS:
             airflow.start(part)
         _wait_until_healthy(airflow)
@@ -175,6 +184,7 @@ def _environment(repository: Path, home: Path, root: Path, port: int) -> dict[st
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__PULSAR_ADVISOR__CLUSTER": "live",
         "AIRFLOW__PULSAR_ADVISOR__ROOT": str(root),
+        "AIRFLOW__PULSAR_ADVISOR__SPARK_POOL": SPARK_POOL,
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
     }
 
