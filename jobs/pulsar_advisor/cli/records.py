@@ -34,7 +34,7 @@ def plans(
     with _ledger_of(place, ledger) as (cluster, book):
         states = list(plan_states(book, cluster))
     newest = max((one.snapshot for one in states), default=None)
-    listed = [one for one in states if all or one.snapshot == newest or one.state != "proposed"]
+    listed = [one for one in states if all or one.snapshot == newest or one.state not in ("proposed", "rejected")]
     if json:
         print_json([one.as_document() for one in listed])
     else:

@@ -359,9 +359,14 @@ class Ledger:
             return len(approvals)
 
     def record_refusal(self, digest: str, reason: str) -> None:
-        """Record that an attempt to apply a plan was refused."""
+        """Record that an attempt to approve or apply a plan was refused."""
         with self._writing() as session:
             self._add_event(session, digest, "refused", reason)
+
+    def record_rejection(self, digest: str, answer: str) -> None:
+        """Record that the answer to a request for approval was no, or didn't come in time."""
+        with self._writing() as session:
+            self._add_event(session, digest, "rejected", answer)
 
     def proposals(self, digest: str) -> Sequence[Proposal]:
         """Who proposed a plan, oldest first."""

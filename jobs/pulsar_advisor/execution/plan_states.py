@@ -1,20 +1,24 @@
-"""The states of a cluster's plans, from the ledger: proposed, approved, expired, applied, undone."""
+"""The states of a cluster's plans, from the ledger: proposed, rejected, approved, expired, applied, undone."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 
 PlanStateName = Literal[
-    "proposed", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
+    "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
 ]
-"""approved: an approval is valid; expired, withdrawn: the newest one no longer is. applying, stopped, aborted: its
-newest run is active, ended with steps left, or was ended by a person. undone: a plan that undoes it was applied."""
+"""rejected: whoever was asked last said no, or didn't answer in time. approved: an approval is valid; expired,
+withdrawn: the newest one no longer is. applying, stopped, aborted: its newest run is active, ended with steps left, or
+was ended by a person. undone: a plan that undoes it was applied."""
+
+
+_ASKED_AND_ANSWERED: Final = ("proposed", "approved", "rejected")
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,11 @@ def _state(ledger: Ledger, record: PlanRecord) -> PlanStateName:
         newest = runs[-1].state
         return "applying" if newest == "active" else "aborted" if newest == "aborted" else "stopped"
     approvals = ledger.approvals(record.digest)
-    if not approvals:
-        return "proposed"
     if any(one.withdrawn_at_ms is None and one.expires_at_ms > ledger.now_ms() for one in approvals):
         return "approved"
+    asked_and_answered = [event.kind for event in ledger.events(record.digest) if event.kind in _ASKED_AND_ANSWERED]
+    if asked_and_answered[-1:] == ["rejected"]:
+        return "rejected"
+    if not approvals:
+        return "proposed"
     return "withdrawn" if approvals[-1].withdrawn_at_ms is not None else "expired"

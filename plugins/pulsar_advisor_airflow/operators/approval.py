@@ -139,10 +139,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         approved = event.get("chosen_options") == [self.APPROVE]
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             if not approved:
-                answer = f"rejected by {responder}" if responder else "no answer in time, which is no approval"
-                ledger.record_refusal(shown["digest"], f"{answer} (airflow, {context['run_id']})")
-                self.log.info("%s: %s", shown["digest"], answer)
-                context["ti"].xcom_push(key="answer", value=answer)
+                answer = f"by {responder}" if responder else "no answer in time"
+                ledger.record_rejection(shown["digest"], f"{answer} (airflow, {context['run_id']})")
+                self.log.info("%s: rejected, %s", shown["digest"], answer)
+                context["ti"].xcom_push(key="answer", value=f"rejected: {answer}")
             answered = super().execute_complete(context, event)
             if approved:
                 self._approve(ledger, self._load(), responder, context, event["params_input"] or {})

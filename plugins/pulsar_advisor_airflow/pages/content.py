@@ -96,6 +96,11 @@ class PlanContent:
     events: Sequence[Event]
     has_report: bool
 
+    @property
+    def rejections(self) -> Sequence[Event]:
+        """Who said no, or that an answer didn't come in time."""
+        return [event for event in self.events if event.kind == "rejected"]
+
 
 @dataclass(frozen=True)
 class RunContent:

@@ -26,6 +26,31 @@ def test_a_plan_is_proposed_then_approved_then_applied(ledger: Ledger, cluster: 
     assert [one.state for one in ledger.runs_on(PLAN.cluster)] == ["done"]
 
 
+def test_a_rejected_plan_may_be_proposed_or_approved_again(ledger: Ledger) -> None:
+    propose(ledger, PLAN, ALICE)
+    ledger.record_rejection(digest_of(PLAN), "by bob (airflow)")
+    assert state(ledger) == "rejected"
+    propose(ledger, PLAN, ALICE)
+    assert state(ledger) == "proposed"
+    ledger.record_rejection(digest_of(PLAN), "no answer in time (airflow)")
+    approved(ledger, PLAN)
+    assert state(ledger) == "approved"
+
+
+def test_a_plan_rejected_after_its_approval_has_expired_is_rejected(ledger: Ledger, time: FakeTime) -> None:
+    approved(ledger, PLAN)
+    ledger.record_rejection(digest_of(PLAN), "by bob (airflow)")
+    assert state(ledger) == "approved"
+    time.ms += 5 * 3_600_000
+    assert state(ledger) == "rejected"
+
+
+def test_a_refused_attempt_leaves_a_plan_proposed(ledger: Ledger) -> None:
+    propose(ledger, PLAN, ALICE)
+    ledger.record_refusal(digest_of(PLAN), "alice may not approve what alice proposed")
+    assert state(ledger) == "proposed"
+
+
 def test_an_approval_ends_by_time_or_by_a_person(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
     time.ms += 5 * 3_600_000
