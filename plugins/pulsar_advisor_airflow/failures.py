@@ -15,6 +15,9 @@ from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 UNEXPECTED = AdvisorError.exit_code
 """Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""
 
+PROBLEM: Final = "problem"
+"""Key of the XCom in which a task that asks the cluster leaves what didn't answer, for the pages."""
+
 FINAL_EXIT_CODES: Final = frozenset({2, 3, 4, 5})
 
 

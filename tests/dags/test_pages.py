@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -195,6 +196,90 @@ def dag_run(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     yield make
     with create_session() as session:
         session.execute(delete(DagRun).where(DagRun.run_id == run_id))
+
+
+@pytest.fixture
+def airflow_runs(database: None) -> Iterator[Callable[..., None]]:
+    """Adds runs of DAGs to Airflow's database, the newest last; with a task that failed and what it said, if any."""
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from airflow.utils.types import DagRunType
+    from sqlalchemy import delete, insert
+
+    run_ids = [f"manual__{number}" for number in range(5)]
+    unused = iter(run_ids)
+
+    def add(dag: str, state: str, task: str = "", task_state: str = "failed", problem: str = "") -> None:
+        key = {"dag_id": dag, "run_id": next(unused)}
+        with create_session() as session:
+            run = DagRun(**key, run_type=DagRunType.MANUAL, state=state)
+            session.add(run)
+            session.flush()
+            if task:
+                ended = datetime.now(UTC) - timedelta(minutes=3)
+                values = {**key, "task_id": task, "state": task_state, "end_date": ended, "pool": "default_pool"}
+                session.execute(insert(TaskInstance).values(**values))
+            if problem:
+                said = {"key": "problem", "value": json.dumps(problem), "dag_run_id": run.id}
+                session.execute(insert(XComModel).values(**key, task_id=task, **said))
+
+    yield add
+    with create_session() as session:
+        for rows in (XComModel, TaskInstance, DagRun):
+            session.execute(delete(rows).where(rows.run_id.in_(run_ids)))
+
+
+@pytest.mark.parametrize("path", ["", "clusters/prod-us"])
+def test_a_cluster_that_does_not_answer_says_so_before_the_others(
+    server: LogIn, root: Root, airflow_runs: Callable[..., None], path: str
+) -> None:
+    airflow_runs("pulsar_snapshot__prod-us", "success")
+    airflow_runs("pulsar_snapshot__prod-us", "failed", "capture", problem=f"broker-1: connection refused {HOSTILE}")
+    page = server("vic").get(f"/pulsar-advisor/{path}").text
+    assert "<code>capture</code> failed 3 min ago: broker-1: connection refused" in page
+    assert HOSTILE not in page
+    assert path or page.index("prod-us") < page.index("prod-eu")
+
+
+def test_a_task_that_waits_for_another_try_has_failed_until_then(
+    server: LogIn, root: Root, airflow_runs: Callable[..., None]
+) -> None:
+    airflow_runs("pulsar_snapshot__prod-eu", "success")
+    airflow_runs("pulsar_recommend__prod-eu", "running", "recommend", "up_for_retry")
+    page = server("vic").get("/pulsar-advisor/").text
+    assert "<code>recommend</code> failed 3 min ago and will be tried again<" in page
+    airflow_runs("pulsar_snapshot__prod-eu", "running")
+    page = server("vic").get("/pulsar-advisor/").text
+    assert "failed 3 min" not in page
+    assert "A new snapshot is being captured." in page
+
+
+def test_the_last_advice_stays_while_a_newer_snapshot_is_processed(
+    server: LogIn, root: Root, airflow_runs: Callable[..., None]
+) -> None:
+    write_json(root.folder("raw", "20261122T083000Z") / MANIFEST, documents.manifest())
+    page = server("vic").get("/pulsar-advisor/").text
+    assert re.search(r"Move one bundle .*\(\S+ \w+ ago\)", page)
+    assert re.search(r"A newer snapshot, \S+ \w+ old: captured; not validated\.", page)
+    assert f'href="{REPORT}"' in page
+    airflow_runs("pulsar_snapshot__prod-eu", "running")
+    for path in ("", "clusters/prod-eu"):
+        page = server("vic").get(f"/pulsar-advisor/{path}").text
+        assert "Move one bundle" in page
+        assert re.search(r"A newer snapshot, \S+ \w+ old, is being processed\.", page)
+
+
+def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger, plan: Plan) -> None:
+    propose(ledger, plan, ALICE)
+    ledger.record_rejection(digest_of(plan), "by bob (airflow)")
+    page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
+    assert "<td>rejected</td>" in page
+    assert "<td>proposed</td>" not in page
+    page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
+    assert re.search(r"<h1>Plan \w+: rejected</h1>", page)
+    assert re.search(r"<td>rejected</td><td[^>]*>by bob \(airflow\)</td>", page)
 
 
 REPORT = f"/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"

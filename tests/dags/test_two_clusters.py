@@ -12,6 +12,7 @@ import pytest
 from dags.conftest import Stages
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow.clusters import clusters
 
 pytestmark = pytest.mark.airflow
 
@@ -22,6 +23,8 @@ RunDag = Callable[..., tuple[str, dict[str, str]]]
 def test_while_one_cluster_is_down_the_report_of_the_other_comes(
     stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from pulsar_advisor_airflow.pages.content import cluster_lines
+
     registry = tmp_path / "clusters.yaml"
     entries = [{"name": name, "pulsar_conn_id": "pulsar_default"} for name in ("demo", "down")]
     registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
@@ -39,3 +42,7 @@ def test_while_one_cluster_is_down_the_report_of_the_other_comes(
     [snapshot] = stages.root.snapshots()
     state, tasks = run_dag("pulsar_recommend__demo", {"snapshot": snapshot})
     assert (state, tasks["report"]) == ("success", "success")
+    down, demo = cluster_lines(list(clusters().values()))
+    assert down.under_way and down.under_way.failed and demo.under_way
+    assert (down.cluster.name, down.under_way.failed.problem) == ("down", "http://127.0.0.1:1: connection refused")
+    assert (demo.last and demo.last.sentence, demo.under_way.failed) == ("Move one bundle.", None)

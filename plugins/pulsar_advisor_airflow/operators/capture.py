@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
 
-from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.failures import PROBLEM, as_airflow_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,12 +34,16 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
         self.pulsar_conn_id = pulsar_conn_id
         self.zookeeper_conn_id = zookeeper_conn_id
 
-    def execute(self, context: Context) -> str:  # noqa: ARG002
-        """The id of the new snapshot."""
+    def execute(self, context: Context) -> str:
+        """The id of the new snapshot. If it fails, the XCom `problem` says why."""
         from pulsar_advisor.stages.capture import run
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
-        with as_airflow_errors():
-            options = PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options()
-            return run(options, Root(self.root, self.cluster))
+        try:
+            with as_airflow_errors():
+                options = PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options()
+                return run(options, Root(self.root, self.cluster))
+        except AirflowException as error:
+            context["ti"].xcom_push(key=PROBLEM, value=str(error))
+            raise

@@ -71,10 +71,21 @@ SEE_OTHER: Final = 303
 
 app = FastAPI(title="Pages of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
 
+
+def _age(of: str | datetime) -> str:
+    """How long ago something happened, or the snapshot of this id was begun: `12 min`, `5 h`, `3 d`."""
+    began = snapshot_moment(of) if isinstance(of, str) else of
+    minutes = int((datetime.now(UTC) - began).total_seconds()) // 60
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"
+
+
 _templates = Environment(
     loader=PackageLoader("pulsar_advisor_airflow.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 _templates.filters |= {
+    "age": _age,
     "moment": moment,
     "short": short,
     "percent": lambda ratio: f"{ratio:.0%}",
@@ -87,14 +98,14 @@ _templates.globals |= {"page_link": page_link, "report_link": report_link, "spar
 def clusters_page(seen: Annotated[list[Cluster], Depends(visible)]) -> HTMLResponse:
     """The clusters that the user may see."""
     with _http_errors():
-        return _page("clusters.html", lines=cluster_lines(seen), age=_age)
+        return _page("clusters.html", lines=cluster_lines(seen))
 
 
 @app.get("/clusters/{cluster}")
 def cluster_page(cluster: Annotated[Cluster, Depends(readable)]) -> HTMLResponse:
     """A cluster's snapshots, plans, runs and events."""
     with _http_errors():
-        return _page("cluster.html", cluster=cluster, content=cluster_content(cluster), age=_age)
+        return _page("cluster.html", cluster=cluster, content=cluster_content(cluster))
 
 
 @app.get("/clusters/{cluster}/reports/{snapshot}")
@@ -219,11 +230,3 @@ def _http_errors() -> Iterator[None]:
 
 def _page(template: str, headers: dict[str, str] | None = None, **content: Any) -> HTMLResponse:
     return HTMLResponse(_templates.get_template(template).render(**content), headers=HEADERS | (headers or {}))
-
-
-def _age(snapshot: str) -> str:
-    """How long ago a snapshot was begun: `12 min`, `5 h`, `3 d`."""
-    minutes = int((datetime.now(UTC) - snapshot_moment(snapshot)).total_seconds()) // 60
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"

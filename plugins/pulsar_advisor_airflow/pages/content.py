@@ -1,4 +1,4 @@
-"""What the pages show: read from the root and the ledger, as plain data."""
+"""What the pages show: read from the root, the ledger and Airflow's database, as plain data."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.ledger import opened_ledger
+from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
 
 SNAPSHOTS_SHOWN: Final = 30
 TREND_SHOWN: Final = 12
@@ -59,11 +60,15 @@ class Figures:
 
 @dataclass(frozen=True)
 class ClusterLine:
-    """A cluster, its newest snapshot, and its newest run."""
+    """A cluster, its last advice, what is under way, and its newest run of a plan."""
 
     cluster: Cluster
-    newest: SnapshotLine | None
     run: Run | None
+    under_way: NewestRun | None
+    last: SnapshotLine | None = None
+    """Its newest snapshot with a verdict; its newest one if none of the last has any."""
+    newer: SnapshotLine | None = None
+    """Its newest snapshot, if it is another one: a stage has yet to run on it, or failed."""
     problem: str = ""
     """Why its files can't be read."""
     trend: Sequence[Figures] = ()
@@ -77,6 +82,9 @@ class ClusterContent:
     snapshots: Sequence[SnapshotLine]
     trend: Sequence[Figures]
     """The same snapshots, oldest first."""
+    under_way: NewestRun | None
+    newer: SnapshotLine | None
+    """As in `ClusterLine`."""
     plans: Sequence[PlanState]
     runs: Sequence[Run]
     events: Sequence[Event]
@@ -130,12 +138,13 @@ def root_of(cluster: Cluster) -> Root:
 
 def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
     """A line for each cluster: those where something is to be done or wrong come first."""
+    under_way = newest_runs(clusters)
     runs: dict[str, Run] = {}
     with ledger_if_any() as ledger:
         if ledger is not None:
             runs = {each.name: newest[0] for each in clusters if (newest := ledger.runs_on(each.name))}
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        lines = list(pool.map(lambda each: _line(each, runs.get(each.name)), clusters))
+        lines = list(pool.map(lambda each: _line(each, runs.get(each.name), under_way.get(each.name)), clusters))
     return sorted(lines, key=_urgency)
 
 
@@ -146,13 +155,15 @@ def cluster_content(cluster: Cluster) -> ClusterContent:
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         snapshots = list(pool.map(lambda snapshot: _snapshot_line(root, snapshot), ids))
         trend = list(pool.map(lambda snapshot: _figures(root, snapshot), reversed(ids)))
+    newer = snapshots[0] if snapshots and snapshots[0].verdict == "unfinished" else None
+    known = (snapshots, trend, newest_runs([cluster]).get(cluster.name), newer)
     with ledger_if_any() as ledger:
         if ledger is None:
-            return ClusterContent(snapshots, trend, (), (), ())
+            return ClusterContent(*known, (), (), ())
         plans = list(islice(plan_states(ledger, cluster.name), PLANS_SHOWN))
         events = [event for record in ledger.plans(cluster.name) for event in ledger.events(record.digest)]
         newest_events = sorted(events, key=lambda event: event.id, reverse=True)[:EVENTS_SHOWN]
-        return ClusterContent(snapshots, trend, plans, ledger.runs_on(cluster.name)[:RUNS_SHOWN], newest_events)
+        return ClusterContent(*known, plans, ledger.runs_on(cluster.name)[:RUNS_SHOWN], newest_events)
 
 
 def run_content(ledger: Ledger, cluster: Cluster, number: int) -> RunContent:
@@ -218,14 +229,19 @@ def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:
     return {verified.run_id: verified.as_predicted for verified in ledger.verifications(digest)}
 
 
-def _line(cluster: Cluster, run: Run | None) -> ClusterLine:
+def _line(cluster: Cluster, run: Run | None, under_way: NewestRun | None) -> ClusterLine:
     try:
         root = root_of(cluster)
         ids = list(islice(root.newest_first(), TREND_SHOWN))
+        if not ids:
+            return ClusterLine(cluster, run, under_way)
+        newest = _snapshot_line(root, ids[0])
+        lines = (_snapshot_line(root, snapshot) for snapshot in ids)
+        last = next((line for line in lines if line.verdict != "unfinished"), newest)
         trend = [_figures(root, snapshot) for snapshot in reversed(ids)]
-        return ClusterLine(cluster, _snapshot_line(root, ids[0]) if ids else None, run, trend=trend)
+        return ClusterLine(cluster, run, under_way, last, newest if newest != last else None, trend=trend)
     except AdvisorError as error:
-        return ClusterLine(cluster, None, run, problem=str(error))
+        return ClusterLine(cluster, run, under_way, problem=str(error))
 
 
 def _figures(root: Root, snapshot: str) -> Figures:
@@ -280,5 +296,7 @@ def _verdict(root: Root, snapshot: str) -> tuple[Verdict, str, int]:
 def _urgency(line: ClusterLine) -> tuple[int, str]:
     if line.run is not None and line.run.state in ("active", "stopped"):
         return 0, line.cluster.name
+    if line.problem or (line.under_way and line.under_way.failed):
+        return 1, line.cluster.name
     order: dict[Verdict, int] = {"unreadable": 1, "unfit": 1, "unfinished": 2, "act": 3, "nothing": 4}
-    return (1 if line.problem else 2 if line.newest is None else order[line.newest.verdict]), line.cluster.name
+    return order[line.last.verdict] if line.last else 2, line.cluster.name

@@ -1,18 +1,21 @@
-"""What one of our DAGs, or one of its runs, is about: a cluster and a snapshot, as Airflow's database has them."""
+"""What Airflow's database says of our DAGs: which cluster and snapshot a run is about, and how the newest one goes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
-from sqlalchemy import select
+from sqlalchemy import and_, func, select
 
 from pulsar_advisor_airflow.clusters import Cluster, clusters, labelled
+from pulsar_advisor_airflow.failures import PROBLEM
 
 PER_CLUSTER: Final[Mapping[str, str]] = {"pulsar_snapshot": "capture", "pulsar_recommend": "snapshot"}
 """DAGs that each cluster has, and the task of each that returns the snapshot's id."""
@@ -27,6 +30,57 @@ class Subject:
     cluster: Cluster
     snapshot: str | None
     """None: not captured or chosen yet."""
+
+
+@dataclass(frozen=True)
+class FailedTask:
+    """A task that failed, and whether it will be tried again."""
+
+    name: str
+    at: datetime | None
+    will_be_tried_again: bool
+    problem: str
+    """What didn't answer, if the task said so."""
+
+
+@dataclass(frozen=True)
+class NewestRun:
+    """The newest run of the DAGs that each cluster has."""
+
+    base: str
+    """The DAG's name in `PER_CLUSTER`."""
+    is_active: bool
+    failed: FailedTask | None
+
+
+def newest_runs(of: Iterable[Cluster]) -> dict[str, NewestRun]:
+    """By the name of the cluster; without those that no DAG has run for."""
+    dags = {labelled(base, each): (base, each.name) for each in of for base in PER_CLUSTER}
+    newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dags)).group_by(DagRun.dag_id)
+    in_run = and_(TaskInstance.dag_id == DagRun.dag_id, TaskInstance.run_id == DagRun.run_id)
+    of_task = and_(XComModel.dag_run_id == DagRun.id, XComModel.task_id == TaskInstance.task_id)
+    query = (
+        select(
+            DagRun.dag_id,
+            DagRun.state,
+            TaskInstance.task_id,
+            TaskInstance.state,
+            TaskInstance.end_date,
+            XComModel.value,
+        )
+        .outerjoin(TaskInstance, and_(in_run, TaskInstance.state.in_(("failed", "up_for_retry"))))
+        .outerjoin(XComModel, and_(of_task, XComModel.key == PROBLEM))
+        .where(DagRun.id.in_(newest))
+        .order_by(DagRun.id)
+    )
+    runs = {}
+    with create_session() as session:
+        for dag, state, task, task_state, ended_at, problem in session.execute(query):
+            base, cluster = dags[dag]
+            said = _text(_decoded(problem)) or ""
+            failed = FailedTask(task, ended_at, task_state == "up_for_retry", said) if task else None
+            runs[cluster] = NewestRun(base, state in ("queued", "running"), failed)
+    return runs
 
 
 def cluster_of(dag: str) -> Cluster | None:
@@ -58,12 +112,14 @@ def _returned(dag: str, run: str, task: str) -> Any:
     with create_session() as session:
         query = XComModel.get_many(key="return_value", run_id=run, dag_ids=dag, task_ids=task)
         row = session.execute(query.with_only_columns(XComModel.value)).first()
-    if row is None:
-        return None
+    return _decoded(row.value) if row is not None else None
+
+
+def _decoded(value: Any) -> Any:
     try:
-        return json.loads(row.value)
+        return json.loads(value)
     except (TypeError, ValueError):  # set over the REST API, which doesn't encode it twice as a task does
-        return row.value
+        return value
 
 
 def _text(value: Any) -> str | None:
