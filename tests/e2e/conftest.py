@@ -79,7 +79,7 @@ def airflow(
 @pytest.fixture(scope="module")
 def user(airflow: standalone.Airflow) -> Callable[[str], Api]:
     """The API with the login of a user."""
-    return lambda name: logged_in(airflow, name)
+    return lambda name: logged_in(airflow.url, name, airflow.passwords[name])
 
 
 @pytest.fixture

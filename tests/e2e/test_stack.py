@@ -6,8 +6,7 @@ import json
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import requests
 
+from harness.airflow_api import Api, logged_in, wait_for
 from harness.errors import LiveClusterUnavailable
 from stack.engine import Engine, NoEngine, running_engine
 from stack.images import IMAGES, REPOSITORY, build_images
@@ -24,7 +24,9 @@ pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
 
 UP_LIMIT_S = 1200
 RUN_LIMIT_S = 1800
-PARKED_S = 3
+EVERY_S = 5
+"""Between looks at containers, each of which starts a process there."""
+REBALANCE = "pulsar_rebalance"
 PORTS = ("AIRFLOW_PORT", "AIRFLOW_TLS_PORT", "PULSAR_PORT", "SPARK_PORT")
 DRAINED = "broker-3:8080"
 DRAIN = {
@@ -56,6 +58,11 @@ class Stack:
     def url(self, port: str = "AIRFLOW_PORT", scheme: str = "http") -> str:
         return f"{scheme}://127.0.0.1:{self.environment[port]}"
 
+    def user(self, name: str) -> Api:
+        """A person with a login of the stack's Airflow."""
+        password = (self.folder / "secrets" / f"airflow_{name}_password").read_text()
+        return logged_in(self.url(), name, password, RUN_LIMIT_S)
+
     def in_container(self, service: str, *command: str) -> str:
         return self.compose("exec", "-T", service, *command)
 
@@ -82,43 +89,6 @@ class Stack:
         )
         owners: dict[str, str] = json.loads(self.in_container("load", "python", "-c", program).splitlines()[-1])
         return {bundle for bundle, owner in owners.items() if owner == broker and not bundle.startswith("pulsar/")}
-
-
-@dataclass(frozen=True)
-class User:
-    """A person with a login of the stack's Airflow."""
-
-    stack: Stack
-    name: str
-
-    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
-        password = (self.stack.folder / "secrets" / f"airflow_{self.name}_password").read_text()
-        login = {"username": self.name, "password": password}
-        token = requests.post(f"{self.stack.url()}/auth/token", json=login, timeout=60)
-        token.raise_for_status()
-        headers = {"Authorization": f"Bearer {token.json()['access_token']}"}
-        return requests.request(method, f"{self.stack.url()}/api/v2{path}", headers=headers, json=body, timeout=60)
-
-    def get(self, path: str) -> Any:
-        answer = self.call("GET", path)
-        answer.raise_for_status()
-        return answer.json()
-
-    def task(self, run: str, task: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.get(f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/{task}")
-        return found
-
-    def states(self, run: str) -> dict[str, str | None]:
-        path = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances"
-        return {task["task_id"]: task["state"] for task in self.get(path)["task_instances"]}
-
-
-def wait_for(condition: Callable[[], Any], limit_s: float = RUN_LIMIT_S) -> Any:
-    deadline = time.monotonic() + limit_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {limit_s} s"
-        time.sleep(5)
-    return found
 
 
 def free_ports() -> Iterator[str]:
@@ -154,32 +124,21 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def moved(stack: Stack) -> dict[str, Any]:
     """A drain of one broker, proposed by one user and approved by another, whose containers are lost on the way."""
-    admin, operator = User(stack, "admin"), User(stack, "operator")
-    wait_for(lambda: any(dag["dag_id"] == "pulsar_rebalance" for dag in admin.get("/dags")["dags"]), UP_LIMIT_S)
-    bundles = wait_for(lambda: len(found := stack.bundles_of(DRAINED)) > 2 and found, UP_LIMIT_S)
-    answer = admin.call("POST", "/dags/pulsar_rebalance/dagRuns", {"logical_date": None, "conf": DRAIN})
-    assert answer.ok, answer.text
-    run = answer.json()["dag_run_id"]
-
-    def parked() -> bool:
-        state = admin.task(run, "approve")["state"]
-        assert state not in ("failed", "upstream_failed", "skipped"), admin.states(run)
-        return bool(state == "awaiting_input")
-
-    wait_for(parked)
-    time.sleep(PARKED_S)
+    admin, operator = stack.user("admin"), stack.user("operator")
+    wait_for(lambda: any(dag["dag_id"] == REBALANCE for dag in admin.get("/dags")["dags"]), UP_LIMIT_S, EVERY_S)
+    bundles = wait_for(lambda: len(found := stack.bundles_of(DRAINED)) > 2 and found, UP_LIMIT_S, EVERY_S)
+    run = admin.trigger(REBALANCE, **DRAIN)
+    admin.request(run)
     assert stack.steps() == {}
-    gate = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
-    approval = {"chosen_options": ["Approve"], "params_input": YES_TO_ALL}
-    operator.call("PATCH", gate, approval).raise_for_status()
+    assert operator.answer(run, "Approve", **YES_TO_ALL) == 200
 
-    wait_for(lambda: len(stack.confirmed()) >= 2)
-    assert admin.task(run, "apply")["state"] in ("running", "deferred")
+    wait_for(lambda: len(stack.confirmed()) >= 2, RUN_LIMIT_S, EVERY_S)
+    assert admin.task(REBALANCE, run, "apply")["state"] in ("running", "deferred")
     lost = ("airflow-worker", "airflow-scheduler", "airflow-triggerer")
     stack.compose("up", "--detach", "--no-build", "--no-deps", "--force-recreate", "--timeout", "0", *lost)
     confirmed = stack.confirmed()
 
-    wait_for(lambda: admin.get(f"/dags/pulsar_rebalance/dagRuns/{run}")["state"] in ("success", "failed"))
+    admin.finished(REBALANCE, run)
     return {"run": run, "bundles": bundles, "confirmed_before": confirmed}
 
 
@@ -191,15 +150,15 @@ def test_the_login_is_asked_for(stack: Stack) -> None:
 
 def test_the_connections_can_be_edited(stack: Stack) -> None:
     change = {"connection_id": "pulsar_default", "conn_type": "pulsar_admin", "description": "edited"}
-    answer = User(stack, "operator").call("PATCH", "/connections/pulsar_default?update_mask=description", change)
+    answer = stack.user("operator").call("PATCH", "/connections/pulsar_default?update_mask=description", change)
     assert answer.ok, answer.text
-    assert User(stack, "admin").get("/connections/pulsar_default")["description"] == "edited"
+    assert stack.user("admin").get("/connections/pulsar_default")["description"] == "edited"
 
 
 def test_the_profile_tls_speaks_https_with_the_certificate_in_secrets(stack: Stack) -> None:
     url = stack.url("AIRFLOW_TLS_PORT", "https")
     certificate = str(stack.folder / "secrets" / "airflow_tls_certificate")
-    wait_for(lambda: _answers(f"{url}/api/v2/version", certificate), UP_LIMIT_S)
+    wait_for(lambda: _answers(f"{url}/api/v2/version", certificate), UP_LIMIT_S, EVERY_S)
 
 
 def _answers(url: str, certificate: str) -> bool:
@@ -227,10 +186,10 @@ def test_two_spark_workers_run_the_stages_and_drivers_run_in_the_worker(stack: S
 def test_a_run_whose_containers_were_lost_is_finished_without_a_repeated_step(
     stack: Stack, moved: dict[str, Any]
 ) -> None:
-    admin = User(stack, "admin")
-    states = admin.states(moved["run"])
+    admin = stack.user("admin")
+    states = admin.tasks(REBALANCE, moved["run"])
     assert states["apply"] == "success", states
-    assert admin.task(moved["run"], "apply")["try_number"] > 1
+    assert admin.task(REBALANCE, moved["run"], "apply")["try_number"] > 1
     confirmed = stack.confirmed()
     assert confirmed.keys() == stack.steps().keys() > moved["confirmed_before"].keys()
     assert confirmed | moved["confirmed_before"] == confirmed
@@ -247,8 +206,8 @@ def test_the_ledger_in_postgresql_names_both_people_and_is_whole(stack: Stack, m
 
 
 def test_down_and_up_keep_everything(stack: Stack, moved: dict[str, Any]) -> None:
-    admin = User(stack, "admin")
-    path = "/dags/pulsar_rebalance/dagRuns"
+    admin = stack.user("admin")
+    path = f"/dags/{REBALANCE}/dagRuns"
 
     def kept() -> dict[str, Any]:
         audited = stack.in_container("airflow-worker", *AUDIT)
@@ -263,4 +222,4 @@ def test_down_and_up_keep_everything(stack: Stack, moved: dict[str, Any]) -> Non
     stack.compose("down", "--timeout", "10")
     stack.up()
     assert kept() == before
-    wait_for(lambda: len(stack.bundles_of("broker-1:8080")) > 2, UP_LIMIT_S)
+    wait_for(lambda: len(stack.bundles_of("broker-1:8080")) > 2, UP_LIMIT_S, EVERY_S)

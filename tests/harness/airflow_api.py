@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import requests
 
-from harness.standalone import Airflow
-
 RUN_LIMIT_S: Final = 900
 PARKED_S: Final = 3
 """Between `awaiting_input` and the answer: an answer within the same second can meet the scheduler half-way
@@ -23,10 +21,12 @@ class Api:
 
     url: str
     token: str
+    limit_s: float = RUN_LIMIT_S
+    """How long a run may take."""
 
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
-        return requests.request(method, f"{self.url}/api/v2{path}", headers=headers, json=body, timeout=30)
+        return requests.request(method, f"{self.url}/api/v2{path}", headers=headers, json=body, timeout=60)
 
     def get(self, path: str) -> Any:
         answer = self.call("GET", path)
@@ -39,6 +39,10 @@ class Api:
         answer = self.call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
         assert answer.ok, answer.text
         return str(answer.json()["dag_run_id"])
+
+    def task(self, dag: str, run: str, task: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/dags/{dag}/dagRuns/{run}/taskInstances/{task}")
+        return found
 
     def tasks(self, dag: str, run: str) -> dict[str, str | None]:
         return {
@@ -53,7 +57,8 @@ class Api:
     def finished(self, dag: str, run: str) -> str:
         """The state a DAG run ends in."""
         return wait_for(
-            lambda: (state := self.get(f"/dags/{dag}/dagRuns/{run}")["state"]) in ("success", "failed") and state
+            lambda: (state := self.get(f"/dags/{dag}/dagRuns/{run}")["state"]) in ("success", "failed") and state,
+            self.limit_s,
         )
 
     def request(self, run: str) -> dict[str, Any]:
@@ -65,7 +70,7 @@ class Api:
             assert state not in ("failed", "upstream_failed", "skipped"), self.tasks("pulsar_rebalance", run)
             return state == "awaiting_input"
 
-        wait_for(parked)
+        wait_for(parked, self.limit_s)
         time.sleep(PARKED_S)
         detail: dict[str, Any] = self.get(f"{path}/-1/hitlDetails")
         return detail
@@ -75,17 +80,17 @@ class Api:
         return self.call("PATCH", path, {"chosen_options": [option], "params_input": form}).status_code
 
 
-def logged_in(airflow: Airflow, name: str) -> Api:
+def logged_in(url: str, name: str, password: str, limit_s: float = RUN_LIMIT_S) -> Api:
     """The API with the login of a user."""
-    login = {"username": name, "password": airflow.passwords[name]}
-    answer = requests.post(f"{airflow.url}/auth/token", json=login, timeout=30)
+    answer = requests.post(f"{url}/auth/token", json={"username": name, "password": password}, timeout=60)
     answer.raise_for_status()
-    return Api(airflow.url, answer.json()["access_token"])
+    return Api(url, answer.json()["access_token"], limit_s)
 
 
-def wait_for(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + RUN_LIMIT_S
+def wait_for(condition: Callable[[], Any], limit_s: float = RUN_LIMIT_S, every_s: float = 1) -> Any:
+    """What a condition returns once it holds."""
+    deadline = time.monotonic() + limit_s
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {RUN_LIMIT_S} s"
-        time.sleep(1)
+        assert time.monotonic() < deadline, f"not within {limit_s} s"
+        time.sleep(every_s)
     return found

@@ -32,10 +32,11 @@ def topics_inside(namespace: str, bundle: str, count: int) -> list[str]:
     ]
 
 
-def wait_until_reported(cluster: LiveCluster, topics: set[str]) -> None:
+def wait_until_reported(cluster: LiveCluster, topics: set[str], *urls: str) -> None:
+    """Until these brokers, by default any, report the topics; new owners do so at their next statistics pass."""
     deadline = time.monotonic() + REPORTED_WITHIN_S
-    while missing := topics - {name for url in cluster.admin_urls for name in cluster.admin.topics(url)}:
-        assert time.monotonic() < deadline, f"no broker reports {missing}"
+    while missing := topics - {name for url in urls or cluster.admin_urls for name in cluster.admin.topics(url)}:
+        assert time.monotonic() < deadline, f"not reported: {missing}"
         time.sleep(1)
 
 

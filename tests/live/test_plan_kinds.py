@@ -74,13 +74,6 @@ class Ground:
         print(f"{len(moves) - len(astray)} of {len(moves)} arrived")
         return plan, astray
 
-    def until_reported(self, url: str, topics: set[str]) -> None:
-        """A new owner reports the topics of a bundle, without which it isn't moved, at its next statistics pass."""
-        deadline = time.monotonic() + SETTLED_LIMIT_S
-        while missing := topics - set(self.cluster.admin.topics(url)):
-            assert time.monotonic() < deadline, f"{url} does not report {missing}"
-            time.sleep(1)
-
     def until_idle(self, broker: str) -> None:
         """Brokers sample their CPU once a minute."""
         deadline = time.monotonic() + SETTLED_LIMIT_S
@@ -134,7 +127,8 @@ def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(
         cluster.admin.write("POST", path, body={**policy, "unload_scope": "none"})
         forbidden = {text for text, owner in ground.owners().items() if owner == drained}
         of_range = dict(zip(ground.ranges(), topics, strict=True))
-        ground.until_reported(cluster.admin_urls[-1], {of_range[text] for text in forbidden})
+        # A bundle that its owner hasn't reported isn't moved.
+        wait_until_reported(cluster, {of_range[text] for text in forbidden}, cluster.admin_urls[-1])
         plan, astray = ground.carried_out("conform")
         assert {step["bundle"] for step in unloads(plan)} == forbidden
         assert {text for text, owner in ground.owners().items() if owner == drained} <= astray

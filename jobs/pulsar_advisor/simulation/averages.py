@@ -16,9 +16,8 @@ def folded(
 ) -> tuple[Floats, Integers]:
     """Averages (m, 4) and their numbers of samples after `number` (at least one) more, all equal to `sample` (m, 4).
 
-    `number` is one for all, or one for each.
-
-    A plain mean up to `max_samples`, then each sample weighs 1 / `max_samples`.
+    `number` is one for all, or one for each. The average is a plain mean up to `max_samples`; then each sample weighs
+    1 / `max_samples`.
     """
     in_mean = np.clip(max_samples - samples, 0, number)
     counted = samples + in_mean

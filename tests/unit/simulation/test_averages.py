@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
 from pulsar_advisor.simulation.averages import folded
-
-
-def one_at_a_time(average: float, samples: int, sample: float, number: int, max_samples: int) -> tuple[float, int]:
-    for _ in range(number):
-        samples = min(samples + 1, max_samples)
-        average = ((samples - 1) * average + sample) / samples
-    return average, samples
+from unit.simulation.brute_force import Average
 
 
 @given(
@@ -30,9 +24,11 @@ def test_any_number_of_samples(average: float, samples: int, sample: float, numb
     figures, counted = folded(
         np.full((1, 4), average), np.array([samples]), np.full((1, 4), sample), number, max_samples=most
     )
-    expected, expected_samples = one_at_a_time(average, samples, sample, number, most)
-    assert figures[0].tolist() == pytest.approx([expected] * 4, rel=1e-9, abs=1e-6)
-    assert counted.tolist() == [expected_samples]
+    one_at_a_time = Average(average, samples, most)
+    for _ in range(number):
+        one_at_a_time.add(sample)
+    assert figures[0].tolist() == pytest.approx([one_at_a_time.value] * 4, rel=1e-9, abs=1e-6)
+    assert counted.tolist() == [one_at_a_time.samples]
 
 
 def test_the_first_sample_replaces_the_default() -> None:

@@ -16,8 +16,6 @@ SETTINGS = resolve_settings("4.0.8").values
 INTERVALS = Intervals.of(SETTINGS)
 MINUTE = 60_000
 A, B = "a:8080", "b:8080"
-LIMIT = 103.0
-"""So that no whole number of messages is exactly the ten points at which a broker publishes: Pulsar's are binary32."""
 
 
 def two_brokers(load_manager: LoadManagerKind = "modular", *, rates: tuple[float, ...] = (60.0, 20.0)) -> ClusterState:
