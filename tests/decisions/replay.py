@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
-from pulsar_advisor.model.base_load import base_load
+from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
@@ -191,7 +191,8 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
     earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
     settings = settings_of(root, cycle.before)
     owners = _owners(recording.snapshots[cycle.after])
-    origin = outlook = Outlook.of(before, base_load(before, earlier[::-1]))
+    settled = with_usage_of_rates(before, earlier[::-1])
+    origin = outlook = Outlook.of(before, base_load(before, earlier[::-1]), settled)
     rows = {before.bundle_name(row): row for row in range(len(before.bundles))}
     brokers = {broker: row for row, broker in enumerate(before.brokers.ids)}
     for unload in cycle.unloads:

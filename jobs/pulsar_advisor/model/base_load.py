@@ -7,8 +7,8 @@ from the least loaded broker, else from a default; it is a range, since none of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -71,6 +71,28 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
     most = np.maximum(usage, 0.0)
     least, likely, greatest = (np.clip(base, 0.0, most) for base in (least, likely, greatest))
     return BaseLoad(least, likely, greatest, tuple(origin))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState]) -> ClusterState:
+    """The state with the CPU usage that each broker's message rate will show as soon as it is sampled.
+
+    A broker's CPU usage is the mean over the time between its last two samples
+    (`LinuxBrokerHostUsageImpl.calculateBrokerHostUsage`, 4.0.8). Where the rate changed since then, it is partly that
+    of the former rate. What counts there is the broker's last sample whose figures belong together, at the new rate:
+    the base of `base_load`, and the same share for each message. Without such a sample the usage stays as it is.
+    """
+    brokers = state.brokers
+    samples, base = steady_samples([*history, state]), base_load(state, history).likely
+    usage = brokers.usage.copy()
+    for row, now in _reported(state):
+        steady = samples.get(brokers.ids[row], [now])
+        last = steady[-1]
+        if now not in steady and last.rate_per_s > 0:
+            share = max(last.cpu - base[row], 0.0) / last.rate_per_s
+            most = max(float(brokers.limit[row, CPU]), now.cpu)
+            usage[row, CPU] = min(base[row] + share * now.rate_per_s, most)
+    return replace(state, brokers=replace(brokers, usage=usage))
 
 
 def varied(rates: Floats) -> bool:
@@ -159,17 +181,23 @@ def steady_samples(moments: Sequence[ClusterState]) -> dict[str, list[Sample]]:
     found: dict[str, dict[Sample, None]] = {}
     last: dict[str, tuple[float, int]] = {}
     for moment in moments:
-        rates, usages = rate_per_s(moment.brokers.traffic), moment.brokers.usage[:, CPU]
-        throughputs = _finite(throughput_bytes_per_s(moment.brokers.traffic))
-        for row in np.flatnonzero(moment.brokers.fit & np.isfinite(rates) & np.isfinite(usages)).tolist():
-            broker, rate = moment.brokers.ids[row], float(rates[row])
+        for row, sample in _reported(moment):
+            broker, rate = moment.brokers.ids[row], sample.rate_per_s
             at_ms = int(moment.brokers.report_updated_at_ms[row])
             before, before_ms = last.get(broker, (rate, at_ms))
             last[broker] = rate, at_ms
             shortly_before = 0 < at_ms - before_ms <= SHORTLY_MS
             if not shortly_before or abs(rate - before) <= STEADY_RATIO * max(rate, before):
-                found.setdefault(broker, {})[Sample(rate, float(throughputs[row]), float(usages[row]))] = None
+                found.setdefault(broker, {})[sample] = None
     return {broker: list(samples) for broker, samples in found.items()}
+
+
+def _reported(state: ClusterState) -> Iterator[tuple[int, Sample]]:
+    """The row and the figures of each broker that reports some."""
+    rates, usages = rate_per_s(state.brokers.traffic), state.brokers.usage[:, CPU]
+    throughputs = _finite(throughput_bytes_per_s(state.brokers.traffic))
+    for row in np.flatnonzero(state.brokers.fit & np.isfinite(rates) & np.isfinite(usages)).tolist():
+        yield row, Sample(float(rates[row]), float(throughputs[row]), float(usages[row]))
 
 
 def _finite(figures: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.base_load import BaseLoad, base_load
+from pulsar_advisor.model.base_load import BaseLoad, base_load, with_usage_of_rates
 from pulsar_advisor.model.bundle_range import format_range
 from pulsar_advisor.model.cluster_state import (
     CPU,
@@ -164,7 +164,7 @@ class _Steps:
         self,
         state: ClusterState,
         settings: ResolvedSettings,
-        base: BaseLoad,
+        outlook: Outlook,
         changes: Floats,
         unloads: Grading,
         splits: Grading,
@@ -175,8 +175,7 @@ class _Steps:
         self.settings = settings
         self.changes = changes
         self.steps: list[Step] = []
-        self.origin = Outlook.of(state, base)
-        self.outlook = self.origin
+        self.origin = self.outlook = outlook
         self.boundaries: dict[int, list[int]] = {}
         self.boundary_texts: dict[int, tuple[str, ...]] = {}
         self.owner: dict[int, int] = {}
@@ -240,6 +239,16 @@ class _Steps:
         )
         return (Doubt(confidence="medium", sentence=sentence),)
 
+    def _may_stay(self, move: Move) -> tuple[Doubt, ...]:
+        """A doubt if a Modular leader may draw the bundle's own broker: then it doesn't unload it."""
+        if self.state.load_manager != "modular" or move.source not in move.possible:
+            return ()
+        sentence = (
+            f"Pulsar may draw its destination among {len(move.possible)} brokers, and leaves it where it is if it "
+            f"draws {self.state.brokers.ids[move.source]}."
+        )
+        return (Doubt(confidence="medium", sentence=sentence),)
+
     def _above_capacity(self, broker: int) -> tuple[Doubt, ...]:
         """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
         settings, row = self.settings.values, [broker]
@@ -255,7 +264,7 @@ class _Steps:
 
     def unload(self, move: Move) -> None:
         grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
-        grade = grade.with_doubts(self._unpublished(move))
+        grade = grade.with_doubts((*self._unpublished(move), *self._may_stay(move)))
         expect = self._expectation(self.state, move.bundle, self._owner(move.bundle), self._boundary_texts(move.bundle))
         step = self._add_unload(self.state, move, expect, grade, ())
         if step.executable:
@@ -391,7 +400,8 @@ def build_plan(
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
     base = base_load(state, history)
-    steps = _Steps(state, settings, base, _changes(state, settings, history), unloads, splits)
+    outlook = Outlook.of(state, base, with_usage_of_rates(state, history))
+    steps = _Steps(state, settings, outlook, _changes(state, settings, history), unloads, splits)
     moves, left_out = unloads_within(proposal.moves, state, request.limits)
     for move in moves:
         steps.unload(move)

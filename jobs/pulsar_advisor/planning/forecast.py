@@ -94,9 +94,13 @@ class Outlook:
     greatest: BrokerLoads
 
     @classmethod
-    def of(cls, state: ClusterState, base: BaseLoad) -> Outlook:
-        """The loads of a snapshot as taken."""
-        return cls(*(loads_of(state, cpu) for cpu in (base.least, base.likely, base.greatest)))
+    def of(cls, state: ClusterState, base: BaseLoad, settled: ClusterState | None = None) -> Outlook:
+        """The loads of a snapshot as taken; the likely ones are those of `settled`, if that is given.
+
+        Then the range holds both what brokers report and what their message rates let expect.
+        """
+        likely = loads_of(settled or state, base.likely)
+        return cls(loads_of(state, base.least), likely, loads_of(state, base.greatest))
 
     def after_move(self, origin: Outlook, bundles: Bundles, bundle: int, source: int, to: int) -> Outlook:
         """After one bundle moved; `origin` is the outlook of the snapshot."""

@@ -127,6 +127,7 @@ def _combine(
         # A class with both roles, such as AvgShedder, is one object in Pulsar and has one memory.
         memory=steady.memory if isinstance(steady.memory, strategy.Memory) else strategy.Memory(),
         seed=request.seed,
+        likeliest=True,
     )
     chosen = steady.decision
     left, wrapper = carry_out(chosen, surroundings(selection, chosen))

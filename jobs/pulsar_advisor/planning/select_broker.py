@@ -3,6 +3,9 @@
 Source: `ModularLoadManagerImpl.selectBroker`, `ExtensibleLoadManagerImpl.selectAsync`,
 `SimpleLoadManagerImpl.getFinalCandidates` (2.11.0 to 5.0.1). Where Pulsar draws at random, the draw here depends only
 on the seed, the strategy and the bundle's name.
+
+A draw of the bundle's own broker makes the Modular manager leave the bundle where it is. Of k brokers it draws the
+source once in k times, so that the bundle goes is at least as likely: a prediction names it.
 """
 
 from __future__ import annotations
@@ -113,20 +116,22 @@ class BrokerSelection:
     memory: Any
     seed: int | str
     """What a draw depends on besides the strategy and the bundle."""
+    likeliest: bool = False
+    """Whether a draw leaves out the bundle's source, where it is one of several: see above."""
     possible: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Bundle row -> the brokers (rows) where Pulsar may put it."""
     explained: list[tuple[int, Outcomes]] = field(default_factory=list)
     """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
 
-    def select(self, bundle: int, _source: int) -> int:
-        """The broker for a bundle (rows), NO_ROW if no broker qualifies."""
-        chosen = self._choose(bundle, self.candidates.first(bundle))
+    def select(self, bundle: int, source: int) -> int:
+        """The broker for a bundle at `source` (rows), NO_ROW if no broker qualifies."""
+        chosen = self._choose(bundle, source, self.candidates.first(bundle))
         if chosen == NO_ROW or (others := self.candidates.second(bundle, chosen)) is None:
             return chosen
-        again = self._choose(bundle, others)
+        again = self._choose(bundle, source, others)
         return again if again != NO_ROW else chosen
 
-    def _choose(self, bundle: int, candidates: Candidates) -> int:
+    def _choose(self, bundle: int, source: int, candidates: Candidates) -> int:
         if not len(candidates.brokers):
             return NO_ROW
         in_order = self.candidates.in_java_order(candidates.brokers)
@@ -138,6 +143,8 @@ class BrokerSelection:
         if len(self.explained) < 2 * BUNDLES_EXPLAINED:
             self.explained += [(bundle, candidates.outcomes), (bundle, decision.brokers)]
         eligible = np.sort(decision.eligible)
+        if self.likeliest and len(eligible) > 1:
+            eligible = eligible[eligible != source]
         if len(eligible) <= 1:
             return int(eligible[0]) if len(eligible) else NO_ROW
         draw = random.Random(f"{self.seed}/{self.name}/{self.candidates.state.bundle_name(bundle)}")

@@ -70,7 +70,7 @@ class Leader:
         if not len(chosen.bundle):
             return Unloads(chosen.bundle, chosen.destination), memories
         same = placement.observe is shedder.observe
-        selection = self._selection(seen, cycle, memories, facts, view if same else None)
+        selection = self._selection(seen, cycle, memories, facts, view if same else None, likeliest=True)
         left, _ = carry_out(chosen, surroundings(selection, chosen))
         if isinstance(selection.memory, type(remembered)):
             remembered = selection.memory
@@ -111,7 +111,14 @@ class Leader:
         return unloaded, Memories(selection.memory if shared else memories.shedder, selection.memory)
 
     def _selection(
-        self, seen: ClusterState, cycle: int, memories: Memories, facts: PlacementFacts, view: Any = None
+        self,
+        seen: ClusterState,
+        cycle: int,
+        memories: Memories,
+        facts: PlacementFacts,
+        view: Any = None,
+        *,
+        likeliest: bool = False,
     ) -> BrokerSelection:
         """The placement of one cycle; `view` is what the strategy observes, if that is known already."""
         placement = placements.load(self.placement)
@@ -123,6 +130,7 @@ class Leader:
             memory=memories.placement,
             # The first cycle draws as a recommendation does.
             seed=self.seed if cycle == 1 else f"{self.seed}/{cycle}",
+            likeliest=likeliest,
         )
 
     def _shared(self, memories: Memories, remembered: Any) -> Memories:

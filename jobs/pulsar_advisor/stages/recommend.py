@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pulsar_advisor.model.background import in_background
-from pulsar_advisor.model.base_load import base_load
+from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan
@@ -292,7 +292,9 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
         "foresight": foresight,
         "noise_floor": asdict(floor),
         "model_errors": asdict(errors) if (errors := model_errors([*earlier, fit])) is not None else None,
-        "lowest_maximum_ratio": lowest_maximum(fit, settings.values, base_load(fit, earlier)),
+        "lowest_maximum_ratio": lowest_maximum(
+            with_usage_of_rates(fit, earlier), settings.values, base_load(fit, earlier)
+        ),
         "trials": [trial.document() for trial in simulated.tried],
         "options": [option.document() for option in options],
         "settings": {key: setting.model_dump() for key, setting in planned_settings(settings, keys).items()},

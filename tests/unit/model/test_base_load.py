@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.base_load import DEFAULT_RATIO, GREATEST_DEFAULT_RATIO, base_load, non_negative_line
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.base_load import (
+    DEFAULT_RATIO,
+    GREATEST_DEFAULT_RATIO,
+    base_load,
+    non_negative_line,
+    with_usage_of_rates,
+)
+from pulsar_advisor.model.cluster_state import CPU, ClusterState
 from states import BrokerRow, cluster_state
 
 
@@ -82,6 +88,27 @@ def test_the_least_loaded_broker_is_compared_by_figures_that_belong_together() -
     after = brokers(hot=(340.0, 600.0), idle=(70.0, 2700.0))
     history, now = a_minute_apart([before, after])
     assert base_load(now, [history]).likely == pytest.approx([40.0, 40.0])
+
+
+def test_a_usage_sampled_before_the_rate_changed_becomes_that_of_the_new_rate() -> None:
+    # 10 points of base, 20 for 100 messages; at the end 500 messages came, of which the usage shows nothing yet.
+    figures = ((110.0, 500.0), (110.0, 500.0), (210.0, 1000.0), (210.0, 1000.0), (210.0, 1000.0), (210.0, 1500.0))
+    *history, now = a_minute_apart([brokers(a=pair, b=(50.0, 200.0)) for pair in figures])
+    settled = with_usage_of_rates(now, history)
+    assert settled.brokers.usage[:, CPU] == pytest.approx([310.0, 50.0], abs=2.0)
+    assert now.brokers.usage[0, CPU] == 210.0
+
+
+def test_a_usage_stays_as_reported_where_the_rate_is_steady_or_was_never_seen_steady() -> None:
+    now = brokers(a=(210.0, 1500.0))
+    assert with_usage_of_rates(now, ()).brokers.usage[0, CPU] == 210.0
+    before, steady = a_minute_apart([brokers(a=(180.0, 1450.0)), now])
+    assert with_usage_of_rates(steady, [before]).brokers.usage[0, CPU] == 210.0
+
+
+def test_no_broker_uses_more_than_it_has_at_its_new_rate() -> None:
+    before, now = a_minute_apart([brokers(a=(350.0, 1000.0)), brokers(a=(350.0, 3000.0))])
+    assert with_usage_of_rates(now, [before]).brokers.usage[0, CPU] == 400.0
 
 
 def test_a_base_is_never_above_the_usage() -> None:

@@ -36,6 +36,34 @@ def test_an_unload_counts_by_the_cycles_since(seconds: int, load_manager: LoadMa
     assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [recent]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "seconds_of_last", "recent"),
+    [
+        # Recorded: the last unload was not a minute ago, so the next cycle is the first after it, 122 s after this one.
+        (121.3, 59.7, True),
+        # The next cycle is the first after the last unload, and the third after this one.
+        (121.3, 0.5, False),
+        # Cycles drift: 59.2 s apart by the moments at which brokers acquired the bundles, a minute for the leader.
+        (178.5, 119.3, False),
+        (118.5, 59.3, True),
+        # The snapshot shows an unload that was made while it was taken: the next cycle is another one.
+        (119.0, -1.0, False),
+        (59.0, -1.0, True),
+    ],
+)
+def test_cycles_are_counted_from_the_last_unload_on(seconds: float, seconds_of_last: float, recent: bool) -> None:
+    state = cluster_state(
+        [BrokerRow("a:8080")],
+        [
+            BundleRow("t/n", "0x00000000_0x80000000", "a:8080", last_unloaded_at_ms=NOW_MS - round(seconds * 1000)),
+            BundleRow(
+                "t/n", "0x80000000_0xffffffff", "a:8080", last_unloaded_at_ms=NOW_MS - round(seconds_of_last * 1000)
+            ),
+        ],
+    )
+    assert recently_unloaded(state, SETTINGS, NOW_MS)[0] == recent
+
+
 def test_a_bundle_that_was_never_unloaded_is_not_left_alone() -> None:
     state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")])
     assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [False]

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
+import pytest
+
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
@@ -23,6 +26,7 @@ def plan_of(
     splits: tuple[Split, ...] = (),
     limits: Limits | None = None,
     checks: tuple[CheckResult, ...] = (),
+    history: tuple[ClusterState, ...] = (),
 ) -> Plan:
     return build_plan(
         state,
@@ -32,6 +36,7 @@ def plan_of(
         PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
         frozenset({"loadBalancerSheddingEnabled"}),
         checks,
+        history,
     )
 
 
@@ -204,6 +209,42 @@ def test_an_unload_that_awaits_a_publication_is_in_doubt(state: ClusterState, se
     [doubt] = [doubt for doubt in plan.steps[0].doubts if "new load" in doubt.sentence]
     assert doubt.confidence == "medium"
     assert doubt.sentence.startswith("Pulsar unloads it only if a:8080 will have published a new load by the next")
+
+
+def test_an_unload_whose_destination_is_drawn_among_others_and_its_own_broker_is_in_doubt(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    drawn = replace(move(FIRST), possible=(0, 2))
+    [doubt] = [one for one in plan_of(state, settings, (drawn,)).steps[0].doubts if "draw" in one.sentence]
+    assert doubt.confidence == "medium"
+    assert doubt.sentence.endswith("among 2 brokers, and leaves it where it is if it draws a:8080.")
+    # A Simple leader unloads the bundle before anyone places it.
+    elsewhere = plan_of(replace(state, load_manager="simple"), settings, (drawn,))
+    assert not [one for one in elsewhere.steps[0].doubts if "draw" in one.sentence]
+
+
+def test_what_a_plan_predicts_starts_from_the_usage_that_belongs_to_the_message_rate(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    # A minute ago c had half of its messages, and its CPU usage is still that of then.
+    now, then = (
+        replace(
+            state,
+            brokers=replace(
+                state.brokers,
+                traffic=state.brokers.traffic * [[1.0], [1.0], [share]],
+                report_updated_at_ms=np.full(3, at_ms),
+            ),
+        )
+        for share, at_ms in ((1.0, 120_000), (0.5, 60_000))
+    )
+    alone, informed = plan_of(now, settings), plan_of(now, settings, history=(then,))
+    before, after = (plan.predicted.before.brokers["c:8080"] for plan in (alone, informed))
+    assert before.usage_ratio == pytest.approx(0.2)
+    base = informed.predicted.base["c:8080"].ratio
+    assert after.usage_ratio == pytest.approx(base + 2 * (0.2 - base))
+    # What the broker reports stays possible.
+    assert after.lowest_usage_ratio == pytest.approx(0.2)
 
 
 def test_a_step_that_needs_more_than_all_of_a_resource_says_so(state: ClusterState, settings: ResolvedSettings) -> None:

@@ -149,3 +149,18 @@ def test_what_a_publication_would_prevent_is_said() -> None:
         "It hangs on what is published before the next cycle: without a new load from a:8080, TransferShedder also "
         "unloads t/n/0x00000000_0x80000000.",
     )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bundle_that_pulsar_may_draw_back_to_its_broker_is_named(state: ClusterState, seed: int) -> None:
+    # AvgShedder intends b, which has the most bundles of the namespace: so it draws among a and c.
+    crowded = replace(state, bundles=replace(state.bundles, owner=np.array([0, 1, 1, 2, 2, -1], dtype=np.int32)))
+    at_once = resolve_settings(
+        "4.0.8", {"loadBalancerAvgShedderHitCountHighThreshold": "1", "maxUnloadPercentage": "0.9"}
+    )
+    request = Request(shedder="AvgShedder", placement="AvgShedder", splits=False, seed=seed)
+    [(_, proposal)] = propose(request, crowded, at_once.values)
+    assert isinstance(proposal, Proposal)
+    [move] = proposal.moves
+    assert (move.bundle, move.source, move.destination) == (0, 0, 2)
+    assert set(move.possible) == {0, 2}

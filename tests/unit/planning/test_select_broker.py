@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,19 @@ def test_the_brokers_that_are_drawn_among_are_possible() -> None:
     assert chosen.possible == {0: (1,)}
     chosen.select(1, 0)
     assert chosen.possible[1] == (1, 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_likeliest_outcome_of_a_draw_is_a_broker_that_has_not_the_bundle(seed: int) -> None:
+    state, free = cluster(), Takes(((B, C), (A, C)))
+    likeliest = replace(selection(state, free, seed), likeliest=True)
+    assert (likeliest.select(0, B), likeliest.select(1, A)) == (C, C)
+    assert likeliest.possible == {0: (B, C), 1: (A, C)}
+
+
+def test_a_broker_that_has_the_bundle_is_drawn_like_the_others() -> None:
+    state, free = cluster(), Takes(((B, C),))
+    assert {selection(state, free, seed).select(0, B) for seed in range(16)} == {B, C}
 
 
 def test_under_the_simple_manager_every_candidate_is_possible_as_the_leaders_quotas_are_unknown() -> None:

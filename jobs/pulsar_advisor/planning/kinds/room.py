@@ -15,7 +15,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.base_load import BaseLoad, base_load, usage_that_moves
+from pulsar_advisor.model.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import (
     CPU,
     DIRECT_MEMORY,
@@ -93,7 +93,8 @@ class Room:
     ) -> Self:
         """The room of a fit state; `history` shows base loads, the ceiling is by default the overload threshold."""
         overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
-        return cls(state, settings, base_load(state, history), overloaded if ceiling_ratio is None else ceiling_ratio)
+        ceiling = overloaded if ceiling_ratio is None else ceiling_ratio
+        return cls(with_usage_of_rates(state, history), settings, base_load(state, history), ceiling)
 
     def copy(self) -> Self:
         """The same room, to try other moves in."""
