@@ -27,6 +27,7 @@ RUN_LIMIT_S = 1800
 EVERY_S = 5
 """Between looks at containers, each of which starts a process there."""
 REBALANCE = "pulsar_rebalance"
+POOL = "spark"
 PORTS = ("AIRFLOW_PORT", "AIRFLOW_TLS_PORT", "PULSAR_PORT", "SPARK_PORT")
 DRAINED = "broker-3:8080"
 DRAIN = {
@@ -183,6 +184,19 @@ def test_two_spark_workers_run_the_stages_and_drivers_run_in_the_worker(stack: S
     assert {app["state"] for app in spark["completedapps"]} == {"FINISHED"}
 
 
+def test_the_spark_stages_ran_in_a_pool_whose_slots_can_be_edited(stack: Stack, moved: dict[str, Any]) -> None:
+    tasks = stack.user("admin").get(f"/dags/{REBALANCE}/dagRuns/{moved['run']}/taskInstances")["task_instances"]
+    assert {task["task_id"] for task in tasks if task["pool"] == POOL and task["state"] == "success"} == {
+        "fresh.normalize",
+        "fresh.validate",
+        "fresh.recommend",
+        "after.normalize",
+    }
+    assert stack.user("admin").get(f"/pools/{POOL}")["slots"] == 1
+    answer = stack.user("operator").call("PATCH", f"/pools/{POOL}?update_mask=slots", {"slots": 2})
+    assert answer.ok, answer.text
+
+
 def test_a_run_whose_containers_were_lost_is_finished_without_a_repeated_step(
     stack: Stack, moved: dict[str, Any]
 ) -> None:
@@ -214,6 +228,7 @@ def test_down_and_up_keep_everything(stack: Stack, moved: dict[str, Any]) -> Non
         return {
             "runs": [(run["dag_run_id"], run["state"]) for run in admin.get(path)["dag_runs"]],
             "connection": admin.get("/connections/pulsar_default"),
+            "slots": admin.get(f"/pools/{POOL}")["slots"],
             "ledger": json.loads(audited),
             "snapshots": stack.in_container("airflow-worker", "ls", "/var/lib/pulsar-advisor/raw/cluster=live"),
         }
