@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -35,16 +35,20 @@ from pulsar_advisor.tables.schemas import (
     BROKERS,
     BUNDLES,
     DOCUMENTS,
+    NAMESPACES,
+    POLICIES,
     PROBLEMS,
+    SETTINGS,
     TABLES,
     TABLES_RESULT_SCHEMA,
+    TOPICS,
     Table,
 )
 from pulsar_advisor.tables.state import judged_view, readable_folder
 from pulsar_advisor.tables.topics import topics
 
 _WRITTEN_AT_ONCE: Final = 4
-"""Tables written in parallel: planning takes most of the time for a small cluster, and uses one core per table."""
+"""Tables built and written in parallel: planning takes most of the time for a small cluster, on one core per table."""
 
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 
@@ -87,11 +91,11 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
         )
         with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
             written = [
-                pool.submit(_write, frames[table.name], table, root.folder(f"tables/{table.name}", snapshot))
-                for table in TABLES
+                pool.submit(_write, frame, table, root.folder(f"tables/{table.name}", snapshot))
+                for table, frame in frames.items()
             ]
-        for table in written:
-            table.result()
+        for one in written:
+            one.result()
     finally:
         raw.release()
     check_rows(root, snapshot, files, raw.counts)
@@ -212,17 +216,15 @@ def _frames(
     earlier_brokers: DataFrame,
     views: Sequence[View],
     bundle_data_interval_minutes: int,
-) -> dict[str, DataFrame]:
-    """Every table by name."""
+) -> dict[Table, Callable[[], DataFrame]]:
+    """How to build every table, first those that take longest to write."""
     owned = materialized(ownership(raw))
     figures = reported_figures(reports)
     namespace_rows = materialized(namespaces(raw, owned, figures))
     documents = frame_of(spark, DOCUMENTS.ddl(), captured_documents(manifest, raw.counts))
     return {
-        "brokers": brokers(
-            raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
-        ),
-        "bundles": bundles(
+        TOPICS: lambda: topics(raw, owned, namespace_rows),
+        BUNDLES: lambda: bundles(
             raw,
             reports,
             owned,
@@ -235,12 +237,14 @@ def _frames(
             captured_at_ms=manifest["started_at_ms"],
             bundle_data_interval_minutes=bundle_data_interval_minutes,
         ),
-        "topics": topics(raw, owned, namespace_rows),
-        "namespaces": namespace_rows,
-        "policies": policies(raw),
-        "settings": settings(raw),
-        "documents": documents,
-        "problems": problems(raw, figures, documents, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
+        PROBLEMS: lambda: problems(raw, figures, documents, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
+        BROKERS: lambda: brokers(
+            raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
+        ),
+        NAMESPACES: lambda: namespace_rows,
+        POLICIES: lambda: policies(raw),
+        SETTINGS: lambda: settings(raw),
+        DOCUMENTS: lambda: documents,
     }
 
 
@@ -256,12 +260,12 @@ def _bundle_data_interval_minutes(raw: RawTables, pulsar_version: str) -> int:
     return (longest and longest[0]) or int(setting_value(_BUNDLE_DATA_INTERVAL, pulsar_version))
 
 
-def _write(frame: DataFrame, table: Table, folder: UPath) -> None:
-    """Write one table in its declared columns; only `topics` is large enough for more than one file."""
+def _write(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> None:
+    """Build and write one table in its declared columns; only `topics` is large enough for more than one file."""
     columns = [
         sf.col(column.name).cast(column.type).alias(column.name, metadata={"comment": column.comment})
         for column in table.columns
     ]
-    typed = frame.select(*columns)
+    typed = frame().select(*columns)
     placed = in_few_partitions(typed) if table.name == "topics" else in_one_partition(typed)
     placed.write.mode("overwrite").option("compression", "zstd").parquet(spark_url(folder))
