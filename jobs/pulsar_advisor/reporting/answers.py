@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pulsar_advisor.model.outcomes import Subject
 from pulsar_advisor.planning.proposal import Role
 
 BROKER_EXAMPLES_SHOWN: Final = 12
@@ -16,38 +18,6 @@ BUNDLE_EXAMPLES_SHOWN: Final = 5
 NEAR_TIES_SHOWN: Final = 10
 
 _ROLES: Final[tuple[Role, ...]] = ("shedder", "load manager", "placement", "splitting")
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeRow:
-    """One answer about one broker or bundle, as a row of the outcomes table."""
-
-    strategy: str
-    role: Role
-    shedder: str | None
-    """The shedder of the combination; None if the answer does not depend on it."""
-    placement: str | None
-    """The placement strategy of the combination; None if the answer does not depend on it."""
-    subject: Subject
-    object: str
-    """Broker id or full bundle name."""
-    code: str
-    chosen: bool
-    left: float | None
-    right: float | None
-    relation: str
-    sentence: str
-    near_tie: bool
-    about: str = ""
-    """For a placement strategy: the bundle the broker was a candidate for."""
-
-
-def read_outcomes(table: pa.Table) -> Iterator[OutcomeRow]:
-    """The rows of an outcomes table, one batch in memory at a time; columns that `OutcomeRow` lacks are ignored."""
-    columns = [name for name in OutcomeRow.__slots__ if name in table.column_names]
-    for batch in table.select(columns).to_batches(max_chunksize=10_000):
-        for values in zip(*(batch[name].to_pylist() for name in columns), strict=True):
-            yield OutcomeRow(**dict(zip(columns, values, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -104,83 +74,20 @@ class Answers:
     strategies_total: int
 
 
-_Ranked = tuple[float, str, str, str, bool]
-
-
-def _example(ranked: _Ranked) -> Example:
-    _, name, about, sentence, near_tie = ranked
-    return Example(name, about, sentence, near_tie)
-
-
-@dataclass
-class _Best:
-    """The rows with the highest load; ties are broken by name, so that input order doesn't matter."""
-
-    capacity: int
-    rows: list[_Ranked] = field(default_factory=list)
-    seen: int = 0
-
-    def add(self, row: _Ranked) -> None:
-        self.seen += 1
-        self.rows.append(row)
-        if len(self.rows) > 8 * self.capacity:
-            self._cut()
-
-    def _cut(self) -> None:
-        self.rows.sort(key=lambda row: (-row[0], row[1:]))
-        del self.rows[self.capacity :]
-
-    def examples(self) -> tuple[Example, ...]:
-        self._cut()
-        return tuple(_example(row) for row in self.rows)
-
-
-@dataclass
-class _Group:
-    chosen: bool
-    best: _Best
-    near_ties: int = 0
-
-
-@dataclass
-class _Strategy:
-    groups: dict[tuple[Subject, str], _Group] = field(default_factory=dict)
-    near_ties: _Best = field(default_factory=lambda: _Best(NEAR_TIES_SHOWN))
-
-    def add(self, row: OutcomeRow, load: float) -> None:
-        shown = BROKER_EXAMPLES_SHOWN if row.subject == "broker" else BUNDLE_EXAMPLES_SHOWN
-        group = self.groups.setdefault((row.subject, row.code), _Group(row.chosen, _Best(shown)))
-        ranked = (load, row.object, row.about, row.sentence, row.near_tie)
-        group.best.add(ranked)
-        if row.near_tie:
-            group.near_ties += 1
-            self.near_ties.add(ranked)
-
-    def answers(self, subject: Subject) -> tuple[AnswerGroup, ...]:
-        groups = [
-            AnswerGroup(code, group.chosen, group.best.seen, group.near_ties, group.best.examples())
-            for (about, code), group in self.groups.items()
-            if about == subject
-        ]
-        return tuple(sorted(groups, key=lambda group: (not group.chosen, -group.number, group.code)))
-
-
 def group_answers(
-    outcomes: Iterable[OutcomeRow],
+    outcomes: pa.Table,
     load_of: Mapping[str, float],
     decisive: Sequence[str],
     combinations: Sequence[Mapping[str, Any]],
     refused: Collection[str] = (),
 ) -> Answers:
-    """Group outcomes in one pass. `load_of` ranks examples, by name; `decisive`: shedder and placement of the verdict.
+    """Group rows of the outcomes table. `load_of` ranks examples, by name; equal ones are ranked by name.
 
-    Answers that depend on the placement strategy are shown only for the verdict's combination. Reasons to do nothing
-    that repeat a sentence of `refused` are left out, as the refusals list them.
+    `decisive`: shedder and placement strategy of the verdict. Answers that depend on the placement strategy are shown
+    only for that combination. Reasons to do nothing that repeat a sentence of `refused` are left out, as the refusals
+    list them.
     """
-    strategies: dict[tuple[Role, str], _Strategy] = {}
-    for row in outcomes:
-        if row.placement is None or (row.shedder, row.placement) == tuple(decisive):
-            strategies.setdefault((row.role, row.strategy), _Strategy()).add(row, load_of.get(row.object, 0.0))
+    shown = _with_loads(_of_verdict(outcomes, decisive), load_of)
 
     def is_decisive(role: Role, strategy: str) -> bool:
         return role != "shedder" or strategy in decisive[:1]
@@ -189,24 +96,69 @@ def group_answers(
         role, strategy = key
         return not is_decisive(*key), _ROLES.index(role), strategy
 
-    ordered = sorted(strategies, key=order)
+    found = shown.group_by(["role", "strategy"]).aggregate([]).to_pylist()
+    ordered = sorted(((row["role"], row["strategy"]) for row in found), key=order)
     return Answers(
         silences=_silences(combinations, refused),
         strategies=tuple(
-            StrategyAnswers(
-                strategy=strategy,
-                role=role,
-                decisive=is_decisive(role, strategy),
-                brokers=found.answers("broker"),
-                bundles=found.answers("bundle"),
-                near_ties=found.near_ties.examples(),
-                near_ties_total=found.near_ties.seen,
-            )
+            _strategy_answers(_where(shown, role=role, strategy=strategy), role, strategy, is_decisive(role, strategy))
             for role, strategy in ordered
-            for found in (strategies[role, strategy],)
         ),
         strategies_total=len(ordered),
     )
+
+
+def _of_verdict(outcomes: pa.Table, decisive: Sequence[str]) -> pa.Table:
+    wanted = pc.field("placement").is_null()
+    if decisive:
+        shedder, placement = decisive
+        wanted |= (pc.field("shedder") == shedder) & (pc.field("placement") == placement)
+    return outcomes.filter(wanted)
+
+
+def _with_loads(outcomes: pa.Table, load_of: Mapping[str, float]) -> pa.Table:
+    names = pc.dictionary_encode(outcomes["object"]).combine_chunks()
+    loads = pa.array([load_of.get(name, 0.0) for name in names.dictionary.to_pylist()], pa.float64())
+    return outcomes.append_column("load", loads.take(names.indices))
+
+
+def _where(rows: pa.Table, **values: str) -> pa.Table:
+    return rows.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))
+
+
+def _strategy_answers(rows: pa.Table, role: Role, strategy: str, decisive: bool) -> StrategyAnswers:
+    near_ties = rows.filter(pc.field("near_tie"))
+    return StrategyAnswers(
+        strategy=strategy,
+        role=role,
+        decisive=decisive,
+        brokers=_groups(_where(rows, subject="broker"), BROKER_EXAMPLES_SHOWN),
+        bundles=_groups(_where(rows, subject="bundle"), BUNDLE_EXAMPLES_SHOWN),
+        near_ties=_heaviest(near_ties, NEAR_TIES_SHOWN),
+        near_ties_total=len(near_ties),
+    )
+
+
+def _groups(rows: pa.Table, examples_shown: int) -> tuple[AnswerGroup, ...]:
+    groups = [
+        AnswerGroup(
+            code=code,
+            chosen=pc.any(group["chosen"]).as_py(),
+            number=len(group),
+            near_ties=pc.sum(group["near_tie"]).as_py(),
+            examples=_heaviest(group, examples_shown),
+        )
+        for code in rows["code"].unique().to_pylist()
+        for group in (_where(rows, code=code),)
+    ]
+    return tuple(sorted(groups, key=lambda group: (not group.chosen, -group.number, group.code)))
+
+
+def _heaviest(rows: pa.Table, number: int) -> tuple[Example, ...]:
+    """Ties are broken by what is shown, so the order of the rows doesn't matter."""
+    keys = [("load", "descending"), ("object", "ascending"), ("about", "ascending"), ("sentence", "ascending")]
+    heaviest = rows.take(pc.select_k_unstable(rows, number, keys))
+    return tuple(Example(**row) for row in heaviest.select(list(Example.__match_args__)).to_pylist())
 
 
 def _silences(combinations: Sequence[Mapping[str, Any]], refused: Collection[str]) -> tuple[Silence, ...]:

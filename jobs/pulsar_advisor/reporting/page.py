@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, throughput_bytes_per_s
 from pulsar_advisor.model.errors import StorageError
@@ -14,7 +16,7 @@ from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.planning.configured import Configured, configured_strategies
 from pulsar_advisor.planning.findings import Finding
 from pulsar_advisor.planning.fitness import Refusal
-from pulsar_advisor.reporting.answers import Answers, OutcomeRow, group_answers
+from pulsar_advisor.reporting.answers import Answers, group_answers
 from pulsar_advisor.reporting.brokers import (
     BrokerTable,
     HotBroker,
@@ -128,7 +130,7 @@ def build_page(
     recommendation: Mapping[str, Any],
     plan: Plan | None,
     validation: Mapping[str, Any],
-    outcomes: Iterable[OutcomeRow],
+    outcomes: pa.Table,
     settings: Mapping[str, PlannedSetting],
     *,
     root_url: str,

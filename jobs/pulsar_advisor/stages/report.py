@@ -13,7 +13,6 @@ from pulsar_advisor.model.settings import SETTING_KEYS, resolve_settings
 from pulsar_advisor.planning.build_plan import planned_settings
 from pulsar_advisor.planning.drift import drift
 from pulsar_advisor.quality.history import good_before, quality_history, started_failing
-from pulsar_advisor.reporting.answers import read_outcomes
 from pulsar_advisor.reporting.csv import csv_lines
 from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
@@ -60,7 +59,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         recommendation,
         None if shown is None else read_plan(str(folder / shown["plan"])),
         validation,
-        read_outcomes(outcomes_of(root, snapshot, shedders)),
+        outcomes_of(root, snapshot, shedders),
         settings,
         root_url=root.url,
         tool_version=version(DISTRIBUTION),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import configured_of
-from pulsar_advisor.planning.fitness import fit_part
-from pulsar_advisor.planning.what_if import with_what_if
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
@@ -23,6 +20,7 @@ from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import (
     earlier_states,
     inputs_of,
+    judged_state,
     resolved_request,
     settings_of,
     state_of,
@@ -106,7 +104,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
     }
     try:
         settings = settings_of(root, task["snapshot"], what_if).values
-        state = _judged_state(root, task, settings)
+        state = judged_state(root, task["snapshot"], task["view"], what_if, task["validation_sha256"])
         earlier = earlier_states(root, state, task["history"], what_if, settings)
         simulation = simulate(
             shedder,
@@ -144,20 +142,6 @@ def _replayed_states(
             f"{state.snapshot}"
         )
     return earlier
-
-
-def _judged_state(root: Root, task: Mapping[str, Any], settings: LoadBalancerSettings) -> ClusterState:
-    """The fit part of the snapshot under a what-if."""
-    read = _read_once(root.url, root.cluster, task["snapshot"], task["view"], task["validation_sha256"])
-    if not task["what_if"]:
-        return read
-    return with_what_if(read, settings_of(root, task["snapshot"], {}).values, settings, task["what_if"])
-
-
-@lru_cache(maxsize=1)
-def _read_once(url: str, cluster: str, snapshot: str, view: WantedView, _validation_sha256: str) -> ClusterState:
-    """The fit part of a snapshot as it was validated, read once in each of Spark's Python workers."""
-    return fit_part(state_of(Root(url, cluster), snapshot, view, {}))
 
 
 def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:

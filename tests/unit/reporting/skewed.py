@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.base_load import base_load
@@ -29,8 +30,8 @@ from pulsar_advisor.planning.noise import DEFAULT_RATIO
 from pulsar_advisor.planning.options import ranked_options
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
-from pulsar_advisor.reporting.answers import OutcomeRow
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
+from pulsar_advisor.tables.outcomes import SCHEMA
 from states import BrokerRow, BundleRow, cluster_state
 
 DOMAIN = ".brokers.example.internal:8080"
@@ -273,8 +274,14 @@ def skewed_validation() -> dict[str, Any]:
 
 def outcome(
     object: str, code: str, sentence: str, *, chosen: bool = False, near_tie: bool = False, **more: Any
-) -> OutcomeRow:
-    fields: dict[str, Any] = {
+) -> dict[str, Any]:
+    """A row of the outcomes table."""
+    return {
+        "object": object,
+        "code": code,
+        "sentence": sentence,
+        "chosen": chosen,
+        "near_tie": near_tie,
         "strategy": "ThresholdShedder",
         "role": "shedder",
         "shedder": None,
@@ -286,10 +293,9 @@ def outcome(
         "about": "",
         **more,
     }
-    return OutcomeRow(object=object, code=code, chosen=chosen, sentence=sentence, near_tie=near_tie, **fields)
 
 
-def skewed_outcomes(state: ClusterState) -> list[OutcomeRow]:
+def skewed_outcomes(state: ClusterState) -> list[dict[str, Any]]:
     rows = [
         outcome(BROKERS[0], "ABOVE_THRESHOLD", "usage 91.0% is above mean plus threshold 62.3%", chosen=True),
         *(
@@ -328,7 +334,7 @@ class Inputs:
     recommendation: dict[str, Any]
     plans: tuple[Plan, ...]
     validation: dict[str, Any]
-    outcomes: list[OutcomeRow]
+    outcomes: list[dict[str, Any]]
     settings: Mapping[str, PlannedSetting]
     lint: tuple[LintFinding, ...] = ()
 
@@ -340,7 +346,7 @@ class Inputs:
             self.recommendation,
             None if shown is None else plans.get(shown["digest"]),
             self.validation,
-            self.outcomes,
+            pa.Table.from_pylist(self.outcomes, SCHEMA),
             self.settings,
             root_url=root_url,
             tool_version="0.1.0",

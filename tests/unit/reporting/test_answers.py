@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict
+from typing import Any
 
 import pyarrow as pa
 
 from pulsar_advisor.reporting.answers import (
     BUNDLE_EXAMPLES_SHOWN,
     Answers,
-    OutcomeRow,
     group_answers,
-    read_outcomes,
 )
+from pulsar_advisor.tables.outcomes import SCHEMA
 from unit.reporting.skewed import outcome
 
 BUNDLES = [f"a/b/0x{number:08x}_0x{number + 1:08x}" for number in range(100)]
 
 
-def grouped(rows: list[OutcomeRow], load: dict[str, float] | None = None, decisive: tuple[str, ...] = ()) -> Answers:
-    return group_answers(rows, load or {}, decisive, ())
+def grouped(
+    rows: list[dict[str, Any]], load: dict[str, float] | None = None, decisive: tuple[str, ...] = ()
+) -> Answers:
+    return group_answers(pa.Table.from_pylist(rows, SCHEMA), load or {}, decisive, ())
 
 
 def test_bundles_of_one_reason_are_counted_and_the_heaviest_are_shown() -> None:
@@ -95,12 +96,8 @@ def test_a_class_in_two_roles_is_shown_twice() -> None:
 def test_a_shedder_that_does_nothing_is_named_once_with_all_its_placements() -> None:
     quiet = {"shedder": "S", "steps": 0, "why_nothing": "all below 85 %", "error": None}
     acting = {"shedder": "T", "placement": "P", "steps": 2, "why_nothing": None, "error": None}
-    answers = group_answers((), {}, (), [{**quiet, "placement": "P"}, {**quiet, "placement": "Q"}, acting])
+    answers = group_answers(
+        SCHEMA.empty_table(), {}, (), [{**quiet, "placement": "P"}, {**quiet, "placement": "Q"}, acting]
+    )
     (silence,) = answers.silences
     assert (silence.shedder, silence.placements, silence.why) == ("S", ("P", "Q"), "all below 85 %")
-
-
-def test_rows_are_read_from_an_outcomes_table_with_more_columns() -> None:
-    row = outcome("one", "BELOW", "0.1 is below 0.2")
-    table = pa.Table.from_pylist([{**asdict(row), "cycle": 3}])
-    assert list(read_outcomes(table)) == [row]
