@@ -43,6 +43,6 @@ def test_while_one_cluster_is_down_the_report_of_the_other_comes(
     state, tasks = run_dag("pulsar_recommend__demo", {"snapshot": snapshot})
     assert (state, tasks["report"]) == ("success", "success")
     down, demo = cluster_lines(list(clusters().values()))
-    assert down.under_way and down.under_way.failed and demo.under_way
-    assert (down.cluster.name, down.under_way.failed.problem) == ("down", "http://127.0.0.1:1: connection refused")
-    assert (demo.last and demo.last.sentence, demo.under_way.failed) == ("Move one bundle.", None)
+    assert down.dag_run and down.dag_run.failed and demo.dag_run
+    assert (down.cluster.name, down.dag_run.failed.problem) == ("down", "http://127.0.0.1:1: connection refused")
+    assert (demo.last and demo.last.sentence, demo.dag_run.failed) == ("Move one bundle.", None)

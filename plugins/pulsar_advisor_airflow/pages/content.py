@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Final, Literal
@@ -60,11 +60,11 @@ class Figures:
 
 @dataclass(frozen=True)
 class ClusterLine:
-    """A cluster, its last advice, what is under way, and its newest run of a plan."""
+    """A cluster, its last advice, how the newest run of its DAGs goes, and its newest run of a plan."""
 
     cluster: Cluster
     run: Run | None
-    under_way: NewestRun | None
+    dag_run: NewestRun | None
     last: SnapshotLine | None = None
     """Its newest snapshot with a verdict; its newest one if none of the last has any."""
     newer: SnapshotLine | None = None
@@ -82,12 +82,15 @@ class ClusterContent:
     snapshots: Sequence[SnapshotLine]
     trend: Sequence[Figures]
     """The same snapshots, oldest first."""
-    under_way: NewestRun | None
-    newer: SnapshotLine | None
-    """As in `ClusterLine`."""
-    plans: Sequence[PlanState]
-    runs: Sequence[Run]
-    events: Sequence[Event]
+    dag_run: NewestRun | None
+    plans: Sequence[PlanState] = ()
+    runs: Sequence[Run] = ()
+    events: Sequence[Event] = ()
+
+    @property
+    def newer(self) -> SnapshotLine | None:
+        """The newest snapshot, if a stage has yet to run on it, or failed."""
+        return next((line for line in self.snapshots[:1] if line.verdict == "unfinished"), None)
 
 
 @dataclass(frozen=True)
@@ -138,13 +141,13 @@ def root_of(cluster: Cluster) -> Root:
 
 def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
     """A line for each cluster: those where something is to be done or wrong come first."""
-    under_way = newest_runs(clusters)
+    dag_runs = newest_runs(clusters)
     runs: dict[str, Run] = {}
     with ledger_if_any() as ledger:
         if ledger is not None:
             runs = {each.name: newest[0] for each in clusters if (newest := ledger.runs_on(each.name))}
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        lines = list(pool.map(lambda each: _line(each, runs.get(each.name), under_way.get(each.name)), clusters))
+        lines = list(pool.map(lambda each: _line(each, runs.get(each.name), dag_runs.get(each.name)), clusters))
     return sorted(lines, key=_urgency)
 
 
@@ -155,15 +158,14 @@ def cluster_content(cluster: Cluster) -> ClusterContent:
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         snapshots = list(pool.map(lambda snapshot: _snapshot_line(root, snapshot), ids))
         trend = list(pool.map(lambda snapshot: _figures(root, snapshot), reversed(ids)))
-    newer = snapshots[0] if snapshots and snapshots[0].verdict == "unfinished" else None
-    known = (snapshots, trend, newest_runs([cluster]).get(cluster.name), newer)
+    content = ClusterContent(snapshots, trend, newest_runs([cluster]).get(cluster.name))
     with ledger_if_any() as ledger:
         if ledger is None:
-            return ClusterContent(*known, (), (), ())
+            return content
         plans = list(islice(plan_states(ledger, cluster.name), PLANS_SHOWN))
         events = [event for record in ledger.plans(cluster.name) for event in ledger.events(record.digest)]
         newest_events = sorted(events, key=lambda event: event.id, reverse=True)[:EVENTS_SHOWN]
-        return ClusterContent(*known, plans, ledger.runs_on(cluster.name)[:RUNS_SHOWN], newest_events)
+        return replace(content, plans=plans, runs=ledger.runs_on(cluster.name)[:RUNS_SHOWN], events=newest_events)
 
 
 def run_content(ledger: Ledger, cluster: Cluster, number: int) -> RunContent:
@@ -229,19 +231,19 @@ def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:
     return {verified.run_id: verified.as_predicted for verified in ledger.verifications(digest)}
 
 
-def _line(cluster: Cluster, run: Run | None, under_way: NewestRun | None) -> ClusterLine:
+def _line(cluster: Cluster, run: Run | None, dag_run: NewestRun | None) -> ClusterLine:
     try:
         root = root_of(cluster)
         ids = list(islice(root.newest_first(), TREND_SHOWN))
         if not ids:
-            return ClusterLine(cluster, run, under_way)
+            return ClusterLine(cluster, run, dag_run)
         newest = _snapshot_line(root, ids[0])
         lines = (_snapshot_line(root, snapshot) for snapshot in ids)
         last = next((line for line in lines if line.verdict != "unfinished"), newest)
         trend = [_figures(root, snapshot) for snapshot in reversed(ids)]
-        return ClusterLine(cluster, run, under_way, last, newest if newest != last else None, trend=trend)
+        return ClusterLine(cluster, run, dag_run, last, newest if newest != last else None, trend=trend)
     except AdvisorError as error:
-        return ClusterLine(cluster, run, under_way, problem=str(error))
+        return ClusterLine(cluster, run, dag_run, problem=str(error))
 
 
 def _figures(root: Root, snapshot: str) -> Figures:
@@ -296,7 +298,7 @@ def _verdict(root: Root, snapshot: str) -> tuple[Verdict, str, int]:
 def _urgency(line: ClusterLine) -> tuple[int, str]:
     if line.run is not None and line.run.state in ("active", "stopped"):
         return 0, line.cluster.name
-    if line.problem or (line.under_way and line.under_way.failed):
+    if line.problem or (line.dag_run and line.dag_run.failed):
         return 1, line.cluster.name
     order: dict[Verdict, int] = {"unreadable": 1, "unfit": 1, "unfinished": 2, "act": 3, "nothing": 4}
     return order[line.last.verdict] if line.last else 2, line.cluster.name

@@ -82,7 +82,7 @@ def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
     assert (cluster.overrides, ledger.switched_off("live")) == ({}, ())
 
 
-def test_a_run_that_is_under_way_keeps_its_guard(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+def test_a_run_that_is_dag_run_keeps_its_guard(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     def apply_another(what: str) -> None:
         if what == "before the call":
             with pytest.raises(Refused):
