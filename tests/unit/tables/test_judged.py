@@ -1,0 +1,60 @@
+"""Which earlier states a prediction learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.storage.root import Root, snapshot_id
+from pulsar_advisor.tables import judged
+from states import BrokerRow, BundleRow, cluster_state
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+BEFORE = (1, 4, 29, 31, 90)
+"""Minutes before now at which there are snapshots."""
+
+
+def at(minutes_ago: int) -> str:
+    return snapshot_id(NOW - timedelta(minutes=minutes_ago))
+
+
+@pytest.fixture
+def state(monkeypatch: pytest.MonkeyPatch) -> ClusterState:
+    """The state of now; each earlier snapshot has the same one."""
+    now = replace(
+        cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")]), snapshot=at(0)
+    )
+
+    def state_of(_root: Root, snapshot: str, _view: WantedView, _what_if: Mapping[str, str]) -> ClusterState:
+        return replace(now, snapshot=snapshot)
+
+    def comparable_before(_root: Root, _snapshot: str) -> Iterator[str]:
+        return map(at, BEFORE)
+
+    monkeypatch.setattr(judged, "state_of", state_of)
+    monkeypatch.setattr(judged, "comparable_before", comparable_before)
+    return now
+
+
+@pytest.mark.parametrize(
+    ("history", "grace_minutes", "minutes_ago"),
+    [
+        # By default those in which an unload may still count, oldest first.
+        (None, "30", [29, 4, 1]),
+        (None, "3", [1]),
+        (2, "30", [4, 1]),
+        (0, "30", []),
+    ],
+)
+def test_earlier_snapshots_within_the_grace_period_are_used_unless_a_number_is_given(
+    state: ClusterState, tmp_path: Path, history: int | None, grace_minutes: str, minutes_ago: list[int]
+) -> None:
+    settings = resolve_settings("4.0.8", {"loadBalancerSheddingGracePeriodMinutes": grace_minutes}).values
+    earlier = judged.earlier_states(Root(str(tmp_path), "c"), state, history, {}, settings)
+    assert [one.snapshot for one in earlier] == [at(minutes) for minutes in minutes_ago]
