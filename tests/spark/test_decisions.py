@@ -27,12 +27,12 @@ class Share(NamedTuple):
 
 
 LEAST = {
-    "AvgShedder-4.0.8-modular": Share(0.9, 1.0),
-    SAMPLED: Share(0.9, 0.9),
+    "AvgShedder-4.0.8-modular": Share(1.0, 1.0),
+    SAMPLED: Share(1.0, 1.0),
     "SimpleLoadManagerImpl-4.0.8-simple": Share(1.0, 1.0),
     "ThresholdShedder-4.0.8-modular": Share(1.0, 0.9),
-    "ThresholdShedder-4.0.8-modular-preallocated": Share(0.85, 0.4),
-    "TransferShedder-4.0.8-extensible": Share(0.7, 0.8),
+    "ThresholdShedder-4.0.8-modular-preallocated": Share(0.85, 0.5),
+    "TransferShedder-4.0.8-extensible": Share(1.0, 1.0),
     "TransferShedder-4.2.4-extensible": Share(0.95, 1.0),
     "UniformLoadShedder-4.0.8-modular": Share(1.0, 0.9),
 }

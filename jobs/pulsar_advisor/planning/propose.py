@@ -221,6 +221,7 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
         policies_allow=lambda bundle, source: obstacle(bundle, source) != "isolation",
         anti_affinity_allows=lambda bundle, source: obstacle(bundle, source) != "anti_affinity",
         destination=destination,
+        places_first=state.load_manager != "simple",
     )
 
 

@@ -81,6 +81,11 @@ class Surroundings:
     """(bundle, source): whether the bundle's anti-affinity group permits the unload."""
     destination: Callable[[int, int], int]
     """(bundle, source): broker that placement selects; NO_ROW without one. Called once per bundle, in order."""
+    places_first: bool = True
+    """Whether the bundle is placed before it is unloaded, and stays if that selects its source.
+
+    A Simple leader unloads it, and whoever looks it up next has it placed (`SimpleLoadManagerImpl.doLoadShedding`).
+    """
 
 
 def carry_out(decision: SheddingDecision, surroundings: Surroundings) -> tuple[SheddingDecision, Outcomes]:
@@ -125,8 +130,6 @@ def _fate(bundle: int, source: int, surroundings: Surroundings) -> tuple[int, in
     destination = surroundings.destination(bundle, source)
     if destination == NO_ROW:
         return LoadManagerOutcome.NO_DESTINATION.value, NO_ROW
-    return (
-        (LoadManagerOutcome.SAME_BROKER.value, NO_ROW)
-        if destination == source
-        else (LoadManagerOutcome.UNLOAD.value, destination)
-    )
+    if destination == source and surroundings.places_first:
+        return LoadManagerOutcome.SAME_BROKER.value, NO_ROW
+    return LoadManagerOutcome.UNLOAD.value, destination

@@ -87,6 +87,15 @@ def test_a_simple_cluster_gets_no_destinations(state: ClusterState, settings: Re
     assert {move.destination for move in ask(simple, settings).moves} == {-1}
 
 
+def test_a_simple_leader_unloads_a_bundle_that_comes_back_to_its_broker(state: ClusterState) -> None:
+    # b and c have two bundles of the namespace each: a, which is overloaded, would get its own back.
+    owner, namespace = np.array([0, 1, 1, 2, 2, -1]), np.array([0, 0, 0, 0, 0, 2])
+    bundles = replace(state.bundles, owner=owner.astype(np.int32), namespace=namespace.astype(np.int32))
+    settings = resolve_settings("4.0.8", {"loadBalancerBrokerOverloadedThresholdPercentage": "50"})
+    proposal = ask(replace(state, load_manager="simple", bundles=bundles), settings, "OverloadShedder", splits=False)
+    assert [(move.bundle, move.destination, move.possible) for move in proposal.moves] == [(0, -1, (0,))]
+
+
 NAMED_BY_THE_SHEDDER = pytest.mark.parametrize("shedder", ["MinimalMoveShedder", "TransferShedder"])
 EAGER = {"loadBalancerBrokerLoadTargetStd": "0.05"}
 
