@@ -69,6 +69,11 @@ class ExtensibleLoad:
     """(bundle, source, destination): whether policies and filters let the bundle move there."""
     load_now: Floats | None = None
     """The load as published now, if some broker will probably publish again before the next cycle."""
+    load_approached: Floats | None = None
+    """What each published load approaches with every sample; None where nothing was published.
+
+    Until a broker's next CPU sample, what it publishes lies between the two (`BrokerLoadData.updateWeightedMaxEMA`).
+    """
 
 
 @np.errstate(all="ignore")
@@ -86,9 +91,10 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
         fresh_records(len(brokers)), brokers.usage, brokers.limit, brokers.traffic, settings, max(now_ms, 1)
     )
     load, throughput_ema = records.weighted_max_ema, records.msg_throughput_ema
-    load_now = None
+    load_now = load_approached = None
     if (published := state.published_load) is not None:
         then = at_next_cycle(published, state, settings)
+        load_approached = load
         load_now = np.where(np.isnan(published.weighted_max_ema), load, published.weighted_max_ema)
         load = np.where(np.isnan(then.weighted_max_ema), load, then.weighted_max_ema)
         throughput_ema = np.where(np.isnan(then.msg_throughput_ema), throughput_ema, then.msg_throughput_ema)
@@ -106,6 +112,7 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
         bundle_name=state.bundle_name,
         transferable=lambda _bundle, _source, destination: bool(brokers.available[destination]),
         load_now=load_now if load_now is not None and (load_now != load).any() else None,
+        load_approached=load_approached,
     )
 
 

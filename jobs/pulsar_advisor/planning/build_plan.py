@@ -249,6 +249,14 @@ class _Steps:
         )
         return (Doubt(confidence="medium", sentence=sentence),)
 
+    def _may_go_elsewhere(self, move: Move) -> tuple[Doubt, ...]:
+        """A doubt if an Extensible leader may choose another destination on what brokers publish by its next cycle."""
+        others = [self.state.brokers.ids[row] for row in move.possible if row != move.destination]
+        if self.state.published_load is None or not others:
+            return ()
+        sentence = f"Pulsar may choose {' or '.join(others)} instead, on what brokers publish before the next cycle."
+        return (Doubt(confidence="medium", sentence=sentence),)
+
     def _above_capacity(self, broker: int) -> tuple[Doubt, ...]:
         """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
         settings, row = self.settings.values, [broker]
@@ -264,7 +272,7 @@ class _Steps:
 
     def unload(self, move: Move) -> None:
         grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
-        grade = grade.with_doubts((*self._unpublished(move), *self._may_stay(move)))
+        grade = grade.with_doubts((*self._unpublished(move), *self._may_stay(move), *self._may_go_elsewhere(move)))
         expect = self._expectation(self.state, move.bundle, self._owner(move.bundle), self._boundary_texts(move.bundle))
         step = self._add_unload(self.state, move, expect, grade, ())
         if step.executable:

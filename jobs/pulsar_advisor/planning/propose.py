@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
-from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.extensible_load import ExtensibleLoad
@@ -64,13 +64,13 @@ def propose(
     view = observed(shedder.observe, state, settings, candidates.facts)
     memory = replay(shedder, history, state, settings)
     steady = steady_state(shedder, view, settings, memory)
-    unpublished = _unpublished(view, lambda view_now: steady_state(shedder, view_now, settings, memory))
+    published = _published(view, lambda other: steady_state(shedder, other, settings, memory))
     for name in request.placements:
         if lacks := unload_refusals(find(placements.PLACEMENTS, name, "placement strategy"), "placement", state):
             yield name, _without_unloads(request.shedder, name, state, splits, lacks[0].sentence)
             continue
         try:
-            yield name, _combine(request, name, steady, unpublished, splits, candidates, view)
+            yield name, _combine(request, name, steady, published, splits, candidates, view)
         except AdvisorError as error:
             yield name, error
 
@@ -89,30 +89,42 @@ def _for_goal(
 
 
 @dataclass(frozen=True)
-class _Unpublished:
-    """What the shedder would do if no broker published again before the next cycle."""
+class _Published:
+    """What the shedder would do if brokers published otherwise than predicted before the next cycle."""
 
-    brokers: tuple[str, ...]
+    brokers: tuple[str, ...] = ()
     """Ids of those that probably will."""
-    destinations: Mapping[int, int]
-    """Bundle row -> destination row of what it would unload on what they published last."""
+    if_silent: Mapping[int, int] | None = None
+    """Bundle row -> destination row of what it would unload on what they published last; None if none will publish."""
+    if_approached: Mapping[int, int] = field(default_factory=dict)
+    """The same once every broker has published the load that it approaches."""
+
+    def possible(self, move: Move) -> tuple[int, ...]:
+        """The destinations (rows) of a move, whatever is published."""
+        others = (self.if_silent or {}, self.if_approached)
+        return tuple(sorted({move.destination, *(rows.get(move.bundle, move.destination) for rows in others)}))
 
 
-def _unpublished(view: object, decide: Callable[[object], SteadyState]) -> _Unpublished | None:
-    """None where the load that counts in the next cycle is published."""
-    if not isinstance(view, ExtensibleLoad) or view.load_now is None:
-        return None
+def _published(view: object, decide: Callable[[object], SteadyState]) -> _Published:
+    if not isinstance(view, ExtensibleLoad) or view.load_approached is None:
+        return _Published()
+
+    def destinations(load: Floats) -> Mapping[int, int]:
+        decision = decide(replace(view, load=load)).decision
+        return dict(zip(decision.bundle.tolist(), decision.destination.tolist(), strict=True))
+
+    if_approached = destinations(view.load_approached)
+    if view.load_now is None:
+        return _Published(if_approached=if_approached)
     brokers = tuple(view.broker_ids[row] for row in np.flatnonzero(view.load != view.load_now))
-    now = decide(replace(view, load=view.load_now))
-    pairs = zip(now.decision.bundle.tolist(), now.decision.destination.tolist(), strict=True)
-    return _Unpublished(brokers, dict(pairs))
+    return _Published(brokers, destinations(view.load_now), if_approached)
 
 
 def _combine(
     request: Request,
     placement: str,
     steady: SteadyState,
-    unpublished: _Unpublished | None,
+    published: _Published,
     splits: SteadySplits | None,
     candidates: CandidateSets,
     view: object,
@@ -131,14 +143,11 @@ def _combine(
     )
     chosen = steady.decision
     left, wrapper = carry_out(chosen, surroundings(selection, chosen))
-    if_silent = unpublished.destinations if unpublished is not None else {}
     moves = tuple(
         replace(
             move,
-            possible=selection.possible.get(
-                move.bundle, tuple({move.destination, if_silent.get(move.bundle, move.destination)})
-            ),
-            awaits=unpublished.brokers if unpublished is not None and move.bundle not in if_silent else (),
+            possible=selection.possible.get(move.bundle, published.possible(move)),
+            awaits=published.brokers if move.bundle not in (published.if_silent or {}) else (),
         )
         for move in _moves(state, chosen, left)
     )
@@ -160,21 +169,19 @@ def _combine(
         acts_in_cycle=steady.acts_in_cycle,
         figures=chosen.figures,
         why_nothing=None if moves else _why_nothing(request.shedder, state, chosen, wrapper),
-        caveats=_hanging(request.shedder, state, chosen, unpublished),
+        caveats=_hanging(request.shedder, state, chosen, published),
     )
 
 
-def _hanging(
-    shedder: str, state: ClusterState, chosen: SheddingDecision, unpublished: _Unpublished | None
-) -> tuple[str, ...]:
+def _hanging(shedder: str, state: ClusterState, chosen: SheddingDecision, published: _Published) -> tuple[str, ...]:
     """A sentence if more bundles would go on what the brokers published last."""
-    more = unpublished.destinations.keys() - chosen.bundle.tolist() if unpublished is not None else ()
-    if unpublished is None or not more:
+    more = (published.if_silent or {}).keys() - chosen.bundle.tolist()
+    if not more:
         return ()
     bundles = ", ".join(map(state.bundle_name, sorted(more)))
     return (
         f"It hangs on what is published before the next cycle: without a new load from "
-        f"{' and '.join(unpublished.brokers)}, {shedder} also unloads {bundles}.",
+        f"{' and '.join(published.brokers)}, {shedder} also unloads {bundles}.",
     )
 
 

@@ -73,6 +73,8 @@ def test_the_leaders_view_has_the_load_of_the_next_cycle_beside_that_of_now() ->
     view = extensible_load(of, SETTINGS, of.captured_at_ms)
     assert view.load_now is not None
     assert (view.load_now.tolist(), view.load[0] > 0.4) == ([0.3, 0.3], True)
+    assert view.load_approached is not None
+    assert view.load_approached.tolist() == pytest.approx([0.7, 0.7])
     silent = replace(of, published_load=published(None))
     assert extensible_load(silent, SETTINGS, of.captured_at_ms).load_now is None
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, PublishedLoad
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
@@ -221,6 +221,20 @@ def test_an_unload_whose_destination_is_drawn_among_others_and_its_own_broker_is
     # A Simple leader unloads the bundle before anyone places it.
     elsewhere = plan_of(replace(state, load_manager="simple"), settings, (drawn,))
     assert not [one for one in elsewhere.steps[0].doubts if "draw" in one.sentence]
+
+
+def test_a_destination_that_hangs_on_what_brokers_publish_is_in_doubt(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    load = PublishedLoad(np.full(3, 0.5), np.full(3, 1e6), np.full(len(state.bundles), NO_ROW))
+    published = replace(extensible(state), published_load=load)
+    either, sure = (
+        plan_of(published, settings, (replace(move(FIRST), possible=possible),)).steps[0].doubts
+        for possible in ((1, 2), (2,))
+    )
+    [sentence] = [doubt.sentence for doubt in either if "instead" in doubt.sentence]
+    assert sentence == "Pulsar may choose b:8080 instead, on what brokers publish before the next cycle."
+    assert not [doubt for doubt in sure if "instead" in doubt.sentence]
 
 
 def test_what_a_plan_predicts_starts_from_the_usage_that_belongs_to_the_message_rate(

@@ -160,6 +160,31 @@ def test_what_a_publication_would_prevent_is_said() -> None:
     )
 
 
+def test_a_destination_that_new_loads_would_make_the_idlest_is_possible() -> None:
+    # Of a recording: b's published load was the lower one, c's fell below it in the two seconds before the cycle.
+    found = cluster_state(
+        [
+            BrokerRow("a:8080", cpu=(90.0, 100.0), traffic=(10.0, 10.0, 4e6, 4e6)),
+            BrokerRow("b:8080", cpu=(29.8, 100.0), traffic=(5.0, 5.0, 4e6, 4e6)),
+            BrokerRow("c:8080", cpu=(24.8, 100.0), traffic=(5.0, 5.0, 4e6, 4e6)),
+        ],
+        [
+            BundleRow("t/n", "0x00000000_0x80000000", "a:8080", (5.0, 5.0, 1e6, 1e6), topics=1),
+            BundleRow("t/n", "0x80000000_0xffffffff", "a:8080", (5.0, 5.0, 3e6, 3e6), topics=1),
+        ],
+        load_manager="extensible",
+        view="published",
+    )
+    now = np.full(3, found.captured_at_ms, dtype=np.int64)
+    for of_c, possible in ((0.345, (1, 2)), (0.25, (2,))):
+        load = PublishedLoad(
+            np.array([0.9, 0.332, of_c]), np.full(3, 8e6), np.array([0, 1]), np.zeros(3, dtype=np.int64)
+        )
+        state = replace(found, brokers=replace(found.brokers, report_updated_at_ms=now), published_load=load)
+        [move] = ask(state, AT_ONCE, "TransferShedder", splits=False).moves
+        assert (move.destination, move.possible) == (possible[0], possible)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_bundle_that_pulsar_may_draw_back_to_its_broker_is_named(state: ClusterState, seed: int) -> None:
     # AvgShedder intends b, which has the most bundles of the namespace: so it draws among a and c.
