@@ -32,7 +32,7 @@ MEASURED: Final[Mapping[tuple[str, LoadManagerKind], Measured]] = {
     ("OverloadShedder", "modular"): Measured("4.0.8", decisions=10, exact=10, bundles=10, named=10),
     ("AvgShedder", "modular"): Measured("4.0.8", decisions=6, exact=5, bundles=11, named=11),
     ("SimpleLoadManagerImpl", "simple"): Measured("4.0.8", decisions=7, exact=7, bundles=7, named=7),
-    ("TransferShedder", "extensible"): Measured("4.2.4", decisions=17, exact=15, bundles=48, named=46),
+    ("TransferShedder", "extensible"): Measured("4.2.4", decisions=8, exact=6, bundles=22, named=20),
 }
 
 
