@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -403,6 +405,28 @@ def test_a_try_of_apply_waits_for_the_one_before_it_until_its_time_of_day(stages
     assert stages.applied_with is not None
     assert stages.applied_with.wait_for_holder
     assert stages.applied_with.until == soon.replace(second=0, microsecond=0)
+
+
+@pytest.mark.full
+def test_a_try_of_apply_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
+    stages: Stages, run_dag: RunDag
+) -> None:
+    stages.plan = make_plan([unload_step(1), unload_step(2, UPPER)], snapshot=stages.plan.snapshot)
+
+    def stop_worker(what: str) -> None:
+        if what == "after the call" and len(stages.cluster.effects) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stages.cluster.on_event = stop_worker
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, tasks["apply"]) == ("success", "success")
+    assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2), Unload(NAMESPACE, UPPER, B2)]
+    assert [kind for kind in kinds(stages) if kind.startswith("run")] == [
+        "run started",
+        "run stopped",
+        "run resumed",
+        "run done",
+    ]
 
 
 def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: RunDag) -> None:

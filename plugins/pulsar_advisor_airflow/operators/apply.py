@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.sdk import BaseOperator, conf
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor_airflow.failures import as_airflow_errors
@@ -26,8 +26,9 @@ PARK_FROM_S: Final = 60.0
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     """Carry out an approved plan under the throttle that was approved with it.
 
-    A refusal, or a run that ended with steps left, is never retried automatically. A try after a crash resumes the run
-    from the cluster's current state; clearing the task does the same for a run that stopped. A try that starts in
+    A refusal, or a run that ended with steps left, is never retried automatically, unless it ended with its worker. A
+    try after that, or after a crash, resumes the run from the cluster's current state; clearing the task does the same
+    for a run that stopped. A try that starts in
     another container or on another host while the previous one may be alive waits until its run or its lease ends.
 
     A deferrable task occupies no worker while the run waits for a minute or longer, or until somebody lets a paused run
@@ -72,7 +73,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self._killed: str | None = None
 
     def on_kill(self) -> None:
-        """End the run after the steps in flight; Airflow allows a few seconds for it."""
+        """End the run after the steps in flight; Airflow allows a few seconds for it.
+
+        A user has set the task's state, which Airflow then keeps; or the worker ends, and another try is due.
+        """
         self._killed = "the task was stopped in Airflow"
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -104,7 +108,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             self.log.info(back)
         if result.exit_code:
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
-            raise AirflowFailException(f"{result.sentence}; {'; '.join(choices)}")
+            kind = AirflowException if self._killed else AirflowFailException
+            raise kind(f"{result.sentence}; {'; '.join(choices)}")
         return {**result.as_document(), "ledger_head": head}
 
     def _run(self, waited: Parking | None, until: datetime | None) -> tuple[ApplyResult, str]:
