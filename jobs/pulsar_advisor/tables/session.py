@@ -28,8 +28,11 @@ _FRUGAL: Final = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceS
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 """Disables Java's slow compiler, which a short job never earns back; on a Spark cluster, Java's default applies."""
 
-_LONG_JOB_BYTES: Final = 200 << 20
-"""Of a snapshot's raw files. Ten million topics (800 MB) take nearly twice the processor time without that compiler."""
+_LONG_JOB_BYTES: Final = 40 << 20
+"""Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes."""
+
+_LARGE_HEAP_BYTES: Final = 200 << 20
+"""Of a snapshot's raw files: more than some million topics need the whole heap."""
 
 _SMALL_SNAPSHOT_BYTES: Final = 4 << 20
 """Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it."""
@@ -59,6 +62,9 @@ _LOCAL: Final[dict[str, Any]] = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 
+_MODEST: Final[dict[str, Any]] = {"spark.driver.memory": "2500m"}
+"""Java fills the heap that it is given before it collects garbage."""
+
 _SMALL: Final[dict[str, Any]] = {
     "spark.sql.codegen.wholeStage": False,
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -86,6 +92,8 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             settings |= _local(_QUICK_START if raw_bytes < _LONG_JOB_BYTES else "")
+            if raw_bytes < _LARGE_HEAP_BYTES:
+                settings |= _MODEST
             if raw_bytes < _SMALL_SNAPSHOT_BYTES:
                 settings |= _SMALL
     for key, value in settings.items():
