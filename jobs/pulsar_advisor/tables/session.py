@@ -28,6 +28,12 @@ _FRUGAL: Final = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceS
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 """Disables Java's slow compiler, which a short job never earns back; on a Spark cluster, Java's default applies."""
 
+_HOT_CODE: Final = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Ten times Java's thresholds for that compiler: half of what it would compile in a run doesn't earn it back."""
+
 _LONG_JOB_BYTES: Final = 40 << 20
 """Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes."""
 
@@ -91,7 +97,7 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            settings |= _local(_QUICK_START if raw_bytes < _LONG_JOB_BYTES else "")
+            settings |= _local(_QUICK_START if raw_bytes < _LONG_JOB_BYTES else _HOT_CODE)
             if raw_bytes < _LARGE_HEAP_BYTES:
                 settings |= _MODEST
             if raw_bytes < _SMALL_SNAPSHOT_BYTES:
