@@ -94,14 +94,14 @@ class _Published:
 
     brokers: tuple[str, ...] = ()
     """Ids of those that probably will."""
-    if_silent: Mapping[int, int] | None = None
-    """Bundle row -> destination row of what it would unload on what they published last; None if none will publish."""
+    if_silent: Mapping[int, int] = field(default_factory=dict)
+    """Bundle row -> destination row of what it would unload on what they published last; empty if none will publish."""
     if_approached: Mapping[int, int] = field(default_factory=dict)
     """The same once every broker has published the load that it approaches."""
 
     def possible(self, move: Move) -> tuple[int, ...]:
         """The destinations (rows) of a move, whatever is published."""
-        others = (self.if_silent or {}, self.if_approached)
+        others = (self.if_silent, self.if_approached)
         return tuple(sorted({move.destination, *(rows.get(move.bundle, move.destination) for rows in others)}))
 
 
@@ -147,7 +147,7 @@ def _combine(
         replace(
             move,
             possible=selection.possible.get(move.bundle, published.possible(move)),
-            awaits=published.brokers if move.bundle not in (published.if_silent or {}) else (),
+            awaits=published.brokers if move.bundle not in published.if_silent else (),
         )
         for move in _moves(state, chosen, left)
     )
@@ -175,7 +175,7 @@ def _combine(
 
 def _hanging(shedder: str, state: ClusterState, chosen: SheddingDecision, published: _Published) -> tuple[str, ...]:
     """A sentence if more bundles would go on what the brokers published last."""
-    more = (published.if_silent or {}).keys() - chosen.bundle.tolist()
+    more = published.if_silent.keys() - chosen.bundle.tolist()
     if not more:
         return ()
     bundles = ", ".join(map(state.bundle_name, sorted(more)))
