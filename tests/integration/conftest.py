@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -14,6 +13,8 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import create_engine, text
+
+from harness.ports import free_port
 
 NewLedger = Callable[[], str]
 """Makes the URL of a ledger that is not there yet."""
@@ -34,15 +35,13 @@ def postgresql_server() -> Iterator[str]:
     if shutil.which("initdb") is None or shutil.which("postgres") is None:
         pytest.skip("no PostgreSQL server programs on PATH")
     user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+    with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         data.mkdir()
         if user:
             shutil.chown(folder, user)
             shutil.chown(data, user)
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
+        port = free_port()
         command = ["initdb", "-D", str(data), "-U", "advisor", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(command, check=True, capture_output=True, user=user, cwd=folder)
         command = ["postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"]

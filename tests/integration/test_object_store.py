@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from harness.artifacts import cache_directory
+from harness.ports import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
@@ -85,9 +86,7 @@ class Shell:
 @pytest.fixture(scope="module")
 def shell(python: Path, jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     folder = tmp_path_factory.mktemp("store")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     address = f"http://127.0.0.1:{port}"
     # As docs/spark.md says.
     settings = {

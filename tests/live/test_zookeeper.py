@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from harness import children
 from harness.artifacts import class_path
 from harness.certificates import Certificates, make_certificates
 from harness.errors import LiveClusterUnavailable
+from harness.ports import free_port
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, connected
 from pulsar_advisor.model.errors import ClusterUnreachable
 
@@ -58,9 +58,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureZooKee
     certificates = make_certificates(directory, ["127.0.0.1"], "advisor")
     key_store = directory / "server.pem"
     key_store.write_bytes(certificates.broker_key.read_bytes() + certificates.broker.read_bytes())
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     settings = {
         "dataDir": directory / "data",
         "secureClientPort": port,
