@@ -46,7 +46,7 @@ def cluster() -> Iterator[LiveCluster]:
 
 @pytest.fixture(scope="module")
 def dead() -> dict[str, str]:
-    """A connection to brokers and a ZooKeeper that nobody listens for."""
+    """A connection to brokers and a ZooKeeper that are down: their ports are closed."""
     return {
         "admin_urls": f"http://127.0.0.1:{free_port()},http://127.0.0.1:{free_port()}",
         "zookeeper": f"127.0.0.1:{free_port()}",

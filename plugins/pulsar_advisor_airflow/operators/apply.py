@@ -28,8 +28,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     A refusal, or a run that ended with steps left, is never retried automatically, unless it ended with its worker. A
     try after that, or after a crash, resumes the run from the cluster's current state; clearing the task does the same
-    for a run that stopped. A try that starts in
-    another container or on another host while the previous one may be alive waits until its run or its lease ends.
+    for a run that stopped. A try that starts in another container or on another host while the previous one may be
+    alive waits until its run or its lease ends.
 
     A deferrable task occupies no worker while the run waits for a minute or longer, or until somebody lets a paused run
     go on. A run that keeps the cluster's own balancer off waits in its worker, which restores the balancer.
