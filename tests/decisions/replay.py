@@ -191,8 +191,8 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
     earlier = [cluster_state(root, one, "fresh") for one in islice(comparable_before(root, cycle.before), HISTORY)]
     settings = settings_of(root, cycle.before)
     owners = _owners(recording.snapshots[cycle.after])
-    settled = with_usage_of_rates(before, earlier[::-1])
-    origin = outlook = Outlook.of(before, base_load(before, earlier[::-1]), settled)
+    base = base_load(before, earlier[::-1])
+    origin = outlook = Outlook.of(before, base, with_usage_of_rates(before, earlier[::-1], base))
     rows = {before.bundle_name(row): row for row in range(len(before.bundles))}
     brokers = {broker: row for row, broker in enumerate(before.brokers.ids)}
     for unload in cycle.unloads:

@@ -74,24 +74,25 @@ def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> Base
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState]) -> ClusterState:
+def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], base: BaseLoad) -> ClusterState:
     """The state with the CPU usage that each broker's message rate will show as soon as it is sampled.
 
     A broker's CPU usage is the mean over the time between its last two samples
     (`LinuxBrokerHostUsageImpl.calculateBrokerHostUsage`, 4.0.8). Where the rate changed since then, it is partly that
     of the former rate. What counts there is the broker's last sample whose figures belong together, at the new rate:
-    the base of `base_load`, and the same share for each message. Without such a sample the usage stays as it is.
+    the likely `base`, and the same share for each message. Without such a sample the usage stays as it is.
     """
     brokers = state.brokers
-    samples, base = steady_samples([*history, state]), base_load(state, history).likely
+    samples = steady_samples([*history, state])
     usage = brokers.usage.copy()
     for row, now in _reported(state):
         steady = samples.get(brokers.ids[row], [now])
         last = steady[-1]
         if now not in steady and last.rate_per_s > 0:
-            share = max(last.cpu - base[row], 0.0) / last.rate_per_s
+            stays = base.likely[row]
+            share = max(last.cpu - stays, 0.0) / last.rate_per_s
             most = max(float(brokers.limit[row, CPU]), now.cpu)
-            usage[row, CPU] = min(base[row] + share * now.rate_per_s, most)
+            usage[row, CPU] = min(stays + share * now.rate_per_s, most)
     return replace(state, brokers=replace(brokers, usage=usage))
 
 

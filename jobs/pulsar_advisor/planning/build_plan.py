@@ -408,7 +408,7 @@ def build_plan(
     )
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
     base = base_load(state, history)
-    outlook = Outlook.of(state, base, with_usage_of_rates(state, history))
+    outlook = Outlook.of(state, base, with_usage_of_rates(state, history, base))
     steps = _Steps(state, settings, outlook, _changes(state, settings, history), unloads, splits)
     moves, left_out = unloads_within(proposal.moves, state, request.limits)
     for move in moves:

@@ -265,7 +265,7 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
     own = [row for row in planned if (row.shedder, row.placement) == configured] or planned
     found = findings(state, settings.values, advised_plan, [plan_in(row.plan) for row in own])
     keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
-    judged = coverage(state)
+    judged, base = coverage(state), base_load(fit, earlier)
     foresight = _foresight(simulated, configured, advised_plan)
     balancing = _balancing(foresight, simulated.tried, settings)
     options = (
@@ -292,9 +292,7 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
         "foresight": foresight,
         "noise_floor": asdict(floor),
         "model_errors": asdict(errors) if (errors := model_errors([*earlier, fit])) is not None else None,
-        "lowest_maximum_ratio": lowest_maximum(
-            with_usage_of_rates(fit, earlier), settings.values, base_load(fit, earlier)
-        ),
+        "lowest_maximum_ratio": lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base),
         "trials": [trial.document() for trial in simulated.tried],
         "options": [option.document() for option in options],
         "settings": {key: setting.model_dump() for key, setting in planned_settings(settings, keys).items()},

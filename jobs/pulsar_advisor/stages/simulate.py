@@ -104,7 +104,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
     }
     try:
         settings = settings_of(root, task["snapshot"], what_if).values
-        state = judged_state(root, task["snapshot"], task["view"], what_if, task["validation_sha256"])
+        state = judged_state(root, task["snapshot"], task["view"], what_if, settings, task["validation_sha256"])
         earlier = earlier_states(root, state, task["history"], what_if, settings)
         simulation = simulate(
             shedder,

@@ -91,21 +91,25 @@ def fit_states(
     settings: LoadBalancerSettings,
 ) -> tuple[ClusterState, list[ClusterState]]:
     """The fit part of a view of a snapshot, and of the earlier snapshots that are comparable, oldest first."""
-    state = judged_state(root, snapshot, view, what_if, inputs_of(root, snapshot).validation_sha256)
+    state = judged_state(root, snapshot, view, what_if, settings, inputs_of(root, snapshot).validation_sha256)
     return state, earlier_states(root, state, history, what_if, settings)
 
 
 def judged_state(
-    root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str], validation_sha256: str
+    root: Root,
+    snapshot: str,
+    view: WantedView,
+    what_if: Mapping[str, str],
+    settings: LoadBalancerSettings,
+    validation_sha256: str,
 ) -> ClusterState:
-    """The fit part of a snapshot under a what-if, as that validation judged it.
+    """The fit part of a snapshot under a what-if, which makes its `settings`, as that validation judged it.
 
     A process reads only the last one that it was asked for: a Python worker of Spark's serves one task after the other.
     """
     read = _read_once(root.url, root.cluster, snapshot, view, validation_sha256)
     if not what_if:
         return read
-    settings = settings_of(root, snapshot, what_if).values
     return with_what_if(read, settings_of(root, snapshot, {}).values, settings, what_if)
 
 

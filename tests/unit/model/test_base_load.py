@@ -94,21 +94,21 @@ def test_a_usage_sampled_before_the_rate_changed_becomes_that_of_the_new_rate() 
     # 10 points of base, 20 for 100 messages; at the end 500 messages came, of which the usage shows nothing yet.
     figures = ((110.0, 500.0), (110.0, 500.0), (210.0, 1000.0), (210.0, 1000.0), (210.0, 1000.0), (210.0, 1500.0))
     *history, now = a_minute_apart([brokers(a=pair, b=(50.0, 200.0)) for pair in figures])
-    settled = with_usage_of_rates(now, history)
+    settled = with_usage_of_rates(now, history, base_load(now, history))
     assert settled.brokers.usage[:, CPU] == pytest.approx([310.0, 50.0], abs=2.0)
     assert now.brokers.usage[0, CPU] == 210.0
 
 
 def test_a_usage_stays_as_reported_where_the_rate_is_steady_or_was_never_seen_steady() -> None:
     now = brokers(a=(210.0, 1500.0))
-    assert with_usage_of_rates(now, ()).brokers.usage[0, CPU] == 210.0
+    assert with_usage_of_rates(now, (), base_load(now, ())).brokers.usage[0, CPU] == 210.0
     before, steady = a_minute_apart([brokers(a=(180.0, 1450.0)), now])
-    assert with_usage_of_rates(steady, [before]).brokers.usage[0, CPU] == 210.0
+    assert with_usage_of_rates(steady, [before], base_load(steady, [before])).brokers.usage[0, CPU] == 210.0
 
 
 def test_no_broker_uses_more_than_it_has_at_its_new_rate() -> None:
     before, now = a_minute_apart([brokers(a=(350.0, 1000.0)), brokers(a=(350.0, 3000.0))])
-    assert with_usage_of_rates(now, [before]).brokers.usage[0, CPU] == 400.0
+    assert with_usage_of_rates(now, [before], base_load(now, [before])).brokers.usage[0, CPU] == 400.0
 
 
 def test_a_base_is_never_above_the_usage() -> None:

@@ -94,7 +94,8 @@ class Room:
         """The room of a fit state; `history` shows base loads, the ceiling is by default the overload threshold."""
         overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
         ceiling = overloaded if ceiling_ratio is None else ceiling_ratio
-        return cls(with_usage_of_rates(state, history), settings, base_load(state, history), ceiling)
+        base = base_load(state, history)
+        return cls(with_usage_of_rates(state, history, base), settings, base, ceiling)
 
     def copy(self) -> Self:
         """The same room, to try other moves in."""
