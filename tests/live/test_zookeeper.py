@@ -123,7 +123,7 @@ def test_nodes_are_read_through_tls_below_the_chroot_past_the_digest(
 def test_without_the_digest_a_protected_node_is_named(zookeeper: SecureZooKeeper) -> None:
     with (
         connected(zookeeper.connection()) as reader,
-        pytest.raises(ClusterUnreachable, match=f"/namespace/{BUNDLE} may not be read by us: give a digest_user"),
+        pytest.raises(ClusterUnreachable, match=f"no permission to read /namespace/{BUNDLE}: give a digest_user"),
     ):
         list(reader.ownerships())
 
