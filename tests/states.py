@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pulsar_advisor.model.base_load import BaseLoad
 from pulsar_advisor.model.bundle_range import parse_range, topic_hash
 from pulsar_advisor.model.cluster_state import (
     AVERAGES_ORIGINS,
@@ -22,6 +23,7 @@ from pulsar_advisor.model.cluster_state import (
     View,
 )
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.planning.forecast import Outlook
 
 
 @dataclass(frozen=True)
@@ -163,3 +165,9 @@ def cluster_state(
         isolation_policies=isolation_policies,
         failure_domains=(None,) * number,
     )
+
+
+def without_base(state: ClusterState) -> Outlook:
+    """The loads of brokers whose whole CPU usage goes with their bundles."""
+    nothing = np.zeros(len(state.brokers))
+    return Outlook.of(state, BaseLoad(nothing, nothing, nothing, ("default",) * len(state.brokers)))

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
 from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import ClusterState
@@ -192,15 +194,15 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
     settings = settings_of(root, cycle.before)
     owners = _owners(recording.snapshots[cycle.after])
     base = base_load(before, earlier[::-1])
-    origin = outlook = Outlook.of(before, base, with_usage_of_rates(before, earlier[::-1], base))
+    outlook = Outlook.of(before, base, with_usage_of_rates(before, earlier[::-1], base))
     rows = {before.bundle_name(row): row for row in range(len(before.bundles))}
     brokers = {broker: row for row, broker in enumerate(before.brokers.ids)}
-    for unload in cycle.unloads:
-        destination = owners.get(unload.bundle)
-        if destination is not None:
-            outlook = outlook.after_move(
-                origin, before.bundles, rows[unload.bundle], brokers[unload.source], brokers[destination]
-            )
+    moves = [
+        (rows[unload.bundle], brokers[unload.source], brokers[destination])
+        for unload in cycle.unloads
+        if (destination := owners.get(unload.bundle)) is not None
+    ]
+    outlook, _ = outlook.along(outlook, before.bundles, np.array(moves, np.int32).reshape(-1, 3), settings)
     predicted = usage_ratios(outlook.likely, settings)
     errors = []
     for broker, row in brokers.items():

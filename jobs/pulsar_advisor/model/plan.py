@@ -288,10 +288,28 @@ def load_plan(content: bytes) -> Plan:
         raise StorageError(f"this is not a plan: it is not a JSON object; {_EXPECTED}") from error
     if schema not in PLAN_SCHEMAS:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
+    fields = {name: value for name, value in document.items() if name != "schema"}
+    try:
+        plan = Plan.model_validate({"schema_name": schema, **fields})
+        # The same bytes have the same digest, and are canonical.
+        if dump_plan(plan) == content:
+            return plan
+        reason = "a value in it is of another type than its field"
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    except CanonicalizationError as error:
+        reason = f"it has no canonical form: {error}"
+    _refuse_changed(content, document, digest)
+    raise StorageError(f"this plan can't be read: {reason}")
+
+
+def _refuse_changed(content: bytes, document: Mapping[str, Any], digest: str) -> None:
+    """Raise `Refused` if a file isn't what was written, whatever else is wrong with it."""
     try:
         canonical, found = _sealed(document)
-    except CanonicalizationError as error:
-        raise StorageError(f"this plan can't be read: it has no canonical form: {error}") from error
+    except CanonicalizationError:
+        return  # that is what is wrong with it
     if found != digest:
         raise Refused(
             f"the plan's content has digest {found}, but it claims {digest}: it was changed after it was made; "
@@ -302,12 +320,3 @@ def load_plan(content: bytes) -> Plan:
             "the plan's file is not in canonical form (RFC 8785): it was written again, or holds a key twice; make it "
             "again with `recommend`"
         )
-    try:
-        plan = Plan.model_validate({"schema_name": document.pop("schema"), **document})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise StorageError(f"this plan can't be read: {where}: {first['msg']}") from error
-    if digest_of(plan) != digest:
-        raise StorageError("this plan can't be read: a value in it is of another type than its field")
-    return plan

@@ -22,11 +22,11 @@ from pulsar_advisor.model.cluster_state import (
 
 
 def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
-    """(m, 5): the usage that moves with m bundles, columns and units as in `usage`.
+    """(…, m, 5): the usage that moves with m bundles, shape, columns and units as in `usage`.
 
     `bundles` is their traffic and `brokers` that of the broker each is on, (m, 4), order of FIGURES; `usage` is that
-    broker's, (m, 5), order of RESOURCES; of one bundle, any number of usages can be asked at once. A share is at most
-    one. Nothing moves where a broker reports no such figure.
+    broker's, order of RESOURCES, any number of times. A share is at most one. Nothing moves where a broker reports no
+    such figure.
     """
     shares = np.zeros((len(bundles), len(RESOURCES)))
     with np.errstate(invalid="ignore", over="ignore"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -157,6 +157,21 @@ def _planned_base(state: ClusterState, base: BaseLoad) -> dict[str, PlannedBase]
     }
 
 
+class _Fate(NamedTuple):
+    """What becomes of a move."""
+
+    obstacle: str | None
+    """Why it isn't made."""
+    arrives: bool
+    """Whether the bundle reaches a broker that is known."""
+    source_ratio: float
+    """Predicted usage of its source right afterwards."""
+    destination_ratio: float
+    """Likewise of its destination, if it is known."""
+    highest_destination_ratio: float
+    """The most that it may be."""
+
+
 class _Steps:
     """Steps under construction, and the state expected when the next one is sent."""
 
@@ -208,11 +223,13 @@ class _Steps:
             self.boundary_texts[namespace] = tuple(f"0x{bound:08x}" for bound in self._boundaries(bundle))
         return self.boundary_texts[namespace]
 
-    def _predicted(self, *brokers: int) -> StepPrediction:
-        known = sorted({broker for broker in brokers if broker != NO_ROW})
-        ratios = usage_ratios(self.outlook.likely, self.settings.values, known)
+    def _predicted(self, ratios: Mapping[int, float]) -> StepPrediction:
+        """The usage ratios of the brokers at these rows."""
         ids = self.state.brokers.ids
-        return StepPrediction(brokers={ids[broker]: finite(ratio) for broker, ratio in zip(known, ratios, strict=True)})
+        return StepPrediction(brokers={ids[broker]: finite(ratios[broker]) for broker in sorted(ratios)})
+
+    def _ratio(self, broker: int) -> float:
+        return float(usage_ratios(self.outlook.likely, self.settings.values, [broker])[0])
 
     def _unpublished(self, move: Move) -> tuple[Doubt, ...]:
         """A doubt if the decision hangs on less than what may have changed since the leader was last informed.
@@ -257,28 +274,28 @@ class _Steps:
         sentence = f"Pulsar may choose {' or '.join(others)} instead, on what brokers publish before the next cycle."
         return (Doubt(confidence="medium", sentence=sentence),)
 
-    def _above_capacity(self, broker: int) -> tuple[Doubt, ...]:
+    def _above_capacity(self, broker: int, likely: float, highest: float) -> tuple[Doubt, ...]:
         """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
-        settings, row = self.settings.values, [broker]
-        _, (highest,) = self.outlook.bounds(settings, row)
         if not highest > 1.0:
             return ()
-        (likely,) = usage_ratios(self.outlook.likely, settings, row)
         sentence = f"{self.state.brokers.ids[broker]} would need {likely:.0%} of a resource, {highest:.0%} at most."
         return (Doubt(confidence="low" if likely > 1.0 else "medium", sentence=sentence),)
 
     def _next_id(self) -> str:
         return f"step-{len(self.steps) + 1:03d}"
 
-    def unload(self, move: Move) -> None:
-        grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
-        grade = grade.with_doubts((*self._unpublished(move), *self._may_stay(move), *self._may_go_elsewhere(move)))
-        expect = self._expectation(self.state, move.bundle, self._owner(move.bundle), self._boundary_texts(move.bundle))
-        step = self._add_unload(self.state, move, expect, grade, ())
-        if step.executable:
-            self.unloaded_by[move.bundle] = step.id
-            if move.destination != NO_ROW:
-                self.owner[move.bundle] = move.destination
+    def unload(self, moves: Sequence[Move]) -> None:
+        for move, fate in zip(moves, self._fates(self.state, moves), strict=True):
+            grade = self.of_unloads.grade(move.bundle, (move.source, move.destination), near_tie=move.near_tie)
+            grade = grade.with_doubts((*self._unpublished(move), *self._may_stay(move), *self._may_go_elsewhere(move)))
+            owner, boundaries = self._owner(move.bundle), self._boundary_texts(move.bundle)
+            step = self._add_unload(
+                self.state, move, fate, self._expectation(self.state, move.bundle, owner, boundaries), grade, ()
+            )
+            if step.executable:
+                self.unloaded_by[move.bundle] = step.id
+                if move.destination != NO_ROW:
+                    self.owner[move.bundle] = move.destination
 
     def unload_children(self, split: Split, request: Request, placement: str) -> None:
         """Unload the children of the split just added, unless the plan has already moved the bundle."""
@@ -294,7 +311,8 @@ class _Steps:
                 return
             expect = self._expectation(state, move.bundle, move.source, self._boundary_texts(split.bundle))
             grade = self.of_unloads.grade(split.bundle, (move.source, move.destination), near_tie=move.near_tie)
-            self._add_unload(state, move, expect, grade, (cut.id,))
+            (fate,) = self._fates(state, [move])
+            self._add_unload(state, move, fate, expect, grade, (cut.id,))
 
     def _after_steps(self) -> ClusterState:
         """The state as the moves so far would leave it."""
@@ -307,15 +325,31 @@ class _Steps:
             bundles=replace(self.state.bundles, owner=owner),
         )
 
+    def _fates(self, state: ClusterState, moves: Sequence[Move]) -> list[_Fate]:
+        """What becomes of moves that follow one another; of all at once, since a large plan has thousands."""
+        obstacles = [move.obstacle or why_move_not(state, move) for move in moves]
+        arrive = [
+            obstacle is None and move.destination != NO_ROW for move, obstacle in zip(moves, obstacles, strict=True)
+        ]
+        rows = [
+            (move.bundle if arrives else NO_ROW, move.source, move.destination)
+            for move, arrives in zip(moves, arrive, strict=True)
+        ]
+        along = np.array(rows, dtype=np.int32).reshape(-1, 3)
+        self.outlook, ratios = self.outlook.along(self.origin, state.bundles, along, self.settings.values)
+        _, likely, _ = np.moveaxis(ratios, 1, 0)
+        highest = np.fmax.reduce(ratios[1])
+        return [_Fate(*fate) for fate in zip(obstacles, arrive, *likely.tolist(), highest.tolist(), strict=True)]
+
     def _add_unload(
-        self, state: ClusterState, move: Move, expect: Expectation, grade: Grade, after: tuple[str, ...]
+        self, state: ClusterState, move: Move, fate: _Fate, expect: Expectation, grade: Grade, after: tuple[str, ...]
     ) -> Step:
-        obstacle = move.obstacle or why_move_not(state, move)
-        if obstacle is None and move.destination != NO_ROW:
-            self.outlook = self.outlook.after_move(
-                self.origin, state.bundles, move.bundle, move.source, move.destination
+        if fate.arrives:
+            grade = grade.with_doubts(
+                self._above_capacity(move.destination, fate.destination_ratio, fate.highest_destination_ratio)
             )
-            grade = grade.with_doubts(self._above_capacity(move.destination))
+        ratios = {move.source: fate.source_ratio, move.destination: fate.destination_ratio}
+        ratios.pop(NO_ROW, None)
         step = Step(
             id=self._next_id(),
             after=after,
@@ -328,11 +362,11 @@ class _Steps:
             boundaries=(),
             children=(),
             reason=move.reason,
-            executable=obstacle is None,
-            not_executable_because=obstacle,
+            executable=fate.obstacle is None,
+            not_executable_because=fate.obstacle,
             confidence=grade.confidence,
             expect=expect,
-            predicted=self._predicted(move.source, move.destination),
+            predicted=self._predicted(ratios),
             failed_checks=grade.failed_checks,
             doubts=grade.doubts,
         )
@@ -369,7 +403,7 @@ class _Steps:
             not_executable_because=obstacle,
             confidence=grade.confidence,
             expect=expect,
-            predicted=self._predicted(owner),
+            predicted=self._predicted({} if owner == NO_ROW else {owner: self._ratio(owner)}),
             failed_checks=grade.failed_checks,
             doubts=grade.doubts,
         )
@@ -411,8 +445,7 @@ def build_plan(
     outlook = Outlook.of(state, base, with_usage_of_rates(state, history, base))
     steps = _Steps(state, settings, outlook, _changes(state, settings, history), unloads, splits)
     moves, left_out = unloads_within(proposal.moves, state, request.limits)
-    for move in moves:
-        steps.unload(move)
+    steps.unload(moves)
     for split in splits_within(proposal.splits, state, request.limits):
         steps.split(split)
         if request.unload_children or split.destinations:

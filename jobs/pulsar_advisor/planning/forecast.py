@@ -9,7 +9,6 @@ Infinite and NaN figures make infinite or NaN sums. They are computed without a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +18,7 @@ from pulsar_advisor.model.base_load import BaseLoad
 from pulsar_advisor.model.cluster_state import (
     CPU,
     NO_ROW,
+    RESOURCES,
     Bundles,
     ClusterState,
     Floats,
@@ -55,36 +55,6 @@ def loads_of(state: ClusterState, base_cpu: Floats | None = None) -> BrokerLoads
     return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts, base)
 
 
-def after_move(
-    loads: BrokerLoads, origin: BrokerLoads, bundles: Bundles, bundle: int, source: int, to: int
-) -> BrokerLoads:
-    """Loads after one bundle moved from `source` to `to`; the snapshot's loads, `origin`, determine the shares."""
-    return _after_move([loads], [origin], bundles, bundle, source, to)[0]
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _after_move(
-    loads: Sequence[BrokerLoads], origins: Sequence[BrokerLoads], bundles: Bundles, bundle: int, source: int, to: int
-) -> list[BrokerLoads]:
-    """The same for loads that differ in their usage only: most of a large plan's time is spent here."""
-    figures = bundles.traffic[bundle]
-    movable = np.array([origin.usage[source] for origin in origins])
-    movable[:, CPU] -= [origin.base_cpu[source] for origin in origins]
-    taken = usage_of(bundles.traffic[[bundle]], origins[0].traffic[[source]], movable)
-    traffic, counts = loads[0].traffic.copy(), loads[0].bundles.copy()
-    traffic[source] -= figures
-    traffic[to] += figures
-    counts[source] -= 1
-    counts[to] += 1
-    after = []
-    for before, moved in zip(loads, taken, strict=True):
-        usage = before.usage.copy()
-        usage[source] -= moved
-        usage[to] += moved
-        after.append(BrokerLoads(usage, before.limit, traffic, counts, before.base_cpu))
-    return after
-
-
 @dataclass(frozen=True, eq=False)
 class Outlook:
     """The loads at one point of a plan, for the least, the likely and the greatest base of every broker."""
@@ -102,9 +72,41 @@ class Outlook:
         likely = loads_of(settled or state, base.likely)
         return cls(loads_of(state, base.least), likely, loads_of(state, base.greatest))
 
-    def after_move(self, origin: Outlook, bundles: Bundles, bundle: int, source: int, to: int) -> Outlook:
-        """After one bundle moved; `origin` is the outlook of the snapshot."""
-        return Outlook(*_after_move(self._all(), origin._all(), bundles, bundle, source, to))
+    @np.errstate(over="ignore", invalid="ignore")
+    def along(
+        self, origin: Outlook, bundles: Bundles, moves: Indices, settings: LoadBalancerSettings
+    ) -> tuple[Outlook, Floats]:
+        """After these moves, and the usage ratios right after each of them.
+
+        `moves` is (m, 3): rows of the bundle, of its source and of its destination; where the bundle is NO_ROW, nothing
+        moves. `origin` is the outlook of the snapshot, which determines the shares. The ratios are (2, 3, m): of the
+        source and of the destination, for the least, the likely and the greatest base.
+        """
+        bundle, source, to = moves.T
+        moving = bundle != NO_ROW
+        figures = np.where(moving[:, None], bundles.traffic[bundle], 0.0)
+        movable = np.stack([loads.usage[source] for loads in origin._all()])
+        movable[..., CPU] -= np.stack([loads.base_cpu[source] for loads in origin._all()])
+        taken = usage_of(figures, origin.likely.traffic[source], movable)
+        usage = np.stack([loads.usage for loads in self._all()])
+        traffic, counts = self.likely.traffic.copy(), self.likely.bundles.copy()
+        reached = np.empty((2, *taken.shape))
+        for number, (leaves, joins, is_moved) in enumerate(zip(source, to, moving, strict=True)):
+            if is_moved:
+                usage[:, leaves] -= taken[:, number]
+                usage[:, joins] += taken[:, number]
+                traffic[leaves] -= figures[number]
+                traffic[joins] += figures[number]
+                counts[leaves] -= 1
+                counts[joins] += 1
+            reached[0, :, number], reached[1, :, number] = usage[:, leaves], usage[:, joins]
+        after = (
+            replace(loads, usage=its_usage, traffic=traffic, bundles=counts)
+            for loads, its_usage in zip(self._all(), usage, strict=True)
+        )
+        limit = np.broadcast_to(self.likely.limit[moves.T[1:]][:, None], reached.shape)
+        ratios = weighted_maximum(reached.reshape(-1, len(RESOURCES)), limit.reshape(-1, len(RESOURCES)), settings)
+        return Outlook(*after), ratios.reshape(reached.shape[:-1])
 
     def after_split(self, owner: int, added: int) -> Outlook:
         """After one bundle of `owner` was split, which adds this many: load stays where it is."""

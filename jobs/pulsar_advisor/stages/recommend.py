@@ -94,6 +94,9 @@ ALWAYS_IN_A_PLAN: Final = frozenset(
 )
 """Switches, the cluster's own strategies, and the settings against which every combination is measured."""
 
+_LONGEST: Final = ("OverloadShedder", "ThresholdShedder", "MinimalMoveShedder", "AvgShedder")
+"""The shedders that may move most of a large cluster: begun last, one of them would run alone on its core."""
+
 _COSTS: Final = ("unloads", "topics", "producers", "consumers", "moved_throughput_bytes_per_s")
 
 
@@ -132,12 +135,12 @@ def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, req
             "cluster": root.cluster,
             "snapshot": snapshot,
             "request": request.of(shedder).document(),
-            "with_splitting": number == 0,
+            "with_splitting": shedder == request.shedders[0],
         }
-        for number, shedder in enumerate(request.shedders)
+        for shedder in sorted(request.shedders, key=lambda name: (*_LONGEST, name).index(name))
     }
     answers = fan_out(spark(), tasks, recommend_shedder)
-    scores = [Score(**row) for answer in answers.values() for row in json.loads(answer)]
+    scores = [Score(**row) for shedder in request.shedders for row in json.loads(answers[shedder])]
     return {**_document(root, simulated.result(), scores, request), "proposer": request.proposer}
 
 

@@ -24,7 +24,7 @@ def fan_out(spark: SparkSession, tasks: Mapping[str, Any], function: Callable[[A
     """
     if not tasks:
         return {}
-    side_by_side = min(len(tasks), int(spark.conf.get(_PARTITIONS) or len(tasks)))
+    side_by_side = 1 if spark.conf.get(_PARTITIONS) == "1" else len(tasks)
     rows = pa.table(
         {
             "partition": pa.array([number % side_by_side for number in range(len(tasks))], pa.int32()),

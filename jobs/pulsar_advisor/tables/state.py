@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -39,6 +39,8 @@ from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES_RESUL
 
 _RESOURCES: Final = tuple(RESOURCES.values())
 _FIGURES: Final = tuple(TRAFFIC.values())
+_OF_TOPICS: Final = ("topic", "namespace", "lower", "hash", "loaded", *_FIGURES)
+"""The columns that a state takes from the table of topics, by far the largest."""
 _RING: Final = 2**32
 
 _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
@@ -78,7 +80,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         raise DataNotFit(f"snapshot {snapshot} of cluster '{root.cluster}' has no view '{view}': {reason}")
     namespace_rows = _sorted(read_table(root, snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
     bundle_rows = _sorted(read_table(root, snapshot, "bundles", view), "namespace", "lower", "upper")
-    topic_rows = _sorted(read_table(root, snapshot, "topics"), "namespace", "topic")
+    topic_rows = _sorted(read_table(root, snapshot, "topics", columns=_OF_TOPICS), "namespace", "topic")
     # A bundle may be owned, or a topic loaded, in a namespace that no listing contains.
     seen = [rows["namespace"].unique() for rows in (namespace_rows, bundle_rows, topic_rows)]
     namespace_names = pc.unique(pa.chunked_array(seen))
@@ -141,8 +143,10 @@ def runtime_settings(root: Root, snapshot: str) -> dict[str, dict[str, str]]:
     }
 
 
-def read_table(root: Root, snapshot: str, table: str, view: View | None = None) -> pa.Table:
-    """One table of a snapshot, or the rows of one view of it.
+def read_table(
+    root: Root, snapshot: str, table: str, view: View | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """One table of a snapshot, or the rows of one view of it, or only some of its columns.
 
     Raises `UsageError` if it wasn't normalized, `StorageError` if the table is gone or can't be read.
     """
@@ -150,7 +154,8 @@ def read_table(root: Root, snapshot: str, table: str, view: View | None = None) 
     folder = root.folder(f"tables/{table}", snapshot)
     try:
         rows = _files(folder)
-        return rows.to_table(filter=None if view is None else pc.field("view") == view)
+        wanted = None if columns is None else list(columns)
+        return rows.to_table(columns=wanted, filter=None if view is None else pc.field("view") == view)
     except (OSError, pa.ArrowException) as error:
         raise damaged_table(root, snapshot, table) from error
 

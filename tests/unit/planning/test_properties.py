@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -16,11 +17,11 @@ from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of, dump_plan
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.forecast import after_move, loads_of, usage_ratios
+from pulsar_advisor.planning.forecast import usage_ratios
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
-from states import BrokerRow, BundleRow, cluster_state
+from states import BrokerRow, BundleRow, cluster_state, without_base
 from unit.any_cluster import Rows, coherent_rows, orderly, rows
 
 EAGER = {
@@ -126,9 +127,10 @@ def test_the_strategy_of_ours_lifts_nobody_above_the_busiest_it_found(of: Rows) 
     except AdvisorError:
         reject()
     assert not isinstance(proposal, AdvisorError)
-    origin = loads = loads_of(state)
-    for move in proposal.moves:
-        loads = after_move(loads, origin, state.bundles, move.bundle, move.source, move.destination)
+    outlook = without_base(state)
+    moves = np.array([(move.bundle, move.source, move.destination) for move in proposal.moves], np.int32).reshape(-1, 3)
+    after, _ = outlook.along(outlook, state.bundles, moves, SETTINGS.values)
+    origin, loads = outlook.likely, after.likely
     fit = state.brokers.available & state.brokers.complete
     if fit.any():
         busiest = usage_ratios(origin, SETTINGS.values)[fit].max()
