@@ -37,6 +37,8 @@ from pulsar_advisor.tables.session import spark_session
 
 MASTER = "local[2]"
 SIZES = (1_000, 100_000, 1_000_000)
+RAW_BYTES = 90 << 20
+"""Of a capture of that many topics, which chooses the session's settings."""
 BUNDLES_PER_NAMESPACE = 64
 BEFORE, SNAPSHOT = "20261121T080000Z", "20261121T083000Z"
 NOW_MS = 1_795_250_000_000
@@ -66,7 +68,7 @@ def main(brokers: int, bundles: int, topics: int) -> None:
         started = time.perf_counter()
         import great_expectations  # noqa: F401
 
-        spark = spark_session(MASTER, "bench of the checks")
+        spark = spark_session(MASTER, "bench of the checks", raw_bytes=RAW_BYTES)
         spark.range(1).count()
         print(f"{'':<52} {'elapsed':>9} {'cores':>9}")
         java = int(spark.sparkContext._jvm.ProcessHandle.current().pid())

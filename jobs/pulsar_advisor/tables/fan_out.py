@@ -20,11 +20,11 @@ def fan_out(spark: SparkSession, tasks: Mapping[str, Any], function: Callable[[A
     one (`session`), so that one Python worker starts and makes all calls in sequence. Payloads are JSON values;
     `function` is a module-level function (executors import it, so its module must be installed or shipped there) and
     returns text. It reads what it needs, such as `cluster_state(...)`, on the executor itself. An exception in one call
-    ends them all. The results are in the order of the tasks.
+    ends them all. The tasks begin in the order given, the results are in it.
     """
     if not tasks:
         return {}
-    side_by_side = 1 if spark.conf.get(_PARTITIONS) == "1" else len(tasks)
+    side_by_side = min(len(tasks), int(spark.conf.get(_PARTITIONS) or len(tasks)))
     rows = pa.table(
         {
             "partition": pa.array([number % side_by_side for number in range(len(tasks))], pa.int32()),
