@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
+CONSTRAINTS = REPOSITORY / "tests" / "data" / "constraints" / "airflow-3.3.2-python-3.11.txt"
 RECORDED = REPOSITORY / "tests" / "data" / "recorded" / "modular-4.0.8.tar"
 RUN = """
 import sys
@@ -61,9 +62,15 @@ class Elsewhere:
         return ended.stdout
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
-    """The locked packages and the wheel, built from a copy of the repository that is gone afterwards."""
+@pytest.fixture(scope="module", params=["locked", "constrained"])
+def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+    """The wheel, built from a copy of the repository that is gone afterwards.
+
+    `locked`: with the locked packages. `constrained`: as docs/operations.md says for an existing Airflow, with
+    constraints that are made as those of its release.
+    """
+    if request.param == "constrained" and sys.version_info[:2] != (3, 11):
+        pytest.skip("the constraints are for Python 3.11")
     folder = tmp_path_factory.mktemp("elsewhere")
     source = folder / "source"
     listed = subprocess.run(
@@ -82,12 +89,20 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
     environment = {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
     uv = str(Path(sys.executable).parent / "uv")
     python = str(folder / "venv" / "bin" / "python")
-    for words in (
-        ["venv", "-q", "--python", sys.executable, str(folder / "venv")],
-        ["pip", "install", "-q", "--python", python, "--require-hashes", "-r", str(REPOSITORY / "requirements.txt")],
-        ["pip", "install", "-q", "--python", python, "--no-deps", str(wheel)],
-    ):
-        subprocess.run([uv, *words], env=environment, check=True)
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder / "venv")], env=environment, check=True)
+    install = [uv, "pip", "install", "-q", "--python", python]
+    if request.param == "locked":
+        lock = ["--require-hashes", "-r", str(REPOSITORY / "requirements.txt")]
+        subprocess.run([*install, *lock], env=environment, check=True)
+        subprocess.run([*install, "--no-deps", str(wheel)], env=environment, check=True)
+    else:
+        shutil.copy(CONSTRAINTS, folder / "constraints-3.11.txt")
+        [but_three] = re.findall(
+            r"^grep .*>constraints\.txt$", (REPOSITORY / "docs/operations.md").read_text(), re.MULTILINE
+        )
+        subprocess.run(["bash", "-c", but_three], cwd=folder, check=True)
+        constraints = ["--constraint", str(folder / "constraints.txt")]
+        subprocess.run([*install, "apache-airflow==3.3.2", str(wheel), *constraints], env=environment, check=True)
     return Elsewhere(folder)
 
 

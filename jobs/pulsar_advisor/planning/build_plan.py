@@ -229,7 +229,7 @@ class _Steps:
         return StepPrediction(brokers={ids[broker]: finite(ratios[broker]) for broker in sorted(ratios)})
 
     def _ratio(self, broker: int) -> float:
-        return float(usage_ratios(self.outlook.likely, self.settings.values, [broker])[0])
+        return float(usage_ratios(self.outlook.likely, self.settings.values)[broker])
 
     def _unpublished(self, move: Move) -> tuple[Doubt, ...]:
         """A doubt if the decision hangs on less than what may have changed since the leader was last informed.

@@ -10,7 +10,6 @@ Infinite and NaN figures make infinite or NaN sums. They are computed without a 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
@@ -30,9 +29,6 @@ from pulsar_advisor.model.plan import BrokerForecast, Forecast
 from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-
-Rows = slice | list[int]
-EVERY: Final = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +110,10 @@ class Outlook:
         more[owner] = added
         return Outlook(*(replace(loads, bundles=loads.bundles + more) for loads in self._all()))
 
-    def bounds(self, settings: LoadBalancerSettings, rows: Rows = EVERY) -> tuple[Floats, Floats]:
-        """The lowest and the highest usage ratio of each broker, or of those at these rows."""
-        usage = np.concatenate([loads.usage[rows] for loads in self._all()])
-        limit = np.concatenate([loads.limit[rows] for loads in self._all()])
+    def bounds(self, settings: LoadBalancerSettings) -> tuple[Floats, Floats]:
+        """The lowest and the highest usage ratio of each broker."""
+        usage = np.concatenate([loads.usage for loads in self._all()])
+        limit = np.concatenate([loads.limit for loads in self._all()])
         ratios = weighted_maximum(usage, limit, settings).reshape(len(self._all()), -1)
         return np.fmin.reduce(ratios), np.fmax.reduce(ratios)
 
@@ -125,9 +121,9 @@ class Outlook:
         return self.least, self.likely, self.greatest
 
 
-def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings, rows: Rows = EVERY) -> Floats:
-    """Weighted maximum usage of each broker, or of those at these rows, 0..1, by Pulsar's own arithmetic."""
-    return weighted_maximum(loads.usage[rows], loads.limit[rows], settings)
+def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings) -> Floats:
+    """Weighted maximum usage of each broker, 0..1, by Pulsar's own arithmetic."""
+    return weighted_maximum(loads.usage, loads.limit, settings)
 
 
 def finite(value: float) -> float | None:

@@ -156,6 +156,8 @@ def _groups(rows: pa.Table, examples_shown: int) -> tuple[AnswerGroup, ...]:
 
 def _heaviest(rows: pa.Table, number: int) -> tuple[Example, ...]:
     """Ties are broken by what is shown, so the order of the rows doesn't matter."""
+    if not len(rows):
+        return ()  # pyarrow 25 can't select from an empty table
     keys = [("load", "descending"), ("object", "ascending"), ("about", "ascending"), ("sentence", "ascending")]
     heaviest = rows.take(pc.select_k_unstable(rows, number, keys))
     return tuple(Example(**row) for row in heaviest.select(list(Example.__match_args__)).to_pylist())
