@@ -262,13 +262,23 @@ def test_the_last_advice_stays_while_a_newer_snapshot_is_processed(
     write_json(root.folder("raw", "20261122T083000Z") / MANIFEST, documents.manifest())
     page = server("vic").get("/pulsar-advisor/").text
     assert re.search(r"Move one bundle .*\(\S+ \w+ ago\)", page)
-    assert re.search(r"A newer snapshot, \S+ \w+ old: captured; not validated\.", page)
+    assert re.search(r"The newest snapshot, \S+ \w+ old: captured; not validated\.", page)
     assert f'href="{REPORT}"' in page
     airflow_runs("pulsar_snapshot__prod-eu", "running")
     for path in ("", "clusters/prod-eu"):
         page = server("vic").get(f"/pulsar-advisor/{path}").text
         assert "Move one bundle" in page
-        assert re.search(r"A newer snapshot, \S+ \w+ old, is being processed\.", page)
+        assert re.search(r"The newest snapshot, \S+ \w+ old, is being processed\.", page)
+
+
+@pytest.mark.parametrize("path", ["", "clusters/prod-us"])
+def test_a_first_snapshot_is_shown_while_it_is_processed(
+    server: LogIn, root: Root, airflow_runs: Callable[..., None], path: str
+) -> None:
+    write_json(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
+    airflow_runs("pulsar_snapshot__prod-us", "running")
+    page = server("vic").get(f"/pulsar-advisor/{path}").text
+    assert re.search(r"The newest snapshot, \S+ \w+ old, is being processed\.", page)
 
 
 def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger, plan: Plan) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -66,9 +66,9 @@ class ClusterLine:
     run: Run | None
     dag_run: NewestRun | None
     last: SnapshotLine | None = None
-    """Its newest snapshot with a verdict; its newest one if none of the last has any."""
-    newer: SnapshotLine | None = None
-    """Its newest snapshot, if it is another one: a stage has yet to run on it, or failed."""
+    """Its newest snapshot with a verdict."""
+    unfinished: SnapshotLine | None = None
+    """Its newest snapshot, if a stage has yet to run on it, or failed."""
     problem: str = ""
     """Why its files can't be read."""
     trend: Sequence[Figures] = ()
@@ -83,14 +83,11 @@ class ClusterContent:
     trend: Sequence[Figures]
     """The same snapshots, oldest first."""
     dag_run: NewestRun | None
+    unfinished: SnapshotLine | None
+    """As in `ClusterLine`."""
     plans: Sequence[PlanState] = ()
     runs: Sequence[Run] = ()
     events: Sequence[Event] = ()
-
-    @property
-    def newer(self) -> SnapshotLine | None:
-        """The newest snapshot, if a stage has yet to run on it, or failed."""
-        return next((line for line in self.snapshots[:1] if line.verdict == "unfinished"), None)
 
 
 @dataclass(frozen=True)
@@ -158,7 +155,8 @@ def cluster_content(cluster: Cluster) -> ClusterContent:
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         snapshots = list(pool.map(lambda snapshot: _snapshot_line(root, snapshot), ids))
         trend = list(pool.map(lambda snapshot: _figures(root, snapshot), reversed(ids)))
-    content = ClusterContent(snapshots, trend, newest_runs([cluster]).get(cluster.name))
+    _, unfinished = _last_and_unfinished(snapshots)
+    content = ClusterContent(snapshots, trend, newest_runs([cluster]).get(cluster.name), unfinished)
     with ledger_if_any() as ledger:
         if ledger is None:
             return content
@@ -235,15 +233,21 @@ def _line(cluster: Cluster, run: Run | None, dag_run: NewestRun | None) -> Clust
     try:
         root = root_of(cluster)
         ids = list(islice(root.newest_first(), TREND_SHOWN))
-        if not ids:
-            return ClusterLine(cluster, run, dag_run)
-        newest = _snapshot_line(root, ids[0])
-        lines = (_snapshot_line(root, snapshot) for snapshot in ids)
-        last = next((line for line in lines if line.verdict != "unfinished"), newest)
+        last, unfinished = _last_and_unfinished(_snapshot_line(root, snapshot) for snapshot in ids)
         trend = [_figures(root, snapshot) for snapshot in reversed(ids)]
-        return ClusterLine(cluster, run, dag_run, last, newest if newest != last else None, trend=trend)
+        return ClusterLine(cluster, run, dag_run, last, unfinished, trend=trend)
     except AdvisorError as error:
         return ClusterLine(cluster, run, dag_run, problem=str(error))
+
+
+def _last_and_unfinished(lines: Iterable[SnapshotLine]) -> tuple[SnapshotLine | None, SnapshotLine | None]:
+    """Of a cluster's snapshots, newest first: see the fields of `ClusterLine`."""
+    unfinished = None
+    for line in lines:
+        if line.verdict != "unfinished":
+            return line, unfinished
+        unfinished = unfinished or line
+    return None, unfinished
 
 
 def _figures(root: Root, snapshot: str) -> Figures:
@@ -300,5 +304,5 @@ def _urgency(line: ClusterLine) -> tuple[int, str]:
         return 0, line.cluster.name
     if line.problem or (line.dag_run and line.dag_run.failed):
         return 1, line.cluster.name
-    order: dict[Verdict, int] = {"unreadable": 1, "unfit": 1, "unfinished": 2, "act": 3, "nothing": 4}
+    order: dict[Verdict, int] = {"unreadable": 1, "unfit": 1, "act": 3, "nothing": 4}
     return order[line.last.verdict] if line.last else 2, line.cluster.name
