@@ -408,7 +408,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "broker-tables/1": Load,
     "doctor/1": Examined,
     "explanation/1": ExplanationOfSnapshot,
-    "plan/3": Plan,
+    "plan/4": Plan,
     "prune-result/1": Pruned,
     "raw-snapshot/1": RawSnapshot,
     "recommendation/1": Recommendation,
@@ -439,7 +439,9 @@ def json_schema(name: str) -> dict[str, Any]:
         properties.pop(own, None)
     if name.startswith("plan/"):
         properties["digest"] = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
-        required.append("digest")
+        properties["boundaries"] = {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}
+        generated["$defs"]["Expectation"]["properties"]["boundaries"] = {"type": "integer", "minimum": 0}
+        required += ["boundaries", "digest"]
     identity = f"pulsar-advisor/{name}"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -19,10 +19,12 @@ from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.strategy import combination
 
-PLAN_SCHEMA: Final = "pulsar-advisor/plan/3"
-PLAN_SCHEMAS: Final = ("pulsar-advisor/plan/1", "pulsar-advisor/plan/2", PLAN_SCHEMA)
-"""Those that are read. Plans of the first one predict by the `proportional` model, without ranges; those of the first
-two have no goal."""
+PLAN_SCHEMA: Final = "pulsar-advisor/plan/4"
+EARLIER_SCHEMAS: Final = ("pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3")
+"""Those that are read as well. Plans of the first one predict by the `proportional` model, without ranges; those of the
+first two have no goal; each step of all three repeats all boundaries of its namespace."""
+PLAN_SCHEMAS: Final = (*EARLIER_SCHEMAS, PLAN_SCHEMA)
+"""Those that are read."""
 
 _EXPECTED: Final = "name a plan file that `recommend` wrote"
 
@@ -162,7 +164,9 @@ class PlanDecision(_Part):
 class Plan(_Part):
     """See `docs/formats.md`, Plan."""
 
-    schema_name: Literal["pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3"]
+    schema_name: Literal[
+        "pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3", "pulsar-advisor/plan/4"
+    ]
     cluster: str
     identity: Identity
     snapshot: str
@@ -218,7 +222,32 @@ def file_name(plan: Plan, digest: str) -> str:
 def _document(plan: Plan) -> dict[str, Any]:
     """The plan as JSON. Fields that an earlier release did not write are omitted, so that its digest stays valid."""
     document = plan.model_dump(mode="json", exclude_unset=True)
+    if plan.schema_name not in EARLIER_SCHEMAS:
+        document["boundaries"] = _boundaries_taken_out(document["steps"])
     return {"schema": document.pop("schema_name"), **document}
+
+
+def _boundaries_taken_out(steps: Sequence[dict[str, Any]]) -> list[Sequence[str]]:
+    """The distinct lists of boundaries that the steps expect; each step is left with the position of its own.
+
+    A namespace has hundreds of boundaries, and a large plan thousands of steps.
+    """
+    positions: dict[tuple[str, ...], int] = {}
+    for step in steps:
+        expect = step["expect"]
+        expect["boundaries"] = positions.setdefault(tuple(expect["boundaries"]), len(positions))
+    return list(positions)
+
+
+def _with_boundaries_in_steps(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The opposite. Raises `LookupError` or `TypeError` if a step has none there."""
+    fields = dict(document)
+    lists = fields.pop("boundaries")
+    fields["steps"] = [
+        {**step, "expect": {**step["expect"], "boundaries": lists[step["expect"]["boundaries"]]}}
+        for step in fields["steps"]
+    ]
+    return fields
 
 
 def _digest(content: bytes) -> str:
@@ -290,11 +319,15 @@ def load_plan(content: bytes) -> Plan:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
     fields = {name: value for name, value in document.items() if name != "schema"}
     try:
+        if schema not in EARLIER_SCHEMAS:
+            fields = _with_boundaries_in_steps(fields)
         plan = Plan.model_validate({"schema_name": schema, **fields})
         # The same bytes have the same digest, and are canonical.
         if dump_plan(plan) == content:
             return plan
         reason = "a value in it is of another type than its field"
+    except (LookupError, TypeError):
+        reason = "a step names boundaries that it doesn't hold"
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -451,7 +451,7 @@ def build_plan(
         if request.unload_children or split.destinations:
             steps.unload_children(split, request, proposal.placement)
     return Plan(
-        schema_name="pulsar-advisor/plan/3",
+        schema_name="pulsar-advisor/plan/4",
         cluster=state.cluster,
         identity=Identity(cluster_name=state.cluster_name, broker_ids=state.brokers.ids),
         snapshot=state.snapshot,

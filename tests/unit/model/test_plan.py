@@ -14,9 +14,11 @@ from pulsar_advisor.model.plan import digest_of, dump_plan, load_plan, seal, sea
 from unit.execution.doubles import make_plan, unload_step
 
 EARLIER = tuple(
-    Path(__file__).parents[2] / "data/plans" / name for name in ("without-checks.json", "without-goal.json")
+    Path(__file__).parents[2] / "data/plans" / name
+    for name in ("without-checks.json", "without-goal.json", "boundaries-in-steps.json")
 )
-"""Plans that `recommend` wrote before plans named the checks that a step rests on, and before they had a goal."""
+"""Plans that `recommend` wrote before plans named the checks that a step rests on, before they had a goal, and before
+they had each list of boundaries once."""
 
 
 PLAN_7 = make_plan([unload_step()]).model_copy(update={"seed": 7})
@@ -68,7 +70,7 @@ def test_a_plan_that_was_changed_after_it_was_made_is_refused() -> None:
     "change",
     [
         lambda content: content[:1] + b'"seed":7,' + content[1:],
-        lambda content: content[:-1] + b',"schema":"pulsar-advisor/plan/1"}',
+        lambda content: content[:-1] + b',"schema":"pulsar-advisor/plan/4"}',
         lambda content: content.replace(b'"shop/orders"', b'"shop\\/orders"'),
         lambda content: json.dumps(json.loads(content), indent=1).encode(),
         lambda content: content + b"\n",
@@ -97,7 +99,7 @@ def test_what_is_no_plan_is_named_as_such(content: bytes) -> None:
 
 
 def test_a_plan_of_another_version_is_refused_by_name() -> None:
-    content = dump_plan(make_plan([])).replace(b"pulsar-advisor/plan/1", b"pulsar-advisor/plan/9")
+    content = dump_plan(make_plan([])).replace(b"pulsar-advisor/plan/4", b"pulsar-advisor/plan/9")
     with pytest.raises(StorageError, match="pulsar-advisor/plan/9"):
         load_plan(content)
 
@@ -108,6 +110,39 @@ def test_a_plan_of_an_earlier_release_is_read_and_written_unchanged(earlier: Pat
     plan = load_plan(content)
     assert dump_plan(plan) == content
     assert digest_of(plan) == json.loads(content)["digest"]
+
+
+def test_steps_that_expect_the_same_boundaries_share_one_list_in_the_file() -> None:
+    moves = [unload_step(number) for number in (1, 2)]
+    later = unload_step(3)
+    later = later.model_copy(update={"expect": later.expect.model_copy(update={"boundaries": ("0x00000000",)})})
+    document = json.loads(dump_plan(make_plan([*moves, later])))
+    assert document["boundaries"] == [list(moves[0].expect.boundaries), ["0x00000000"]]
+    assert [step["expect"]["boundaries"] for step in document["steps"]] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("position", [1, -2, "0", None, [0]])
+def test_a_step_whose_boundaries_are_not_in_the_plan_is_refused(position: object) -> None:
+    document = json.loads(dump_plan(make_plan([unload_step()])))
+    document["steps"][0]["expect"]["boundaries"] = position
+    with pytest.raises(StorageError, match="a step names boundaries that it doesn't hold"):
+        load_plan(sealed(document))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document["boundaries"].append(["0x00000000"]),
+        lambda document: document["steps"][0]["expect"].update(boundaries=-1),
+        lambda document: document["steps"][0]["expect"].update(boundaries=False),
+    ],
+    ids=["a list that no step names", "counted from the end", "no number"],
+)
+def test_boundaries_in_another_form_are_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    document = json.loads(dump_plan(make_plan([unload_step()])))
+    change(document)
+    with pytest.raises(StorageError, match="can't be read"):
+        load_plan(sealed(document))
 
 
 def test_a_goal_is_read_back_and_an_unknown_part_of_it_is_refused() -> None:
