@@ -30,13 +30,9 @@ _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 
 _HOT_CODE: Final = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
-    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 "
-    f"-XX:+UnlockDiagnosticVMOptions -XX:CompilerDirectivesFile={Path(__file__).with_name('compiler_directives.json')} "
-    "-XX:-DisplayVMOutput"
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""Ten times Java's thresholds for that compiler, and none of the code that plans queries, loads classes or serializes
-tasks: half of what it would compile in a run doesn't earn it back. Java would announce the directives on standard
-output."""
+"""Ten times Java's thresholds for that compiler: half of what it would compile in a run doesn't earn it back."""
 
 _LONG_JOB_BYTES: Final = 40 << 20
 """Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes."""
