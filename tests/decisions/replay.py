@@ -13,8 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
 from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import ClusterState
@@ -202,7 +200,7 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
         for unload in cycle.unloads
         if (destination := owners.get(unload.bundle)) is not None
     ]
-    outlook, _ = outlook.along(outlook, before.bundles, np.array(moves, np.int32).reshape(-1, 3), settings)
+    outlook, _ = outlook.along(outlook, before.bundles, moves, settings)
     predicted = usage_ratios(outlook.likely, settings)
     errors = []
     for broker, row in brokers.items():

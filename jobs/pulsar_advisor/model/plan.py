@@ -239,15 +239,9 @@ def _boundaries_taken_out(steps: Sequence[dict[str, Any]]) -> list[Sequence[str]
     return list(positions)
 
 
-def _with_boundaries_in_steps(document: Mapping[str, Any]) -> dict[str, Any]:
+def _boundaries_put_back(steps: Sequence[Any], lists: Sequence[Any]) -> list[dict[str, Any]]:
     """The opposite. Raises `LookupError` or `TypeError` if a step has none there."""
-    fields = dict(document)
-    lists = fields.pop("boundaries")
-    fields["steps"] = [
-        {**step, "expect": {**step["expect"], "boundaries": lists[step["expect"]["boundaries"]]}}
-        for step in fields["steps"]
-    ]
-    return fields
+    return [{**step, "expect": {**step["expect"], "boundaries": lists[step["expect"]["boundaries"]]}} for step in steps]
 
 
 def _digest(content: bytes) -> str:
@@ -320,7 +314,7 @@ def load_plan(content: bytes) -> Plan:
     fields = {name: value for name, value in document.items() if name != "schema"}
     try:
         if schema not in EARLIER_SCHEMAS:
-            fields = _with_boundaries_in_steps(fields)
+            fields["steps"] = _boundaries_put_back(fields["steps"], fields.pop("boundaries"))
         plan = Plan.model_validate({"schema_name": schema, **fields})
         # The same bytes have the same digest, and are canonical.
         if dump_plan(plan) == content:

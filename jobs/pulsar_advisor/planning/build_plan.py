@@ -335,8 +335,7 @@ class _Steps:
             (move.bundle if arrives else NO_ROW, move.source, move.destination)
             for move, arrives in zip(moves, arrive, strict=True)
         ]
-        along = np.array(rows, dtype=np.int32).reshape(-1, 3)
-        self.outlook, ratios = self.outlook.along(self.origin, state.bundles, along, self.settings.values)
+        self.outlook, ratios = self.outlook.along(self.origin, state.bundles, rows, self.settings.values)
         _, likely, _ = np.moveaxis(ratios, 1, 0)
         highest = np.fmax.reduce(ratios[1])
         return [_Fate(*fate) for fate in zip(obstacles, arrive, *likely.tolist(), highest.tolist(), strict=True)]

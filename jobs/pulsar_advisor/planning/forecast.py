@@ -9,6 +9,7 @@ Infinite and NaN figures make infinite or NaN sums. They are computed without a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,15 +71,19 @@ class Outlook:
 
     @np.errstate(over="ignore", invalid="ignore")
     def along(
-        self, origin: Outlook, bundles: Bundles, moves: Indices, settings: LoadBalancerSettings
+        self,
+        origin: Outlook,
+        bundles: Bundles,
+        moves: Sequence[tuple[int, int, int]],
+        settings: LoadBalancerSettings,
     ) -> tuple[Outlook, Floats]:
         """After these moves, and the usage ratios right after each of them.
 
-        `moves` is (m, 3): rows of the bundle, of its source and of its destination; where the bundle is NO_ROW, nothing
-        moves. `origin` is the outlook of the snapshot, which determines the shares. The ratios are (2, 3, m): of the
-        source and of the destination, for the least, the likely and the greatest base.
+        A move is the rows of a bundle, of its source and of its destination; if the bundle is NO_ROW, nothing moves.
+        `origin` is the outlook of the snapshot, which determines the shares. The ratios are (2, 3, m): of the source
+        and of the destination, for the least, the likely and the greatest base.
         """
-        bundle, source, to = moves.T
+        bundle, source, to = rows = np.array(moves, dtype=np.int32).reshape(-1, 3).T
         moving = bundle != NO_ROW
         figures = np.where(moving[:, None], bundles.traffic[bundle], 0.0)
         movable = np.stack([loads.usage[source] for loads in origin._all()])
@@ -100,7 +105,7 @@ class Outlook:
             replace(loads, usage=its_usage, traffic=traffic, bundles=counts)
             for loads, its_usage in zip(self._all(), usage, strict=True)
         )
-        limit = np.broadcast_to(self.likely.limit[moves.T[1:]][:, None], reached.shape)
+        limit = np.broadcast_to(self.likely.limit[rows[1:]][:, None], reached.shape)
         ratios = weighted_maximum(reached.reshape(-1, len(RESOURCES)), limit.reshape(-1, len(RESOURCES)), settings)
         return Outlook(*after), ratios.reshape(reached.shape[:-1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES_RESUL
 
 _RESOURCES: Final = tuple(RESOURCES.values())
 _FIGURES: Final = tuple(TRAFFIC.values())
-_OF_TOPICS: Final = ("topic", "namespace", "lower", "hash", "loaded", *_FIGURES)
+_OF_TOPICS: Final = ["topic", "namespace", "lower", "hash", "loaded", *_FIGURES]
 """The columns that a state takes from the table of topics, by far the largest."""
 _RING: Final = 2**32
 
@@ -144,7 +144,7 @@ def runtime_settings(root: Root, snapshot: str) -> dict[str, dict[str, str]]:
 
 
 def read_table(
-    root: Root, snapshot: str, table: str, view: View | None = None, columns: Sequence[str] | None = None
+    root: Root, snapshot: str, table: str, view: View | None = None, columns: list[str] | None = None
 ) -> pa.Table:
     """One table of a snapshot, or the rows of one view of it, or only some of its columns.
 
@@ -154,8 +154,7 @@ def read_table(
     folder = root.folder(f"tables/{table}", snapshot)
     try:
         rows = _files(folder)
-        wanted = None if columns is None else list(columns)
-        return rows.to_table(columns=wanted, filter=None if view is None else pc.field("view") == view)
+        return rows.to_table(columns=columns, filter=None if view is None else pc.field("view") == view)
     except (OSError, pa.ArrowException) as error:
         raise damaged_table(root, snapshot, table) from error
 

@@ -14,7 +14,7 @@ HOTTEST, IDLEST = 0, 1
 
 def after(outlook: Outlook, origin: Outlook, state: ClusterState, *moves: tuple[int, int, int]) -> Outlook:
     """After moves of a bundle from a source to a destination."""
-    return outlook.along(origin, state.bundles, np.array(moves, np.int32), resolve_settings("4.0.8").values)[0]
+    return outlook.along(origin, state.bundles, moves, resolve_settings("4.0.8").values)[0]
 
 
 def test_cpu_moves_by_the_share_of_the_message_rate(state: ClusterState, settings: ResolvedSettings) -> None:
@@ -28,12 +28,12 @@ def test_cpu_moves_by_the_share_of_the_message_rate(state: ClusterState, setting
 
 def test_the_ratios_are_those_right_after_each_move(state: ClusterState, settings: ResolvedSettings) -> None:
     origin = without_base(state)
-    moves = np.array([(0, HOTTEST, IDLEST), (1, HOTTEST, 2)], np.int32)
+    moves = [(0, HOTTEST, IDLEST), (1, HOTTEST, 2)]
     _, ratios = origin.along(origin, state.bundles, moves, settings.values)
     once = after(origin, origin, state, (0, HOTTEST, IDLEST))
     twice = after(once, origin, state, (1, HOTTEST, 2))
     for number, outlook in enumerate((once, twice)):
-        expected = usage_ratios(outlook.likely, settings.values)[moves[number, 1:]]
+        expected = usage_ratios(outlook.likely, settings.values)[list(moves[number][1:])]
         np.testing.assert_array_equal(ratios[:, 1, number], expected)
 
 

@@ -6,7 +6,6 @@ import math
 import random
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -128,7 +127,7 @@ def test_the_strategy_of_ours_lifts_nobody_above_the_busiest_it_found(of: Rows) 
         reject()
     assert not isinstance(proposal, AdvisorError)
     outlook = without_base(state)
-    moves = np.array([(move.bundle, move.source, move.destination) for move in proposal.moves], np.int32).reshape(-1, 3)
+    moves = [(move.bundle, move.source, move.destination) for move in proposal.moves]
     after, _ = outlook.along(outlook, state.bundles, moves, SETTINGS.values)
     origin, loads = outlook.likely, after.likely
     fit = state.brokers.available & state.brokers.complete
