@@ -37,7 +37,7 @@ from pulsar_advisor.tables.session import spark_session
 
 MASTER = "local[2]"
 SIZES = (1_000, 100_000, 1_000_000)
-RAW_BYTES = 90 << 20
+RAW_BYTES = 35 << 20
 """Of a capture of that many topics, which chooses the session's settings."""
 BUNDLES_PER_NAMESPACE = 64
 BEFORE, SNAPSHOT = "20261121T080000Z", "20261121T083000Z"

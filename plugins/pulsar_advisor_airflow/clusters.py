@@ -17,6 +17,7 @@ from croniter import croniter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.problems import problems
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -150,11 +151,7 @@ def _checked(where: str, model: type[Any], document: Mapping[str, Any]) -> Any:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].removeprefix('Value error, ')}"
-            for problem in error.errors(include_input=False, include_url=False)
-        ]
-        raise UsageError(f"{where} is not valid: {some_of(problems)}") from error
+        raise UsageError(f"{where} is not valid: {some_of(problems(error))}") from error
 
 
 def _strategy(name: str, known: Any, kind: str) -> str:

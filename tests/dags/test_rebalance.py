@@ -20,7 +20,18 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, make_plan, split_step, unload_step
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    LOWER,
+    NAMESPACE,
+    UPPER,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -425,6 +436,29 @@ def test_a_try_of_apply_that_ends_with_its_worker_is_followed_by_one_that_does_t
         "run started",
         "run stopped",
         "run resumed",
+        "run done",
+    ]
+
+
+@pytest.mark.full
+def test_a_try_of_apply_whose_worker_ends_before_the_first_call_is_followed_by_one_that_does_it_all(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stops = iter([lambda: os.kill(os.getpid(), signal.SIGTERM)])
+
+    def active_brokers() -> frozenset[str]:
+        if stages.ledger().runs(digest_of(stages.plan)):
+            next(stops, lambda: None)()
+        return FakeCluster.active_brokers(stages.cluster)
+
+    monkeypatch.setattr(stages.cluster, "active_brokers", active_brokers)
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, tasks["apply"]) == ("success", "success")
+    assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
+    assert [kind for kind in kinds(stages) if kind.startswith("run")] == [
+        "run started",
+        "run refused",
+        "run started",
         "run done",
     ]
 

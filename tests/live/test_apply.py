@@ -32,9 +32,12 @@ from unit.execution.doubles import Killed, split_step, unload_step
 
 pytestmark = pytest.mark.live
 
-BOUNDS = ("0x00000000", "0x50000000", "0x90000000", "0xd0000000", "0xffffffff")
+BOUNDS = ("0x00000000", "0x30000000", "0x50000000", "0x90000000", "0xd0000000", "0xffffffff")
 """Unlike those of any other namespace: a leader of 4.0.8 remembers a destination by the text of the range alone."""
-FIRST, SECOND, THIRD, LAST = ("_".join(pair) for pair in pairwise(BOUNDS))
+FIRST, _CHANGE_EVENTS, SECOND, THIRD, LAST = ("_".join(pair) for pair in pairwise(BOUNDS))
+"""The second range is left alone: it has the namespace's `__change_events`, which every broker looks up, so that its
+bundle may come back wherever a broker asks first."""
+TOPICS = {FIRST: 1, SECOND: 2, THIRD: 1, LAST: 2}
 CUT = {"boundaries": ("0x70000000",), "children": ("0x50000000_0x70000000", "0x70000000_0x90000000")}
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 
@@ -60,21 +63,26 @@ def namespace(cluster: LiveCluster) -> Iterator[str]:
 
 @contextmanager
 def namespace_in_use(cluster: LiveCluster) -> Iterator[str]:
-    """A namespace of four bundles; clients hold two topics of each of the first three, none of the last."""
+    """A namespace of five bundles; clients hold a topic of FIRST and THIRD, two of SECOND, none of LAST.
+
+    One topic of a bundle that moves: of two lookups at a time the leader of 4.0.8 answers one with the destination
+    and the other by load, and either may acquire the bundle.
+    """
     import pulsar
 
     name = "applied/bundles"
     cluster.admin.write("PUT", "/tenants/applied", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
-    cluster.admin.write("PUT", f"/namespaces/{name}", body={"bundles": {"numBundles": 4, "boundaries": BOUNDS}})
-    topics = {bundle: topics_inside(name, bundle, 2) for bundle in (FIRST, SECOND, THIRD, LAST)}
+    cluster.admin.write("PUT", f"/namespaces/{name}", body={"bundles": {"numBundles": 5, "boundaries": BOUNDS}})
+    topics = {bundle: topics_inside(name, bundle, count) for bundle, count in TOPICS.items()}
     with closing(pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))) as client:
-        for bundle in (FIRST, SECOND, THIRD):
-            for topic in topics[bundle]:
-                client.create_producer(topic)
+        # The client forgets a producer that nothing refers to, and then doesn't reconnect when its bundle moves.
+        producers = [client.create_producer(topic) for bundle in (FIRST, SECOND, THIRD) for topic in topics[bundle]]
         for topic in topics[LAST]:
             cluster.admin.write("PUT", f"/{topic.replace('://', '/')}")
         wait_until_reported(cluster, {topic for each in topics.values() for topic in each})
         yield name
+        for producer in producers:
+            producer.close()
 
 
 QUICK = ApplyThrottle(pause_s=1.0, canary_hold_s=3.0)
@@ -122,6 +130,8 @@ def test_the_undo_plan_brings_a_bundle_back(
     plan = plan_of(cluster, move)
     result = run(approved(ledger, plan), ledger, port)
     assert result.outcome == "done", result
+    # A bundle without a loaded topic is not moved, and clients take a while to come back.
+    wait_until_reported(cluster, set(topics_inside(namespace, FIRST, TOPICS[FIRST])))
     undone = run(approved(ledger, propose_undo(plan, ledger, port)), ledger, port)
     owner = owner_of(cluster, namespace, FIRST)
     [step] = undone.steps
@@ -146,6 +156,8 @@ def test_an_unload_whose_process_died_is_found_done_and_not_repeated(
     plan = approved(ledger, plan_of(cluster, move))
     with transport_to(cluster) as transport, pytest.raises(Killed):
         run(plan, ledger, DyingCluster(transport))  # type: ignore[arg-type]
+    cluster.admin.look_up(*topics_inside(namespace, THIRD, TOPICS[THIRD]))
+    arrived = owner_of(cluster, namespace, THIRD) == move.destination
     writes = cluster.write_requests()
 
     later = open_ledger(str(ledger._engine.url), lambda: time.time_ns() // 1_000_000 + 200_000)
@@ -153,8 +165,8 @@ def test_an_unload_whose_process_died_is_found_done_and_not_repeated(
     later.close()
 
     assert result.outcome in ("done", "partial"), result
-    reached = owner_of(cluster, namespace, THIRD) == move.destination
-    assert cluster.write_requests() == writes if reached else result.steps[0].state == "failed"
+    # Under Modular a destination is a wish: where the bundle went elsewhere, it is asked for again.
+    assert (cluster.write_requests() == writes) == arrived
 
 
 def test_refusals_leave_no_write_on_any_broker(

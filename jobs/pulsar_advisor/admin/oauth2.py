@@ -10,7 +10,6 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import msgspec
@@ -22,6 +21,7 @@ from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.body import TooLarge, read_body
 from pulsar_advisor.admin.secret import Secret, secret_source, secret_text
+from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
@@ -50,13 +50,13 @@ class ClientCredentials(BaseModel):
     """Uses https, unless the issuer runs on this machine."""
     key: Secret | None = None
     """The document itself, passed by a program."""
-    key_file: Path | None = None
+    key_file: UserPath | None = None
     """JSON with `client_id` and `client_secret`."""
     key_env: str | None = None
     """Name of the environment variable that holds this JSON."""
     audience: str | None = None
     scope: str | None = None
-    tls_ca_file: Path | None = None
+    tls_ca_file: UserPath | None = None
     """Certificates to trust, instead of the system's, for requests to the issuer."""
 
     @field_validator("issuer_url")

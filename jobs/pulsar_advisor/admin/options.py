@@ -13,6 +13,7 @@ from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.bounds import MAX_REQUESTS
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.problems import problems
 
 _NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or name it in a profile of the config file"
 _SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")
@@ -110,7 +111,7 @@ def capture_options(
         return CaptureOptions.model_validate(fields)
     except ValidationError as error:
         where = f"profile '{profile.name}': " if profile else ""
-        raise UsageError(where + _first_problem(error)) from error
+        raise UsageError(where + problems(error)[0]) from error
 
 
 _CREDENTIALS: Final = frozenset(
@@ -119,11 +120,3 @@ _CREDENTIALS: Final = frozenset(
         *("basic_user", "basic_password", "basic_password_file", "basic_password_env"),
     }
 )
-
-
-def _first_problem(error: ValidationError) -> str:
-    """Field and reason; never the value, which may be a misplaced secret."""
-    problem = error.errors(include_input=False, include_url=False)[0]
-    field = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{field}: {message}" if field else message

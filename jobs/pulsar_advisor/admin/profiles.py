@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pulsar_advisor.admin.home import expanded
 from pulsar_advisor.model.errors import UsageError
 
 DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
@@ -35,7 +36,12 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
 
     Raises `UsageError` if the file is missing, isn't TOML, or holds anything but profiles.
     """
-    file = (config or DEFAULT_CONFIG).expanduser()
+    try:
+        file = expanded(config or DEFAULT_CONFIG)
+    except ValueError as error:
+        if config is None:  # a user without a home, as in some containers
+            return {}
+        raise UsageError(f"--config: {error}") from error
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -59,11 +65,11 @@ def _profile(file: Path, name: str, fields: dict[str, Any]) -> Profile:
             raise UsageError(f"{file}: profiles.{name}.{key} is {value!r}: give a text in quotes")
     root = place.pop("root")
     connection = {key: value for key, value in fields.items() if key not in _PLACE}
-    return Profile(name, None if root is None else _expanded(root), **place, connection=connection)
-
-
-def _expanded(root: str) -> str:
-    return str(Path(root).expanduser()) if root.startswith("~") else root
+    try:
+        root = str(expanded(Path(root))) if root is not None and root.startswith("~") else root
+    except ValueError as error:
+        raise UsageError(f"{file}: profiles.{name}.root: {error}") from error
+    return Profile(name, root, **place, connection=connection)
 
 
 def choose_profile(profiles: Mapping[str, Profile], name: str | None, cluster: str | None) -> Profile | None:

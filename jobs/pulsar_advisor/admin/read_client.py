@@ -146,7 +146,7 @@ class ReadClient:
 
     def active_brokers(self, cluster_name: str) -> tuple[str, ...]:
         """Ids of the registered brokers, sorted. From now on, redirects to their hosts are followed. Super-user."""
-        document = self._document(f"/admin/v2/brokers/{_escape(cluster_name)}", limit_bytes=LARGEST_ANSWER_BYTES)
+        document = self._document(f"/admin/v2/brokers/{escaped(cluster_name)}", limit_bytes=LARGEST_ANSWER_BYTES)
         brokers: list[str] = decode(document, _NAMES)
         try:
             self._trust_brokers(brokers)
@@ -167,7 +167,7 @@ class ReadClient:
 
         Includes heartbeat and SLA bundles. The transport learns the broker's web address from the call. Super-user.
         """
-        path = f"/admin/v2/brokers/{_escape(cluster_name)}/{_escape(broker)}/ownedNamespaces"
+        path = f"/admin/v2/brokers/{escaped(cluster_name)}/{escaped(broker)}/ownedNamespaces"
         answer = self._get(path, broker if self._web_address(broker) else None, limit_bytes=LARGEST_REPORT_BYTES)
         self._learn_web_address(broker, answer.url)
         owned = decode(Document(answer.url, answer.body), _OWNERSHIPS)
@@ -191,46 +191,43 @@ class ReadClient:
 
     def namespaces(self, tenant: str) -> tuple[str, ...]:
         """Namespaces of a tenant as `tenant/namespace`, sorted."""
-        return self._names(f"/admin/v2/namespaces/{_escape(tenant)}")
+        return self._names(f"/admin/v2/namespaces/{escaped(tenant)}")
 
     def policies(self, namespace: str) -> Document:
         """Policies of a namespace; their `bundles` are the effective ones."""
-        return self._document(f"/admin/v2/namespaces/{_escape(namespace)}")
+        return self._document(f"/admin/v2/namespaces/{escaped(namespace)}")
 
     def boundaries(self, namespace: str) -> list[str]:
         """Effective bundle boundaries of a namespace, as `0x%08x`, including both ends of the ring."""
-        return decode(self._document(f"/admin/v2/namespaces/{_escape(namespace)}/bundles"), _BOUNDARIES).boundaries
+        return decode(self._document(f"/admin/v2/namespaces/{escaped(namespace)}/bundles"), _BOUNDARIES).boundaries
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Anti-affinity group of a namespace, None if it has none."""
-        answer = self._get(f"/admin/v2/namespaces/{_escape(namespace)}/antiAffinity", accepted=(200, 204))
+        answer = self._get(f"/admin/v2/namespaces/{escaped(namespace)}/antiAffinity", accepted=(200, 204))
         return answer.text.strip().strip('"') or None
 
     def isolation_policies(self, cluster_name: str) -> Document:
         """Namespace isolation policies by name, in the order Pulsar matches them. Super-user."""
-        path = f"/admin/v2/clusters/{_escape(cluster_name)}/namespaceIsolationPolicies"
+        path = f"/admin/v2/clusters/{escaped(cluster_name)}/namespaceIsolationPolicies"
         answer = self._get(path, accepted=(200, 404))  # 404: none was ever configured
         return Document(answer.url, b"{}" if answer.status == 404 else answer.body)
 
     def failure_domains(self, cluster_name: str) -> dict[str, list[str]]:
         """Ids of the brokers of each failure domain. Super-user."""
-        domains = decode(self._document(f"/admin/v2/clusters/{_escape(cluster_name)}/failureDomains"), _DOMAINS)
+        domains = decode(self._document(f"/admin/v2/clusters/{escaped(cluster_name)}/failureDomains"), _DOMAINS)
         return {name: domain.brokers for name, domain in domains.items()}
 
     def persistent_topics(self, namespace: str) -> tuple[str, ...]:
         """Full names of all persistent topics of a namespace, loaded or not, including partitions and system topics."""
-        return self._names(f"/admin/v2/persistent/{_escape(namespace)}", {"includeSystemTopic": "true"})
+        return self._names(f"/admin/v2/persistent/{escaped(namespace)}", {"includeSystemTopic": "true"})
 
     def partitioned_topics(self, namespace: str, domain: Domain) -> tuple[str, ...]:
         """Full names of the partitioned topics (parents) of a namespace."""
-        return self._names(f"/admin/v2/{domain}/{_escape(namespace)}/partitioned", {"includeSystemTopic": "true"})
+        return self._names(f"/admin/v2/{domain}/{escaped(namespace)}/partitioned", {"includeSystemTopic": "true"})
 
     def partitions(self, topic: str) -> int | None:
         """Number of partitions of a topic, by its full name; None if it no longer exists."""
-        domain, _, rest = topic.partition("://")
-        namespace, _, local_name = rest.rpartition("/")
-        path = f"/admin/v2/{domain}/{_escape(namespace)}/{quote(local_name, safe='')}/partitions"
-        answer = self._get(path, accepted=(200, 404))
+        answer = self._get(f"/admin/v2/{topic_path(topic)}/partitions", accepted=(200, 404))
         return None if answer.status == 404 else decode(Document(answer.url, answer.body), _PARTITIONS).partitions
 
     def _names(self, path: str, params: Parameters | None = None) -> tuple[str, ...]:
@@ -275,5 +272,13 @@ def _unobserved(_status: int, _size: int) -> None:
     """The observer of a client that has none."""
 
 
-def _escape(name: str) -> str:
+def escaped(name: str) -> str:
+    """A name in the path of a request; `tenant/namespace` and `host:port` stay as they are."""
     return quote(name, safe="/:")
+
+
+def topic_path(topic: str) -> str:
+    """A topic's full name in the path of a request: `persistent/tenant/namespace/…`, its own part escaped whole."""
+    domain, _, rest = topic.partition("://")
+    namespace, _, local_name = rest.rpartition("/")
+    return f"{domain}/{escaped(namespace)}/{quote(local_name, safe='')}"

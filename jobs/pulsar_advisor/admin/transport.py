@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -33,6 +32,7 @@ from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
+from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
 from pulsar_advisor.model.plain_text import plain
@@ -47,6 +47,9 @@ LARGEST_ERROR_BYTES: Final = 1 << 20
 """Decompressed, for an error response: a reason, or the page of some web server."""
 
 _REDIRECTS: Final = frozenset({307, 308})
+"""Those of brokers, which keep method and body."""
+_REDIRECTS_OF_PROXIES: Final = frozenset({301, 302, 303})
+"""For example from http to https, or to a login page."""
 _SUCCESS: Final = range(200, 300)
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
@@ -66,24 +69,31 @@ class AdminConnection(BaseModel):
     admin_urls: tuple[str, ...] = Field(min_length=1)
     """`http(s)://host:port[/path]` of brokers or of a proxy in front of them; tried in turn."""
     token: Secret | None = None
-    token_file: Path | None = None
+    token_file: UserPath | None = None
     token_env: str | None = None
     """Name of the environment variable that holds the token."""
     basic_user: str | None = None
     basic_password: Secret | None = None
-    basic_password_file: Path | None = None
+    basic_password_file: UserPath | None = None
     basic_password_env: str | None = None
     oauth2: ClientCredentials | None = None
-    tls_ca_file: Path | None = None
+    tls_ca_file: UserPath | None = None
     """CA certificates to trust instead of the system's."""
-    tls_cert_file: Path | None = None
-    tls_key_file: Path | None = None
+    tls_cert_file: UserPath | None = None
+    tls_key_file: UserPath | None = None
     tls_verify_hostname: bool = True
     connect_timeout_s: float = Field(default=5.0, gt=0)
     read_timeout_s: float = Field(default=30.0, gt=0)
     """Longest silence allowed while a broker answers a GET."""
     write_timeout_s: float = Field(default=75.0, gt=0)
     """The same for other methods: an unload may take `namespaceBundleUnloadingTimeoutMs`, 60 s by default."""
+
+    @field_validator("admin_urls", mode="before")
+    @classmethod
+    def _several(cls, urls: object) -> object:
+        if isinstance(urls, str):
+            raise ValueError('give a list, also of one URL: ["http://broker:8080"]')
+        return urls
 
     @field_validator("admin_urls")
     @classmethod
@@ -393,6 +403,10 @@ class AdminTransport:
             return f"{answer.url}: 401, credentials required: give the token file of a super-user"
         if answer.status == 403:
             return f"{answer.url}: 403, forbidden{said}: the role lacks permission, or policies are read-only"
+        if answer.status in _REDIRECTS_OF_PROXIES:
+            return (
+                f"{answer.url}: {answer.status}, redirected by a proxy, not a broker: give the address it redirects to"
+            )
         if answer.status == 404 and not answer.reason:
             return f"{answer.url}: 404, not found: check that this is the admin URL of a Pulsar broker"
         return f"{answer.url}: {answer.status}{said}"

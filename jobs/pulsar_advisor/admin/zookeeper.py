@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import unquote_plus
 
@@ -24,6 +23,7 @@ from pulsar_advisor.admin.read_client import Document
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
+from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 CALLS_IN_FLIGHT: Final = 64
@@ -50,14 +50,14 @@ class ZooKeeperConnection(BaseModel):
     digest_user: str | None = None
     """For ZooKeeper's `digest` scheme, if it protects the nodes."""
     digest_password: Secret | None = None
-    digest_password_file: Path | None = None
+    digest_password_file: UserPath | None = None
     digest_password_env: str | None = None
     tls: bool = False
     """Whether `hosts` names the servers' TLS ports."""
-    tls_ca_file: Path | None = None
+    tls_ca_file: UserPath | None = None
     """Certificates to trust in addition to the system's."""
-    tls_cert_file: Path | None = None
-    tls_key_file: Path | None = None
+    tls_cert_file: UserPath | None = None
+    tls_key_file: UserPath | None = None
     tls_verify_hostname: bool = True
 
     @field_validator("hosts")

@@ -43,6 +43,7 @@ from pulsar_advisor.capture.system_topics import SURFACES as SYSTEM_TOPICS
 from pulsar_advisor.capture.topic_decoders import ByteBudget, TopicDecoders
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.storage.claim import claimed, remove_remainders
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -118,7 +119,7 @@ def _agreed(identity: Identity | None, zookeeper: ZooKeeperReader | None) -> Ide
         return identify_in(zookeeper)
     if zookeeper is not None and not set(zookeeper.active_brokers()) & set(identity.brokers):
         raise UsageError(
-            f"ZooKeeper lists none of the brokers {', '.join(identity.brokers[:3])}: "
+            f"ZooKeeper lists none of the brokers {some_of(identity.brokers)}: "
             "it belongs to a different cluster than the admin URL"
         )
     return identity

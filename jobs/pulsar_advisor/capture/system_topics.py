@@ -29,6 +29,7 @@ from pulsar_advisor.capture.journal import SERVICE, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE, ServiceUnitState, prevailing
 from pulsar_advisor.capture.session import Session
 from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.some_of import some_of
 
 if TYPE_CHECKING:
     import pulsar
@@ -44,7 +45,6 @@ STATES_LIMIT_S: Final = 60.0
 _POLL_MS: Final = 200
 _KEPT: Final = 10
 """Messages of one broker on one topic that a snapshot keeps, the last ones."""
-_NAMED: Final = 10
 
 TOPICS: Final = {
     STATES: "persistent://pulsar/system/loadbalancer-service-unit-state",
@@ -207,9 +207,8 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
     for surface, messages in heard.items():
         session.files.extend(surface, [message for broker in sorted(messages) for message in messages[broker]])
         if silent := _silent(session, messages):
-            names = ", ".join(silent[:_NAMED]) + (f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else "")
             why = "brokers publish it when it changes, and rarely otherwise"
-            session.journal.lack(surface, f"from {names} within {LISTEN_S:.0f} s: {why}")
+            session.journal.lack(surface, f"from {some_of(silent)} within {LISTEN_S:.0f} s: {why}")
 
 
 def _silent(session: Session, messages: Mapping[str, Sequence[dict[str, Any]]]) -> list[str]:

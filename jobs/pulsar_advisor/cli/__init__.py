@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 
 DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 INTERRUPTED: Final = 130
+UNREAD: Final = 141
+"""As a shell reports a process that SIGPIPE ended."""
 
 
 def _version() -> str:
@@ -118,6 +121,22 @@ app.command(of_audit)
 
 def exit_code(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. With `--debug` anywhere, a failure shows its stack trace."""
+    try:
+        code = _exit_code(arguments)
+    except BrokenPipeError:
+        code = UNREAD
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
+        if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has seen enough
+            return UNREAD
+        log(f"error: can't write the result: {error.strerror or error}")
+        return AdvisorError.exit_code
+    return code
+
+
+def _exit_code(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     words = [argument for argument in arguments if argument != "--debug"]
     try:
@@ -135,6 +154,8 @@ def exit_code(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         log("interrupted")
         return INTERRUPTED
+    except BrokenPipeError:
+        raise
     except Exception as error:
         if debug:
             raise

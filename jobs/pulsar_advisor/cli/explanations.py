@@ -39,7 +39,7 @@ def explain(
     bundle
         Full name of a bundle: tenant/namespace/0x00000000_0x40000000.
     broker
-        Id of a broker: host:port.
+        Id of a broker, or the beginning of its host name up to a dot.
     namespace
         Name of a namespace: tenant/namespace.
     shedder

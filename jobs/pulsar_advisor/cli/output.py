@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pulsar_advisor.model.plain_text import plain
@@ -27,8 +27,9 @@ def say(line: str) -> None:
 
 
 def log(line: str) -> None:
-    """Write a line of progress or an error, as `say` does."""
-    sys.stderr.write(plain(line, keep="\n") + "\n")
+    """Write a line of progress or an error, as `say` does. Does nothing if the terminal or the reader of it is gone."""
+    with suppress(OSError):
+        sys.stderr.write(plain(line, keep="\n") + "\n")
 
 
 def print_json(document: Any) -> None:

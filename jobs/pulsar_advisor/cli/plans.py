@@ -218,9 +218,11 @@ def apply(
 
         if abort or pause:
             end, how = (end_run, "ended") if abort else (pause_run, "ends once its steps in flight are done")
-            runs = end(book, document, person_on_command_line(as_ or system_user()))
             is_reached = connection.is_given or place.profile is not None
-            _mind_the_guard(document, book, reach if is_reached else None)
+            try:
+                runs = end(book, document, person_on_command_line(as_ or system_user()))
+            finally:  # a run that has ended may have left the balancer off too
+                _mind_the_guard(document, book, reach if is_reached else None)
             if json:
                 print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in runs])
             else:
@@ -324,11 +326,15 @@ def verify(
 
     with _opened(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.stages.normalize import run as make_tables
-        from pulsar_advisor.stages.verify import check
+        from pulsar_advisor.stages.verify import check, check_snapshot
         from pulsar_advisor.stages.verify import run as compare
 
         check(document, book)
-        snapshot = capture_into(root, connection.options(place)) if captures else root.resolve(snapshot or LATEST)
+        if captures:
+            snapshot = capture_into(root, connection.options(place))
+        else:
+            snapshot = root.resolve(snapshot or LATEST)
+            check_snapshot(document, book, root, snapshot)
         make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
         _mind_the_guard(document, book, reach if captures else None)
         result = compare(document, book, root, snapshot)

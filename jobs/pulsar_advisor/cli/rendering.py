@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.some_of import count, some_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.apply import ApplyResult
@@ -28,7 +28,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     unloads = sum(step.action == "unload" for step in steps)
     before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
     yield f"{plan.title}, cluster {plan.cluster}, snapshot {plan.snapshot}"
-    yield f"{unloads} unload(s), {len(steps) - unloads} split(s); highest usage {_percent(before)} → {_percent(after)}"
+    what = f"{count(unloads, 'unload')}, {count(len(steps) - unloads, 'split')}"
+    yield f"{what}; highest usage {_percent(before)} → {_percent(after)}"
     for step in steps[:STEPS_SHOWN]:
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.namespace}/{step.bundle} {where}"
@@ -118,20 +119,21 @@ def restart_lines(order: RestartOrder) -> Iterator[str]:
         lasting = number > 1 and not restart.will_move_again
         onto = "".join(f" --onto {broker}" for broker in restart.onto) if lasting else ""
         yield f"{number:>3}. pulsar-advisor drain {restart.broker}{onto}"
-        moves = f"{restart.bundles} bundle(s), {restart.clients:,} client(s)"
-        again = f", {restart.will_move_again} of them again later" if restart.will_move_again else ""
-        stay = f", {restart.stay} stay" if restart.stay else ""
+        moves = f"{count(restart.bundles, 'bundle')}, {count(restart.clients, 'client')}"
+        again = f", {restart.will_move_again:,} of them again later" if restart.will_move_again else ""
+        stay = f", {restart.stay:,} {'stays' if restart.stay == 1 else 'stay'}" if restart.stay else ""
         yield f"     {moves}{again}{stay}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
     yield f"{order.moves} moves in all; no order needs fewer than {order.moves_bound}"
 
 
 def scale_lines(found: Scale) -> Iterator[str]:
     """What the load needs, the sizes around it, and what a division into bundles adds to that."""
-    needed = "no number of brokers is" if found.needed is None else f"{found.needed} broker(s) are"
-    yield f"{needed} enough for {found.target_ratio:.0%} on average; there are {found.brokers}"
+    needed = "no number of brokers" if found.needed is None else count(found.needed, "broker")
+    verb = "is" if found.needed in (None, 1) else "are"
+    yield f"{needed} {verb} enough for {found.target_ratio:.0%} on average; there are {found.brokers}"
     for size in found.sizes:
         mark = " now" if size.brokers == found.brokers else " needed" if size.brokers == found.needed else ""
-        yield f"{size.brokers:>7,} broker(s): {size.even_usage_ratio:>6.1%} each, divided evenly{mark}"
+        yield f"{count(size.brokers, 'broker'):>15}: {size.even_usage_ratio:>6.1%} each, divided evenly{mark}"
     yield f"the largest bundle, {found.largest_bundle}, takes a broker to {found.largest_bundle_ratio:.1%} alone"
     if found.losses_that_do_not_fit:
         yield f"if one broker fails, the others have no room if it is {some_of(found.losses_that_do_not_fit)}"

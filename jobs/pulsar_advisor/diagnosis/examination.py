@@ -35,7 +35,6 @@ T = TypeVar("T")
 TENANTS_TRIED: Final = 20
 """How many tenants are searched for a namespace to try."""
 
-_METRICS = "/admin/v2/broker-stats/metrics"
 _VERSION = "/admin/v2/brokers/version"
 _RELEASE = re.compile(r"\d+\.\d+\S*")
 _NAMES = msgspec.json.Decoder(list[str])
@@ -227,8 +226,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     class_name = settings.get("loadManagerClassName")
     answers.load_manager = load_manager_kind(None, class_name)
     if answers.load_manager == "extensible":
-        url = transport.web_address(broker)
-        ask("broker_metrics", lambda: transport.require(transport.get(_METRICS, broker_url=url), 200))
+        ask("broker_metrics", lambda: client.broker_metrics(broker))
     else:
         report = ask("load_reports", lambda: decode(client.load_report(broker), LOAD_REPORT))
         if report is not None:

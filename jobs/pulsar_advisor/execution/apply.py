@@ -20,7 +20,7 @@ from pulsar_advisor.execution.executor import (
     Stop,
     undisturbed,
 )
-from pulsar_advisor.execution.guard import guarded, restore_what_was_left
+from pulsar_advisor.execution.guard import guarded, left_off, restore_what_was_left
 from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
 from pulsar_advisor.execution.observe import look
@@ -133,7 +133,9 @@ def apply_plan(
     digest = digest_of(plan)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
-    if not options.dry_run:
+    # Another cluster would show settings that were never switched off: they would count as restored.
+    is_left_off = not options.dry_run and left_off(ledger, plan.identity.cluster_name)
+    if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
         restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress)
     runs = ledger.runs(digest)
     if finished := next((run for run in runs if run.state == "done"), None):

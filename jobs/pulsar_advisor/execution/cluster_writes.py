@@ -13,7 +13,14 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 
-from pulsar_advisor.admin.read_client import LARGEST_LISTING_BYTES, Document, ReadClient, decode
+from pulsar_advisor.admin.read_client import (
+    LARGEST_LISTING_BYTES,
+    Document,
+    ReadClient,
+    decode,
+    escaped,
+    topic_path,
+)
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
 from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
@@ -166,7 +173,7 @@ class AdminCluster:
         """
         lower, upper = parse_range(bundle)
         names = set(self._read.persistent_topics(namespace))
-        path = f"/admin/v2/non-persistent/{_escape(namespace)}/{bundle}"
+        path = f"/admin/v2/non-persistent/{escaped(namespace)}/{bundle}"
         answer = self._transport.get(path, limit_bytes=LARGEST_LISTING_BYTES)
         if self._transport.require(answer, 200, 204).status == 200:
             loaded: list[str] = decode(Document(answer.url, answer.body), _NAMES)
@@ -193,7 +200,7 @@ class AdminCluster:
         group = self._read.anti_affinity_group(namespace)
         if group is None:
             return frozenset()
-        path = f"/admin/v2/namespaces/{_escape(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
+        path = f"/admin/v2/namespaces/{escaped(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
         answer = self._transport.get(path, params={"tenant": namespace.partition("/")[0]})
         self._transport.require(answer, 200)
         members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
@@ -229,7 +236,7 @@ class AdminCluster:
         request = write.request
         try:
             answer = self._transport.request(
-                request.method, _escape(request.path), params=request.query, json=request.body
+                request.method, escaped(request.path), params=request.query, json=request.body
             )
         except AdvisorError as error:
             return Reply(None, str(error))
@@ -237,15 +244,8 @@ class AdminCluster:
 
     def look_up(self, topic: str) -> Reply:
         """Look up a topic as a client would."""
-        domain, _, rest = topic.partition("://")
-        namespace, _, local_name = rest.rpartition("/")
-        path = f"/lookup/v2/topic/{domain}/{_escape(namespace)}/{quote(local_name, safe='')}"
         try:
-            answer = self._transport.request("GET", path)
+            answer = self._transport.request("GET", f"/lookup/v2/topic/{topic_path(topic)}")
         except ClusterUnreachable as error:
             return Reply(None, str(error))
         return Reply(answer.status, answer.reason)
-
-
-def _escape(name: str) -> str:
-    return quote(name, safe="/:")

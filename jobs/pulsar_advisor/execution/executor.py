@@ -504,7 +504,8 @@ class Executor:
         if reason := self._interrupted():
             if self._must_end() is None and self._parks(inf):
                 raise Parked(Parking("request", 0))
-            raise Stop(f"{reason}; go on with --resume")
+            began = any(record.attempts for record in self.run.steps().values())
+            raise Stop(f"{reason}; go on with {'--resume' if began else 'another `apply`'}")
 
     def _parks(self, wait_s: float) -> bool:
         """Whether the run waits without this process. Under a guard it doesn't: a process must be there to restore."""

@@ -49,7 +49,10 @@ def guarded(run: HeldRun, ledger: Ledger, cluster: ClusterPort, progress: Progre
                 if switch.run == run.id and not run.is_overtaken():  # else the run continues elsewhere, under our guard
                     _restore(switch, ledger, cluster, progress)
         except Exception as error:  # must not hide why the run ended; the ledger records what is still off
-            progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
+            progress(
+                f"ATTENTION: the cluster's own balancer could not be switched on again: {error}; the next `apply` on "
+                "this cluster tries once more, also with --abort"
+            )
 
 
 def restore_what_was_left(ledger: Ledger, cluster_name: str, cluster: ClusterPort, progress: Progress) -> None:

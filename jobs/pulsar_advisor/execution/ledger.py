@@ -58,6 +58,7 @@ _RENEW_MS: Final = 15_000
 ABANDONED_MS: Final = 30_000
 """PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
 _MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _WRITE_LOCK: Final = 7_074_216
 
@@ -138,13 +139,13 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
         ) from error
     except OSError as error:
         raise StorageError(
-            f"can't make the folder of ledger {without_secrets(parsed)}: {error.strerror or error}"
+            f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}"
         ) from error
     if engine.dialect.name == "sqlite":
         _make_sqlite_transactional(engine)
     if engine.dialect.name == "postgresql":
         _end_abandoned_transactions(engine)
-    with _named_errors(engine), engine.begin() as connection:
+    with named_errors(engine), engine.begin() as connection:
         _upgrade(connection)
     return Ledger(engine, now_ms)
 
@@ -166,10 +167,16 @@ def head_of(address: str | None, root: Root) -> str | None:
 def _make_private(file: Path) -> None:
     """Restrict the ledger's file to its owner, and create it if missing.
 
-    A group with write permission keeps its access: it was granted on purpose, to share the ledger.
+    A group with write permission keeps its access: it was granted on purpose, to share the ledger. What isn't a ledger,
+    a folder or a file of another kind that was named by mistake, is left alone; the database then says what is wrong.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_dir():
+        return
     file.touch(mode=0o600)
+    with file.open("rb") as content:
+        if content.read(len(_SQLITE_HEADER)) not in (b"", _SQLITE_HEADER):
+            return
     mode = stat.S_IMODE(file.stat().st_mode)
     private = mode & (0o660 if mode & stat.S_IWGRP else 0o600)
     if private != mode and file.stat().st_uid == os.getuid():
@@ -212,7 +219,8 @@ def _upgrade(connection: Connection) -> None:
 
 
 @contextmanager
-def _named_errors(engine: Engine) -> Iterator[None]:
+def named_errors(engine: Engine) -> Iterator[None]:
+    """Within the block, the database's errors become a `StorageError` that names the ledger, without its secrets."""
     place = without_secrets(engine.url)
     try:
         yield
@@ -238,7 +246,7 @@ class Ledger:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A read transaction."""
-        with _named_errors(self._engine), self._sessions.begin() as session:
+        with named_errors(self._engine), self._sessions.begin() as session:
             yield session
         for added in session.info.pop(_ADDED, ()):
             log_event(added)
@@ -513,7 +521,7 @@ class Ledger:
         age_s = (self.now_ms() - run.heartbeat_at_ms) // 1000
         return (
             f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
-            f"{run.host}, last heard of {age_s} s ago. Wait for it; if it crashed, `apply` that plan with --resume, "
+            f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, `apply` that plan with --resume, "
             "or end it with --abort"
         )
 
@@ -527,12 +535,12 @@ class Ledger:
         """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
 
         Somebody who resumes a run lifts its pause; the end of a wait does not. Raises `Refused` while its holder may be
-        alive.
+        alive, also if it has renewed its lease since `run` was read.
         """
         now_ms = self.now_ms()
         if self.is_held(run):
             raise Refused(
-                f"run {run.id} is still held by process {run.pid} on {run.host}, last heard of "
+                f"run {run.id} is still held by process {run.pid} on {run.host}, last heard from "
                 f"{(now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
                 "last sign of life, or ended with --abort"
             )
@@ -540,7 +548,12 @@ class Ledger:
             with self._writing() as session:
                 taken = session.execute(
                     update(Run)
-                    .where(Run.id == run.id, Run.lease == run.lease, Run.state.in_(("active", "stopped")))
+                    .where(
+                        Run.id == run.id,
+                        Run.lease == run.lease,
+                        Run.heartbeat_at_ms == run.heartbeat_at_ms,
+                        Run.state.in_(("active", "stopped")),
+                    )
                     .values(
                         state="active",
                         lease=Run.lease + 1,
@@ -647,7 +660,6 @@ class HeldRun:
         self.id = run.id
         self.digest = run.digest
         self.cluster_name = run.cluster_name
-        self.approval_id = run.approval_id
         self._lease = run.lease
         self._renewed_at_ms = run.heartbeat_at_ms
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from pulsar_advisor.admin.home import expanded
 from pulsar_advisor.admin.secret import secret_text
 from pulsar_advisor.model.errors import UsageError
 
@@ -19,7 +20,10 @@ def ledger_url(address: str) -> URL:
     if kind == "env":
         address = secret_text(None, None, place)
     elif kind == "file":
-        address = secret_text(None, Path(place), None)
+        try:
+            address = secret_text(None, expanded(Path(place)), None)
+        except ValueError as error:
+            raise UsageError(f"--ledger {address}: {error}") from error
     try:
         return make_url(address)
     except (ArgumentError, ValueError):  # their texts contain parts of the URL, maybe the password

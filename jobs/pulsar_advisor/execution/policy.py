@@ -11,10 +11,20 @@ from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plan import CONFIDENCES, Plan, Step
+from pulsar_advisor.model.problems import problems
 from pulsar_advisor.planning.consent import needed_consents
 
 POLICY_SCHEMA: Final = "pulsar-advisor/approval-policy/1"
@@ -36,7 +46,13 @@ def _quoted(value: object) -> object:
     return value
 
 
-TimeOfDay = Annotated[time, BeforeValidator(_quoted)]
+def _local(value: time) -> time:
+    if value.tzinfo is not None:
+        raise ValueError(f"'{value}' has an offset: write the time of day alone, and name the zone in timezone")
+    return value
+
+
+TimeOfDay = Annotated[time, BeforeValidator(_quoted), AfterValidator(_local)]
 
 
 class Window(_Part):
@@ -189,6 +205,4 @@ def read_policy(path: Path) -> ApprovalPolicy:
     try:
         return ApprovalPolicy.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise UsageError(f"the approval policy {path} is not valid: {where}: {first['msg']}") from error
+        raise UsageError(f"the approval policy {path} is not valid: {problems(error)[0]}") from error

@@ -282,8 +282,8 @@ def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Col
     """Why a step would now overload its destination, if it would.
 
     This repeats the step's forecast: the greater of the destination's current usage and the usage the plan expects
-    after the steps that were `moved` (ids; brokers report them late), plus the usage that the step adds according to
-    the plan.
+    after the other steps that were `moved` (ids; brokers report them late), plus the usage that the step adds according
+    to the plan. A step that was sent without effect may be among them, and adds its usage once.
     """
     if step.destination is None or fresh_usage_ratio is None:
         return
@@ -291,7 +291,7 @@ def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Col
     before = plan.predicted.before.brokers.get(step.destination)
     if added is None or before is None or before.usage_ratio is None:
         return
-    counted_on = before.usage_ratio + sum(usage for name, usage in added.items() if name in moved)
+    counted_on = before.usage_ratio + sum(usage for name, usage in added.items() if name in moved and name != step.id)
     forecast = max(fresh_usage_ratio, counted_on) + added.get(step.id, 0.0)
     if forecast > overloaded_ratio(plan):
         yield (

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger import Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import StepRecord
 from pulsar_advisor.execution.observe import find_owner
-from pulsar_advisor.execution.preconditions import executable_steps, malformed
+from pulsar_advisor.execution.preconditions import executable_steps, foreign, malformed
 from pulsar_advisor.model.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import (
@@ -46,7 +46,8 @@ class Present:
 def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     """The plan that undoes the run of a plan, based on the ledger's confirmed steps and the current cluster.
 
-    Raises `Refused` if a run is in progress or no unload was confirmed, and `ClusterUnreachable`.
+    Raises `Refused` if a run is in progress, no unload was confirmed, or this isn't the plan's cluster, and
+    `ClusterUnreachable`.
     """
     digest = digest_of(plan)
     runs = ledger.runs(digest)
@@ -56,6 +57,8 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     moved = [step for step in executable_steps(plan) if step.action == "unload" and _is_confirmed(records, step)]
     if not moved:
         raise Refused(f"no unload of {digest} was confirmed: there is nothing to undo")
+    if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
+        raise Refused(reason)
     return undo_plan(plan, records, _look(cluster, moved, ledger.now_ms()))
 
 

@@ -102,6 +102,14 @@ def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
     raise Refused(f"{digest} was never carried out: there is nothing to verify")
 
 
+def require_later(snapshot: str, captured_at_ms: int, run: Run, ended_at_ms: int) -> None:
+    """Raise `Refused` if a snapshot predates the end of a run."""
+    if captured_at_ms < ended_at_ms:
+        raise Refused(
+            f"snapshot {snapshot} was taken before run {run.id} ended: capture again, then verify with that one"
+        )
+
+
 def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadBalancerSettings) -> VerifyResult:
     """Compare an applied plan with the cluster in a later capture, and record the result in the ledger.
 
@@ -112,10 +120,7 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
     run, ended_at_ms = settled_run(plan, ledger)
     if state.cluster_name != plan.identity.cluster_name:
         raise Refused(f"the capture is of cluster '{state.cluster_name}', the plan of '{plan.identity.cluster_name}'")
-    if state.captured_at_ms < ended_at_ms:
-        raise Refused(
-            f"snapshot {state.snapshot} was taken before run {run.id} ended: capture again, then verify with that one"
-        )
+    require_later(state.snapshot, state.captured_at_ms, run, ended_at_ms)
     usage_judged = state.captured_at_ms - ended_at_ms >= settle_s(settings) * 1000
     bundles = tuple(_bundle_checks(plan, state))
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers

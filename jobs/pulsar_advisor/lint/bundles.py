@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
-from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
+from pulsar_advisor.model.isolation_policies import isolation_of, under_policies
 
 
 @rule(
@@ -62,10 +62,8 @@ def bundles_with_policies_are_balanced(case: Case) -> Violation | None:
     """
     if case.settings.load_balancer_shedding_bundles_with_policies_enabled:
         return None
-    namespaces = case.state.namespaces
-    with_policy = isolation_of(case.state).policy_of_namespace != NO_POLICY
-    with_policy |= np.array([group is not None for group in namespaces.anti_affinity_groups], dtype=bool)
-    share = case.share_of(with_policy[case.state.bundles.namespace])
+    with_policies = under_policies(case.state, isolation_of(case.state))
+    share = case.share_of(with_policies[case.state.bundles.namespace])
     if not share:
         return None
     return Violation(
@@ -85,11 +83,10 @@ def excluded_namespaces_are_small(case: Case) -> Violation | None:
 
     Their bundles stay where they are, and are placed without regard to the load.
     """
-    excluded = case.settings.load_balancer_shedding_excluded_namespaces
-    names = np.isin(case.state.namespaces.names, excluded)
-    if not names.any() or not len(case.rows):
+    excluded = case.state.namespaces.among(case.settings.load_balancer_shedding_excluded_namespaces)
+    if not excluded.any() or not len(case.rows):
         return None
-    share = case.share_of(names[case.state.bundles.namespace])
+    share = case.share_of(excluded[case.state.bundles.namespace])
     if share <= 1 / len(case.rows):
         return None
     return Violation(f"{share:.0%} of the throughput is excluded", {"loadBalancerSheddingExcludedNamespaces": ""})

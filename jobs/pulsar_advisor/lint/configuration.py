@@ -7,6 +7,7 @@ from typing import Final
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.settings import SETTING_KEYS, setting_value
 from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.placement.filters import semantic_version
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 
@@ -105,7 +106,8 @@ def settings_are_read(case: Case) -> Violation | None:
     )
     if not changed:
         return None
-    return Violation(f"{some_of(changed)}: neither {case.own.shedder} nor {case.own.placement} reads it")
+    keys = "it" if len(changed) == 1 else "them"
+    return Violation(f"{some_of(changed)}: neither {case.own.shedder} nor {case.own.placement} reads {keys}")
 
 
 @rule(
@@ -119,11 +121,15 @@ def older_brokers_get_bundles(case: Case) -> Violation | None:
 
     With preferLaterVersions only the brokers of the newest version do, which overloads the first upgraded one.
     """
-    versions = sorted({case.state.brokers.versions[row] for row in case.rows.tolist()})
-    if not case.settings.prefer_later_versions or len(versions) < 2:
+    texts = [case.state.brokers.versions[row] for row in case.rows.tolist()]
+    versions = {text: version for text in texts if (version := semantic_version(text)) is not None}
+    # Where a version can't be read, Pulsar's filter fails, and every broker gets bundles.
+    unreadable = not versions.keys() >= set(texts)
+    if not case.settings.prefer_later_versions or unreadable or len(set(versions.values())) < 2:
         return None
-    newest = sum(case.state.brokers.versions[row] == versions[-1] for row in case.rows.tolist())
+    in_order = sorted(versions, key=versions.__getitem__)
+    newest = sum(versions[text] == versions[in_order[-1]] for text in texts)
     return Violation(
-        f"{newest} of {len(case.rows)} brokers run the newest of {', '.join(versions)} and get all bundles",
+        f"{newest} of {len(texts)} brokers run the newest of {', '.join(in_order)} and get all bundles",
         {"preferLaterVersions": "false"},
     )

@@ -33,7 +33,7 @@ Severity = Literal["warning", "info"]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One cluster and its settings. Figures and lists of brokers are about available ones."""
+    """One cluster and its settings. Figures and lists of brokers are about available ones with figures."""
 
     state: ClusterState
     resolved: ResolvedSettings
@@ -54,16 +54,22 @@ class Case:
 
     @cached_property
     def rows(self) -> Indices:
-        """Rows of the available brokers that reported."""
+        """Rows of the available brokers that reported numbers: lint works before a validation excludes the others."""
         brokers = self.state.brokers
-        return np.flatnonzero(brokers.available & (brokers.report_updated_at_ms > 0)).astype(np.int32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            figures = (self._every_usage, rate_per_s(brokers.traffic), throughput_bytes_per_s(brokers.traffic))
+        return np.flatnonzero(brokers.reporting & np.isfinite(figures).all(axis=0)).astype(np.int32)
 
     @cached_property
     def usage(self) -> Floats:
         """Usage of each of `rows`, ratio: the one figure that the manager's strategies compare."""
-        brokers = self.state.brokers
+        return self._every_usage[self.rows]
+
+    @cached_property
+    def _every_usage(self) -> Floats:
+        """Likewise of every broker."""
         weighted = weighted_maximum_with_heap if self.state.load_manager == "extensible" else weighted_maximum
-        return weighted(brokers.usage[self.rows], brokers.limit[self.rows], self.settings)
+        return weighted(self.state.brokers.usage, self.state.brokers.limit, self.settings)
 
     @cached_property
     def rate(self) -> Floats:

@@ -34,7 +34,7 @@ def _busier(traffic: Floats, limits: SplitLimits, times: int = 1) -> Booleans:
     return busier
 
 
-def _first(case: Case, bundles: Booleans) -> str:
+def _busiest_of(case: Case, bundles: Booleans) -> str:
     rows = np.flatnonzero(bundles)
     busiest = int(rows[case.bundle_throughput[rows].argmax()])
     others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
@@ -54,7 +54,7 @@ def large_bundles_are_split(case: Case) -> Violation | None:
     large = _above_limits(case) & (case.state.bundles.topics > 1)
     if case.settings.load_balancer_auto_bundle_split_enabled or not large.any():
         return None
-    return Violation(f"{_first(case, large)} should be split", {"loadBalancerAutoBundleSplitEnabled": "true"})
+    return Violation(f"{_busiest_of(case, large)} should be split", {"loadBalancerAutoBundleSplitEnabled": "true"})
 
 
 @rule(
@@ -72,7 +72,7 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
     if not stuck.any():
         return None
     return Violation(
-        f"{_first(case, stuck)} is above a limit, its namespace has {maximum} bundles",
+        f"{_busiest_of(case, stuck)} is above a limit, its namespace has {maximum} bundles",
         {"loadBalancerNamespaceMaximumBundles": str(2 * maximum)},
     )
 
@@ -93,9 +93,10 @@ def topics_fit_into_bundles(case: Case) -> Violation | None:
         return None
     hottest = int(hot[throughput_bytes_per_s(topics.traffic[hot]).argmax()])
     traffic = topics.traffic[hottest]
+    which = "alone" if len(hot) == 1 else f"alone, the busiest of {len(hot)} such topics,"
     return Violation(
-        f"{topics.names[hottest]} alone has {rate_per_s(traffic):,.0f} msg/s and "
-        f"{throughput_bytes_per_s(traffic) / MIB:.1f} MiB/s" + (f"; so do {len(hot) - 1} more" if len(hot) > 1 else "")
+        f"{topics.names[hottest]} {which} has {rate_per_s(traffic):,.0f} msg/s and "
+        f"{throughput_bytes_per_s(traffic) / MIB:.1f} MiB/s"
     )
 
 
@@ -118,7 +119,7 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     if not stuck.any():
         return None
     return Violation(
-        f"{_first(case, stuck)} has more than twice the load of a bundle",
+        f"{_busiest_of(case, stuck)} has more than twice the load of a bundle",
         {"defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide"},
     )
 

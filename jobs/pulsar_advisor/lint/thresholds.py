@@ -292,7 +292,7 @@ def target_deviation_can_be_exceeded(case: Case) -> Violation | None:
     """
     if not len(case.rows):
         return None
-    mean, target = min(float(case.usage.mean()), 1.0), case.settings.load_balancer_broker_load_target_std
+    mean, target = float(case.usage.mean().clip(0, 1)), case.settings.load_balancer_broker_load_target_std
     greatest = math.sqrt(mean * (1 - mean))
     if target < greatest:
         return None
@@ -316,7 +316,7 @@ def top_bundles_are_enough(case: Case) -> Violation | None:
     if len(case.rows) < 2:
         return None
     high, low = int(case.usage.argmax()), int(case.usage.argmin())
-    if not case.usage[high] > case.usage[low]:
+    if not case.usage[high] > max(case.usage[low], 0.0):
         return None
     published = case.settings.load_balancer_max_number_of_bundles_in_bundle_load_report
     sizes = np.sort(case.bundle_throughput[case.bundles_of(high)])[::-1]

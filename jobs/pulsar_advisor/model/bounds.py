@@ -5,6 +5,7 @@ The command line, the Spark job and the forms of the DAGs take the same bounds f
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -12,12 +13,14 @@ from typing import Final
 from pulsar_advisor.model.errors import UsageError
 
 _SECONDS_OF: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_WHOLE_NUMBER: Final = re.compile(r"\d{1,15}", re.ASCII)
+"""Longer ones are refused as such: Python can't convert every one of them."""
 
 
 def seconds(text: str) -> int:
     """A duration such as 90s, 30m, 4h or 1d, in seconds. Raises `UsageError`."""
     number, unit = text[:-1], text[-1:]
-    if unit not in _SECONDS_OF or not (number.isascii() and number.isdecimal()):
+    if unit not in _SECONDS_OF or not _WHOLE_NUMBER.fullmatch(number):
         raise UsageError(f"'{text}' is not a duration: give a whole number with s, m, h or d, for example 4h")
     return int(number) * _SECONDS_OF[unit]
 
@@ -41,7 +44,7 @@ def duration(seconds: float) -> str:
 def ratio(text: str) -> float:
     """A percentage such as 60% or 60, as a ratio. Raises `UsageError`."""
     number = text.removesuffix("%")
-    if not (number.isascii() and number.isdecimal()):
+    if not _WHOLE_NUMBER.fullmatch(number):
         raise UsageError(f"'{text}' is not a percentage: give a whole number, for example 60%")
     return int(number) / 100
 

@@ -27,6 +27,8 @@ def canonical_json(value: Any) -> bytes:
         return _text(value).encode()
     except UnicodeEncodeError as error:
         raise CanonicalizationError(f"it holds text that is not Unicode: {error}") from error
+    except RecursionError as error:
+        raise CanonicalizationError("it is nested too deeply") from error
 
 
 def members(document: Mapping[str, Any]) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ bundles refer to brokers and namespaces by row index. Nothing here knows the ori
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,10 +87,15 @@ class Brokers:
         return len(self.ids)
 
     @property
+    def reporting(self) -> Booleans:
+        """Those that are active and have reported."""
+        reporting: Booleans = self.available & (self.report_updated_at_ms > 0)
+        return reporting
+
+    @property
     def fit(self) -> Booleans:
         """Those whose figures can be used: active, with a report, and nothing of it failed validation."""
-        fit: Booleans = self.available & self.complete & (self.report_updated_at_ms > 0)
-        return fit
+        return self.reporting & self.complete
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +107,16 @@ class Namespaces:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def among(self, names: Collection[str]) -> Booleans:
+        """Per namespace, whether it is one of these."""
+        wanted = frozenset(names)
+        return np.array([name in wanted for name in self.names], dtype=np.bool_)
+
+    @property
+    def in_groups(self) -> Booleans:
+        """Those that are in an anti-affinity group."""
+        return np.array([group is not None for group in self.anti_affinity_groups], dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)

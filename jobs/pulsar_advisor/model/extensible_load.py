@@ -24,7 +24,7 @@ from pulsar_advisor.model.cluster_state import (
     Integers,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
+from pulsar_advisor.model.isolation_policies import isolation_of, under_policies
 from pulsar_advisor.model.java_maps import bundle_name_hashes, concurrent_map_order, string_hashes
 from pulsar_advisor.model.namespaces import is_system_service_namespace, require_namespace
 from pulsar_advisor.model.next_publication import at_next_cycle
@@ -121,13 +121,12 @@ def _top_of_brokers(
 ) -> Callable[[int], tuple[TopBundle, ...]]:
     """Computed on demand: a cycle looks at a few brokers only."""
     bundles, names = state.bundles, state.namespaces.names
-    excluded = np.array([name in settings.load_balancer_shedding_excluded_namespaces for name in names], dtype=bool)
+    excluded = state.namespaces.among(settings.load_balancer_shedding_excluded_namespaces)
     shown = ~excluded & ~np.array([is_system_service_namespace(name, settings) for name in names], dtype=bool)
     if not settings.load_balancer_shedding_bundles_with_policies_enabled:
-        shown &= np.array([group is None for group in state.namespaces.anti_affinity_groups], dtype=bool)
         for name in names:
             require_namespace(name, settings)
-        shown &= isolation_of(state).policy_of_namespace == NO_POLICY
+        shown &= ~under_policies(state, isolation_of(state))
     recently = recently_unloaded(state, settings, now_ms)
     throughput = throughput_bytes_per_s(bundles.traffic)
 

@@ -85,6 +85,12 @@ def isolation_of(state: ClusterState) -> Isolation:
     )
 
 
+def under_policies(state: ClusterState, isolation: Isolation) -> Booleans:
+    """Per namespace, whether an isolation policy applies to it or it is in an anti-affinity group."""
+    under: Booleans = (isolation.policy_of_namespace != NO_POLICY) | state.namespaces.in_groups
+    return under
+
+
 def broker_host(broker: str) -> str | None:
     """Host of a broker id `host:port`; None without a port."""
     host, separator, _ = broker.rpartition(":")

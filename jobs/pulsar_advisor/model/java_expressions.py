@@ -77,3 +77,5 @@ def _compiled(expression: str) -> regex.Pattern[str]:
         return regex.compile(translated, regex.ASCII)
     except regex.error as error:
         raise _Unusable(str(error)) from None
+    except RecursionError:
+        raise _Unusable("it is nested too deeply") from None

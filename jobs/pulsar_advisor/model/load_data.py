@@ -141,7 +141,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
         brokers=BrokerLoad(
             ids=brokers.ids,
             hashes=(broker_hashes := string_hashes(brokers.ids)),
-            order=_concurrent_rows(broker_hashes, brokers.available & (brokers.report_updated_at_ms > 0)),
+            order=_concurrent_rows(broker_hashes, brokers.reporting),
             weighted_usage=weighted_maximum(brokers.usage, brokers.limit, settings),
             overload_usage=overload_usage(brokers.usage, brokers.limit, settings),
             traffic=brokers.traffic,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Self
+from typing import Final, Self
+
+MOST_CYCLES: Final = 10
+"""How often the same figures are fed, cycle after cycle, before a strategy counts as not acting on them."""
 
 
 class ShedderMemory:

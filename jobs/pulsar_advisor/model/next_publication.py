@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Floats, PublishedLoad, throughput_bytes_per_s
+from pulsar_advisor.model.recent_unloads import shedding_interval_ms
 from pulsar_advisor.model.resource_usage import weighted_maximum_with_heap
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -31,7 +32,7 @@ _REPORTED: Final = ("usage", "limit", "traffic", "topics", "bundles", "producers
 
 def next_cycle_at_ms(state: ClusterState, settings: LoadBalancerSettings) -> int:
     """When the leader's next cycle starts; half an interval from now if no unload shows it."""
-    interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
+    interval_ms = shedding_interval_ms(settings)
     now_ms = _now_ms(state)
     unloaded_at_ms = int(state.bundles.last_unloaded_at_ms.max(initial=0))
     if not unloaded_at_ms:

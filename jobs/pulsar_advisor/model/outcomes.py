@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices
 
 Subject = Literal["broker", "bundle"]
 Codes = npt.NDArray[np.uint8]
+
+NEAR_TIE: Final = 1e-9
+"""Margin, relative, up to which an inequality is decided by its last digits."""
 
 
 class Outcome(IntEnum):
@@ -99,9 +102,9 @@ class Outcomes:
             ratio = np.where(right != 0, left / right, left)
         return int(rows[np.argmax(np.where(np.isnan(ratio), -np.inf, ratio))])
 
-    def near_tie(self, relative: float = 1e-9) -> Booleans:
+    def near_tie(self) -> Booleans:
         """Rows whose inequality was a near tie: a recomputation elsewhere may decide differently."""
-        close: Booleans = self.margin() <= relative
+        close: Booleans = self.margin() <= NEAR_TIE
         return close
 
     def margin(self) -> Floats:

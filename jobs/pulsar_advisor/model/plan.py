@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pulsar_advisor.model.canonical_json import CanonicalizationError, joined, members
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.problems import problems
 from pulsar_advisor.model.strategy import combination
 
 PLAN_SCHEMA: Final = "pulsar-advisor/plan/4"
@@ -323,10 +324,11 @@ def load_plan(content: bytes) -> Plan:
     except (LookupError, TypeError):
         reason = "a step names boundaries that it doesn't hold"
     except ValidationError as error:
-        first = error.errors()[0]
-        reason = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        reason = problems(error)[0]
     except CanonicalizationError as error:
         reason = f"it has no canonical form: {error}"
+    except (RecursionError, ValueError):  # pydantic's limit of depth is a plain ValueError
+        reason = "it is nested too deeply"
     _refuse_changed(content, document, digest)
     raise StorageError(f"this plan can't be read: {reason}")
 

@@ -37,10 +37,15 @@ def as_the_leader_remembers(state: ClusterState, settings: LoadBalancerSettings)
     )
 
 
+def shedding_interval_ms(settings: LoadBalancerSettings) -> int:
+    """Milliseconds between two cycles of the leader; none is shorter than a minute."""
+    return max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
+
+
 def recently_unloaded(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> Booleans:
     """Per bundle row, whether the next cycle after `now_ms` leaves it alone."""
     unloaded_at_ms = state.bundles.last_unloaded_at_ms
-    interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
+    interval_ms = shedding_interval_ms(settings)
     last_ms = unloaded_at_ms.max(initial=0)
     before = (last_ms - unloaded_at_ms + _ACQUISITION_MS) // interval_ms
     after = max(-(-(now_ms - last_ms) // interval_ms), 1)

@@ -159,7 +159,7 @@ def _owners(bundles: Bundles, reports: ReportedBundles) -> Integers:
 def _in_leaders_map(state: ClusterState, hashes: Hashes, java: int) -> Indices:
     """Rows of the registered brokers with a report, as the leader visits them: they come out of a set of names."""
     brokers = state.brokers
-    rows = np.flatnonzero(brokers.available & (brokers.report_updated_at_ms > 0)).astype(np.int32)
+    rows = np.flatnonzero(brokers.reporting).astype(np.int32)
     of_names = string_hashes([brokers.ids[row] for row in rows.tolist()])
     size = np.array([len(rows)], dtype=np.int64)
     rows = rows[hash_map_orders(of_names, np.zeros(len(rows), dtype=np.int64), copied_set_buckets(size, java))]

@@ -10,7 +10,7 @@ one broker in a domain, brokers of domains above the lowest sum are dropped (bro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,8 +36,8 @@ class AntiAffinity:
 def anti_affinity_of(state: ClusterState, failure_domains_enabled: bool) -> AntiAffinity:
     """The groups of a cluster state, counted as its load manager does."""
     groups = [(group or "").strip().lower() for group in state.namespaces.anti_affinity_groups]
-    known = sorted(set(groups) - {""})
-    group_of_namespace = np.array([known.index(group) if group else NO_GROUP for group in groups], dtype=np.int32)
+    known = _numbered(set(groups) - {""})
+    group_of_namespace = np.array([known.get(group, NO_GROUP) for group in groups], dtype=np.int32)
     bundles = state.bundles
     extensible = state.load_manager == "extensible"
     group = group_of_namespace[bundles.namespace]
@@ -60,8 +60,12 @@ def domains(failure_domains: Sequence[str | None]) -> Indices | None:
     if not any(domain is not None for domain in failure_domains):
         return None
     names = [_DEFAULT_DOMAIN if domain is None else domain for domain in failure_domains]
-    known = sorted(set(names))
-    return np.array([known.index(name) for name in names], dtype=np.int32)
+    known = _numbered(set(names))
+    return np.array([known[name] for name in names], dtype=np.int32)
+
+
+def _numbered(names: Collection[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(sorted(names))}
 
 
 @dataclass(frozen=True, eq=False)

@@ -232,7 +232,7 @@ class _Steps:
         return float(usage_ratios(self.outlook.likely, self.settings.values)[broker])
 
     def _unpublished(self, move: Move) -> tuple[Doubt, ...]:
-        """A doubt if the decision hangs on less than what may have changed since the leader was last informed.
+        """A doubt if the decision depends on less than what may have changed since the leader was last informed.
 
         Extensible brokers publish changes of more than `loadBalancerReportUpdateThresholdPercentage`; smaller ones the
         leader doesn't see. Without what they published, the figures are those of now.

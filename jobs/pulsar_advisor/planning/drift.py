@@ -7,6 +7,7 @@ from typing import Final
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.namespaces import is_pulsars_own
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.planning.build_plan import boundaries_of
 
 NAMES_SHOWN: Final = 10
@@ -93,8 +94,8 @@ def _boundaries(before: ClusterState, now: ClusterState) -> Iterator[str]:
         cuts_before, cuts_now = boundaries_of(before, old[name]), boundaries_of(now, new[name])
         if cuts_before != cuts_now:
             changes.append(
-                f"The boundaries of {name} changed: {max(len(cuts_before) - 1, 0)} bundles before, "
-                f"{max(len(cuts_now) - 1, 0)} now."
+                f"The boundaries of {name} changed: {count(max(len(cuts_before) - 1, 0), 'bundle')} before, "
+                f"{max(len(cuts_now) - 1, 0):,} now."
             )
     yield from _shortened(changes)
 

@@ -22,6 +22,7 @@ from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.deciding import deciding, require_inputs
 from pulsar_advisor.planning.forecast import finite
+from pulsar_advisor.planning.goal import resolved_brokers
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal, Role
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
@@ -51,18 +52,23 @@ class Subject:
 
     @classmethod
     def of(cls, state: ClusterState, kind: Kind, name: str = "") -> Self:
-        """The subject with this name. Raises `UsageError` if the cluster has none."""
+        """The subject with this name: a broker's as for a goal. Raises `UsageError` if the cluster has none."""
         owner = state.bundles.owner
         if kind == "cluster":
             return cls(kind, "", frozenset(range(len(state.brokers))), frozenset(range(len(state.bundles))))
         if kind == "broker":
-            row = _row(state.brokers.ids, kind, name)
-            return cls(kind, name, frozenset({row}), frozenset(np.flatnonzero(owner == row).tolist()))
+            (broker,) = resolved_brokers([name], state.brokers.ids)
+            row = state.brokers.ids.index(broker)
+            return cls(kind, broker, frozenset({row}), frozenset(np.flatnonzero(owner == row).tolist()))
         if kind == "namespace":
             row = _row(state.namespaces.names, kind, name)
             bundles = np.flatnonzero(state.bundles.namespace == row)
         else:
-            namespace, _, _ = name.rpartition("/")
+            namespace, separator, _ = name.rpartition("/0x")
+            if not separator:
+                raise UsageError(
+                    f"'{name}' is not a bundle: give its full name, tenant/namespace/0x00000000_0x40000000"
+                )
             inside = np.flatnonzero(state.bundles.namespace == _row(state.namespaces.names, "namespace", namespace))
             bundles = inside[[_row([state.bundle_name(row) for row in inside.tolist()], kind, name)]]
         owners = owner[bundles][owner[bundles] != NO_ROW]
@@ -176,7 +182,7 @@ def explain(
         shedder=proposal.shedder,
         placement=proposal.placement,
         kind=kind,
-        name=name,
+        name=subject.name,
         acts=bool(_moved(subject, proposal.moves)),
         sentence=_sentence(state, subject, proposal),
         acts_in_cycle=proposal.acts_in_cycle,

@@ -51,13 +51,13 @@ def fit_part(state: ClusterState) -> ClusterState:
             report_updated_at_ms=np.where(brokers.complete, brokers.report_updated_at_ms, 0),
         ),
         bundles=replace(bundles, reported=reported),
-        missing={**_all_unfit(state, available, reported), **state.missing},
+        missing={**_all_unfit(state, reported), **state.missing},
     )
 
 
-def _all_unfit(state: ClusterState, available: Booleans, reported: Booleans) -> Mapping[Input, str]:
+def _all_unfit(state: ClusterState, reported: Booleans) -> Mapping[Input, str]:
     missing: dict[Input, str] = {}
-    none_reports = not (available & (state.brokers.report_updated_at_ms > 0)).any()
+    none_reports = not state.brokers.fit.any()
     if none_reports:
         missing["broker_usage"] = missing["broker_traffic"] = "no active broker has a fit report"
     if (none_reports or state.bundles.reported.any()) and not reported.any():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Literal
+from statistics import median
+from typing import Final, Literal, Self
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState, Floats
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -30,48 +33,51 @@ class NoiseFloor:
     origin: Literal["history", "default"]
 
 
-def noise_floor(moments: Sequence[ClusterState], settings: LoadBalancerSettings) -> NoiseFloor:
+def noise_floor(moments: Iterable[ClusterState], settings: LoadBalancerSettings) -> NoiseFloor:
     """The noise of a cluster, from its states in the order of time, the last one included."""
-    found = [usage_differences(*pair, settings) for pair in pairwise(moments)]
-    differences = np.concatenate(found) if found else np.empty(0)
+    seen = (_Seen.of(moment, settings) for moment in moments)
+    differences = [difference for pair in pairwise(seen) for difference in _differences(*pair)]
     if len(differences) < FEWEST_DIFFERENCES:
         return NoiseFloor(DEFAULT_RATIO, "default")
-    return NoiseFloor(float(np.median(differences)), "history")
+    return NoiseFloor(median(differences), "history")
 
 
-def usage_differences(earlier: ClusterState, later: ClusterState, settings: LoadBalancerSettings) -> Floats:
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What one snapshot shows of each broker, by id."""
+
+    at_ms: int
+    usage: Mapping[str, float]
+    """Ratio; NaN for a broker whose figures don't count."""
+    reported_at_ms: Mapping[str, int]
+    served: Mapping[str, Set[str]]
+    """Names of the bundles that it reports; nothing for a broker without any."""
+
+    @classmethod
+    def of(cls, state: ClusterState, settings: LoadBalancerSettings) -> Self:
+        brokers, bundles = state.brokers, state.bundles
+        usage = weighted_maximum(brokers.usage, brokers.limit, settings)
+        counts = np.where(brokers.available & brokers.complete, usage, np.nan)
+        served = defaultdict[str, set[str]](set)
+        for bundle in np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW)).tolist():
+            served[brokers.ids[bundles.owner[bundle]]].add(state.bundle_name(bundle))
+        return cls(
+            at_ms=state.captured_at_ms,
+            usage=dict(zip(brokers.ids, counts.tolist(), strict=True)),
+            reported_at_ms=dict(zip(brokers.ids, brokers.report_updated_at_ms.tolist(), strict=True)),
+            served=served,
+        )
+
+
+def _differences(earlier: _Seen, later: _Seen) -> Iterator[float]:
     """By how much (ratio) the usage of each broker differs that reported anew and served the same bundles both times.
 
-    None if the two are too far apart.
+    None of them if the two are too far apart.
     """
-    if not 0 < later.captured_at_ms - earlier.captured_at_ms <= _NEAR_MS:
-        return np.empty(0)
-    rows = {broker: row for row, broker in enumerate(earlier.brokers.ids)}
-    pairs = [(rows[broker], row) for row, broker in enumerate(later.brokers.ids) if broker in rows]
-    before, now = (_usage(one, settings) for one in (earlier, later))
-    served_before, served_now = _served(earlier), _served(later)
-    differences = np.array(
-        [
-            abs(now[row] - before[past])
-            for past, row in pairs
-            if served_before.get(past) == served_now.get(row)
-            and earlier.brokers.report_updated_at_ms[past] < later.brokers.report_updated_at_ms[row]
-        ]
-    )
-    known: Floats = differences[np.isfinite(differences)]
-    return known
-
-
-def _usage(state: ClusterState, settings: LoadBalancerSettings) -> Floats:
-    """NaN for a broker whose figures don't count."""
-    brokers = state.brokers
-    usage = weighted_maximum(brokers.usage, brokers.limit, settings)
-    return np.where(brokers.available & brokers.complete, usage, np.nan)
-
-
-def _served(state: ClusterState) -> dict[int, frozenset[str]]:
-    """The reported bundles of each broker (row), by name."""
-    served: dict[int, set[str]] = {}
-    for bundle in np.flatnonzero(state.bundles.reported).tolist():
-        served.setdefault(int(state.bundles.owner[bundle]), set()).add(state.bundle_name(bundle))
-    return {broker: frozenset(names) for broker, names in served.items()}
+    if not 0 < later.at_ms - earlier.at_ms <= _NEAR_MS:
+        return
+    for broker in earlier.usage.keys() & later.usage.keys():
+        difference = abs(later.usage[broker] - earlier.usage[broker])
+        reported_anew = earlier.reported_at_ms[broker] < later.reported_at_ms[broker]
+        if reported_anew and earlier.served.get(broker) == later.served.get(broker) and math.isfinite(difference):
+            yield difference

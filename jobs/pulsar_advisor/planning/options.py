@@ -156,11 +156,11 @@ def _of_balancing(one: Balancing, own: Configured, highest_now: float) -> Option
     )
 
 
-def _nothing(now: tuple[float, float], worse: bool, floor_ratio: float) -> Option:
+def _nothing(now: tuple[float, float], something_helps: bool, floor_ratio: float) -> Option:
     highest, spread = now
     why = (
         "the busiest broker has room for the load to come"
-        if worse
+        if something_helps
         else (f"a fall of less than {floor_ratio:.1%}, the difference between two snapshots, isn't worth a disturbance")
     )
     return Option(

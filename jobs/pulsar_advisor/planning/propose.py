@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
-from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState, Floats
+from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Floats
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.extensible_load import ExtensibleLoad
 from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.memory import SplitMemory
+from pulsar_advisor.model.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.model.outcomes import Outcomes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
@@ -31,7 +31,7 @@ from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.views import observed
 from pulsar_advisor.shedding import registry as shedders
-from pulsar_advisor.shedding.cycle import MAX_CYCLES, SteadyState, Surroundings, carry_out, steady_state
+from pulsar_advisor.shedding.cycle import SteadyState, Surroundings, carry_out, steady_state
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
 
@@ -224,17 +224,14 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
 
     return Surroundings(
         available_brokers=int(state.brokers.available.sum()),
-        excluded_namespace=_excluded(state, candidates.settings),
+        excluded_namespace=state.namespaces.among(candidates.settings.load_balancer_shedding_excluded_namespaces)[
+            state.bundles.namespace
+        ],
         policies_allow=lambda bundle, source: obstacle(bundle, source) != "isolation",
         anti_affinity_allows=lambda bundle, source: obstacle(bundle, source) != "anti_affinity",
         destination=destination,
         places_first=state.load_manager != "simple",
     )
-
-
-def _excluded(state: ClusterState, settings: LoadBalancerSettings) -> Booleans:
-    excluded = settings.load_balancer_shedding_excluded_namespaces
-    return np.array([name in excluded for name in state.namespaces.names], dtype=np.bool_)[state.bundles.namespace]
 
 
 def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision) -> tuple[Move, ...]:
@@ -274,6 +271,6 @@ def _why_nothing(shedder: str, state: ClusterState, chosen: SheddingDecision, wr
         return f"{shedder} had no broker to consider: none reported any load."
     decisive = brokers.decisive()
     return (
-        f"{shedder} does not act within {MAX_CYCLES} cycles: "
+        f"{shedder} does not act within {MOST_CYCLES} cycles: "
         f"{state.brokers.ids[int(brokers.index[decisive])]}: {brokers.explain(decisive)}."
     )

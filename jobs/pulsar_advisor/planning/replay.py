@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.memory import ShedderMemory
+from pulsar_advisor.model.recent_unloads import shedding_interval_ms
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.cycle import advance
 from pulsar_advisor.shedding.registry import Shedder
@@ -32,7 +33,7 @@ def replay(
     memory: ShedderMemory = shedder.Memory()
     moments = [*history, state]
     gaps_ms = [later.captured_at_ms - earlier.captured_at_ms for earlier, later in pairwise(moments)]
-    interval_ms = max(settings.load_balancer_shedding_interval_minutes, 1) * 60_000
+    interval_ms = shedding_interval_ms(settings)
     longest_gap_ms = RESTART_AFTER_INTERVALS * max(median(gaps_ms), interval_ms) if gaps_ms else 0
     # The cycle to come is that of `state`: cycles are counted backwards from it.
     until = [round((state.captured_at_ms - moment.captured_at_ms) / interval_ms) for moment in moments]

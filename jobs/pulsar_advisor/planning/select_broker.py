@@ -109,11 +109,12 @@ class BrokerSelection:
 
     candidates: CandidateSets
     name: str
-    """Memory of the placement strategy."""
+    """Of the placement strategy; a draw depends on it."""
     strategy: Placement
     view: Any
     """The strategy's observation of the state."""
     memory: Any
+    """The strategy's; replaced with every choice."""
     seed: int | str
     """What a draw depends on besides the strategy and the bundle."""
     likeliest: bool = False

@@ -6,6 +6,7 @@ cards, the weights and the history percentage are read by the brokers themselves
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState
+from pulsar_advisor.model.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, ClusterState
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, overridden_bandwidth_limit_kbit_per_s
 from pulsar_advisor.model.settings import LoadBalancerSettings, what_if_value
@@ -46,7 +47,6 @@ _OF_THE_LEADER: Final = frozenset({"loadManagerClassName", "loadBalanceSheddingD
 """Read by filters and TransferShedder, yet without effect: the load manager is captured, not assumed, and no snapshot
 records when the leader itself last unloaded from a broker."""
 
-_BANDWIDTH: Final = (RESOURCES.index("bandwidthIn"), RESOURCES.index("bandwidthOut"))
 _PERCENT: Final = 100.0
 """Limit of a usage that is known only in percent, as in metrics."""
 
@@ -94,7 +94,7 @@ def _with_nic_speed(state: ClusterState, own: LoadBalancerSettings, settings: Lo
     """Bandwidth limits are the new ones; the traffic over the cards stays the same."""
     usage, limit = state.brokers.usage.copy(), state.brokers.limit.copy()
     reported = state.brokers.report_updated_at_ms > 0
-    for column in _BANDWIDTH:
+    for column in (BANDWIDTH_IN, BANDWIDTH_OUT):
         in_percent = reported & (limit[:, column] == _PERCENT)
         in_kbit = reported & ~in_percent
         if in_percent.any():
@@ -118,9 +118,12 @@ def _slowdown(own: LoadBalancerSettings, settings: LoadBalancerSettings) -> floa
 
 
 def _cards(limit: float, own: LoadBalancerSettings) -> int:
-    """How many network cards a broker has: its limit is the sum of their speeds, known only if configured."""
+    """How many network cards a broker has: its limit is the sum of their speeds, known only if configured.
+
+    One, if the limit is no number: a what-if is asked before what validation found unfit is left out.
+    """
     speed_gbps = own.load_balancer_override_broker_nic_speed_gbps
-    return max(round(limit / (speed_gbps * 1_000_000)), 1) if speed_gbps else 1
+    return max(round(limit / (speed_gbps * 1_000_000)), 1) if speed_gbps and math.isfinite(limit) else 1
 
 
 def assumptions(own: LoadBalancerSettings, keys: Iterable[str]) -> tuple[str, ...]:

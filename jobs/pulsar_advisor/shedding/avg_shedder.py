@@ -90,6 +90,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
         hits_high.clear()
         hits_low.clear()
 
+    rates, throughputs = load.brokers.rate_per_s().tolist(), load.brokers.throughput_bytes_per_s().tolist()
     givers: list[int] = []
     receivers: list[int] = []
     budgets: list[float] = []
@@ -99,10 +100,10 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
         if seen < needed:
             code[[low, high]], left[[low, high]], right[[low, high]] = BrokerOutcome.TOO_FEW_HITS.value, seen, needed
             continue
-        for hits in (hits_high, hits_low):
-            hits.pop(ids[low], None)
-            hits.pop(ids[high], None)
-        rate_need, throughput_need = _needs(load, low, high, settings)
+        _drop(hits_high, (ids[low], ids[high]))
+        _drop(hits_low, (ids[low], ids[high]))
+        rate_need = (rates[high] - rates[low]) * settings.max_unload_percentage
+        throughput_need = (throughputs[high] - throughputs[low]) * settings.max_unload_percentage
         by_rate = rate_need > settings.min_unload_message
         if not by_rate and not throughput_need > settings.min_unload_message_throughput:
             code[[low, high]], left[[low, high]] = BrokerOutcome.TOO_LITTLE_GAP.value, throughput_need
@@ -201,15 +202,6 @@ def _hits(
         if needed - seen < nearest[1] - nearest[0]:
             nearest = (seen, needed)
     return nearest
-
-
-def _needs(load: LoadData, low: int, high: int, settings: LoadBalancerSettings) -> tuple[float, float]:
-    """Message rate and throughput that would move within a pair."""
-    rates, throughputs = load.brokers.rate_per_s(), load.brokers.throughput_bytes_per_s()
-    share = settings.max_unload_percentage
-    rate_gap = float(rates[high]) - float(rates[low])
-    throughput_gap = float(throughputs[high]) - float(throughputs[low])
-    return rate_gap * share, throughput_gap * share
 
 
 def _fit(ranked: RankedBundles, budgets: list[float], dimensions: list[int]) -> tuple[Codes, Floats]:

@@ -49,7 +49,8 @@ def rank(
 
     With `dimension` (per source), `value` has one row per dimension, and each source's bundles are ranked by its own.
     """
-    starts, bundle = _gather(load.candidates, sources)
+    starts, places = _slices(load.candidates, sources)
+    bundle = load.candidates.bundle[places]
     own = value[bundle] if dimension is None else value[np.repeat(dimension, np.diff(starts)), bundle]
     ranked = RankedBundles(sources, starts, bundle, own)
     descending = np.argsort(~total_order(ranked.value), kind="stable")
@@ -121,14 +122,13 @@ def bundle_outcomes(
 
     `code` indexes `answers`; `left` and `right` are parallel to the ranked bundles.
     """
-    starts, _ = _gather(load.excluded, ranked.sources)
-    rows = _slices(load.excluded.offsets, ranked.sources, starts)
-    nothing = np.full(len(rows), np.nan)
+    _, excluded = _slices(load.excluded, ranked.sources)
+    nothing = np.full(len(excluded), np.nan)
     return Outcomes(
         subject="bundle",
         vocabulary=vocabulary(answers, Exclusion),
-        index=np.concatenate((ranked.bundle, load.excluded.bundle[rows])),
-        code=np.concatenate((code, load.exclusion[rows] + np.uint8(len(answers)))),
+        index=np.concatenate((ranked.bundle, load.excluded.bundle[excluded])),
+        code=np.concatenate((code, load.exclusion[excluded] + np.uint8(len(answers)))),
         left=np.concatenate((left, nothing)),
         right=np.concatenate((right, nothing)),
     )
@@ -149,12 +149,8 @@ def take_outcomes(load: LoadData, ranked: RankedBundles, take: Take, planned: Fl
     return bundle_outcomes(load, ranked, TakeOutcome, code.astype(np.uint8), take.taken_before, planned)
 
 
-def _gather(members: Memberships, brokers: Indices) -> tuple[Integers, Indices]:
-    """Starts and bundle rows of some brokers' slices, concatenated."""
-    starts = np.concatenate(([0], np.cumsum(members.offsets[brokers + 1] - members.offsets[brokers])))
-    return starts, members.bundle[_slices(members.offsets, brokers, starts)]
-
-
-def _slices(offsets: Integers, brokers: Indices, starts: Integers) -> Integers:
-    lengths = np.diff(starts)
-    return np.arange(starts[-1]) + np.repeat(offsets[brokers] - starts[:-1], lengths)
+def _slices(members: Memberships, brokers: Indices) -> tuple[Integers, Integers]:
+    """Where each broker's bundles start, and the places of all of them in `members.bundle`, broker by broker."""
+    lengths = members.offsets[brokers + 1] - members.offsets[brokers]
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    return starts, np.arange(starts[-1]) + np.repeat(members.offsets[brokers] - starts[:-1], lengths)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import NO_ROW, Booleans
 from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.memory import MOST_CYCLES
 from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.registry import Shedder
-
-MAX_CYCLES: Final = 10
-"""How often a single snapshot is fed before the shedder counts as not acting on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +31,10 @@ class SteadyState:
     """After that cycle."""
 
 
-def steady_state(
-    shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any, cycles: int = MAX_CYCLES
-) -> SteadyState:
-    """Feed one view until the shedder acts or `cycles` have passed; `memory` comes from earlier snapshots."""
+def steady_state(shedder: Shedder, view: Any, settings: LoadBalancerSettings, memory: Any) -> SteadyState:
+    """Feed one view until the shedder acts, at most `MOST_CYCLES` times; `memory` comes from earlier snapshots."""
     decisions = []
-    for cycle in range(1, cycles + 1):
+    for cycle in range(1, MOST_CYCLES + 1):
         decision, memory = shedder.decide(view, settings, memory)
         if len(decision.bundle):
             return SteadyState(decision, cycle, memory)

@@ -123,8 +123,8 @@ class Moves:
 
 def few_moves(problem: Balancing) -> Moves:
     """The heuristic's answer, for problems of any size."""
-    found = (_greedy(problem, fill_most) for fill_most in (False, True))
-    moves = (_moves(problem, destination, counting_bound(problem)) for destination in found)
+    least = counting_bound(problem)
+    moves = (_moves(problem, _greedy(problem, fill_most), least) for fill_most in (False, True))
     return min(moves, key=lambda answer: (not answer.reached, answer.cost))
 
 

@@ -31,7 +31,7 @@ from pulsar_advisor.model.cluster_state import (
 from pulsar_advisor.model.decision import SheddingDecision
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.isolation_policies import NO_POLICY, isolation_of
+from pulsar_advisor.model.isolation_policies import isolation_of, under_policies
 from pulsar_advisor.model.load_data import Exclusion, load_data
 from pulsar_advisor.model.memory import NoMemory
 from pulsar_advisor.model.namespaces import is_pulsars_own
@@ -156,12 +156,9 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
     seen = np.isin(bundles.owner[listed], rows)
     listed, reason = listed[seen], reason[seen]
     namespace, source = bundles.namespace[listed], bundles.owner[listed]
-    names = state.namespaces.names
     isolation = isolation_of(state)
-    ruled = isolation.policy_of_namespace != NO_POLICY
-    ruled |= np.array([group is not None for group in state.namespaces.anti_affinity_groups], dtype=np.bool_)
-    own = np.array([is_pulsars_own(name) for name in names], dtype=np.bool_)
-    excluded = settings.load_balancer_shedding_excluded_namespaces
+    own = np.array([is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
+    excluded = state.namespaces.among(settings.load_balancer_shedding_excluded_namespaces)
     has_figures = np.asarray(np.isfinite(bundles.traffic[listed]).all(axis=1))
     refusals: tuple[tuple[int, Booleans], ...] = (
         (BundleOutcome.UNFIT, ~(bundles.usable[listed] & fit[source])),
@@ -169,8 +166,8 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
         (BundleOutcome.IN_FLIGHT, ~bundles.in_boundaries[listed]),
         (BundleOutcome.NO_TOPICS, bundles.topics[listed] <= 0),
         (BundleOutcome.PULSARS_OWN, own[namespace]),
-        (BundleOutcome.EXCLUDED_NAMESPACE, np.array([name in excluded for name in names], dtype=np.bool_)[namespace]),
-        (BundleOutcome.WITH_POLICIES, ruled[namespace]),
+        (BundleOutcome.EXCLUDED_NAMESPACE, excluded[namespace]),
+        (BundleOutcome.WITH_POLICIES, under_policies(state, isolation)[namespace]),
     )
     for code, refused in refusals:
         reason[(reason == BundleOutcome.NOT_NEEDED) & refused] = code

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Self
 
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.recent_unloads import shedding_interval_ms
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 SETTING_KEYS: Final = (
@@ -22,6 +24,9 @@ SETTING_KEYS: Final = (
     "loadBalancerSplitIntervalMinutes",
 )
 """Pulsar's keys that a simulation reads besides those of its strategies."""
+
+MOST_COMPARISONS: Final = 100_000
+"""How often a broker may consider publishing in one cycle of a simulation: every five seconds in almost six days."""
 
 _MINUTE_MS: Final = 60_000
 _SHORTEST_MS: Final = 1_000
@@ -51,9 +56,9 @@ class Intervals:
 
     @classmethod
     def of(cls, settings: LoadBalancerSettings) -> Self:
-        """The intervals in force."""
-        return cls(
-            shedding=_minutes(settings.load_balancer_shedding_interval_minutes),
+        """The intervals in force. Raises `DataNotFit` if one cycle would take too long to simulate."""
+        intervals = cls(
+            shedding=shedding_interval_ms(settings),
             grace=settings.load_balancer_shedding_grace_period_minutes * _MINUTE_MS,
             report_check=max(settings.load_balancer_report_update_min_interval_millis, _SHORTEST_MS),
             report_at_latest=_minutes(settings.load_balancer_report_update_max_interval_minutes),
@@ -62,6 +67,13 @@ class Intervals:
             bundle_data=_minutes(settings.load_balancer_resource_quota_update_interval_minutes),
             split=_minutes(settings.load_balancer_split_interval_minutes),
         )
+        if (comparisons := intervals.shedding // intervals.report_check) > MOST_COMPARISONS:
+            raise DataNotFit(
+                f"a cycle of {settings.load_balancer_shedding_interval_minutes:,} minutes can't be simulated: a broker "
+                f"compares its load {comparisons:,} times in it, and {MOST_COMPARISONS:,} is the most. Try a shorter "
+                "loadBalancerSheddingIntervalMinutes with --set"
+            )
+        return intervals
 
 
 def _minutes(number: int) -> int:

@@ -10,14 +10,13 @@ import numpy as np
 
 from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import ClusterState, Floats, Indices
-from pulsar_advisor.model.memory import SplitMemory
+from pulsar_advisor.model.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.deciding import require_inputs
 from pulsar_advisor.planning.replay import replay
 from pulsar_advisor.shedding import registry as shedders
-from pulsar_advisor.shedding.cycle import MAX_CYCLES
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import NO_UNLOADS, Leader, Unloads
 from pulsar_advisor.simulation.load import AS_IN_THE_SNAPSHOT, Load
@@ -26,7 +25,7 @@ from pulsar_advisor.simulation.request import DEFAULT_CYCLES
 from pulsar_advisor.simulation.splits import can_be_judged, passes_due, splits_due
 from pulsar_advisor.splitting.division import Division, divided
 
-QUIET_CYCLES: Final = MAX_CYCLES
+QUIET_CYCLES: Final = MOST_CYCLES
 """A cluster has settled once this many cycles have passed without an unload or a split, and no grace period runs."""
 
 Ended = Literal["settled", "repeats", "unfinished"]

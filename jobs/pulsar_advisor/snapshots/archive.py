@@ -16,6 +16,7 @@ import msgspec
 import zstandard
 
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.storage.claim import claimed_as, remove_remainders
 from pulsar_advisor.storage.files import parsed, read_file, sha256_hex, without_empty_folders, write_file
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_moment
@@ -110,7 +111,7 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
             _check_lines(content, entry, source)
             write_file(lease.folder / entry.path, content)
         if expected:
-            raise StorageError(f"{source}: {', '.join(sorted(expected)[:3])} missing: incomplete archive")
+            raise StorageError(f"{source}: {some_of(expected)} missing: incomplete archive")
         lease.require()
         write_file(lease.folder / MANIFEST, manifest)
     return document.snapshot

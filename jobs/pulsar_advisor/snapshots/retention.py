@@ -11,10 +11,9 @@ from itertools import chain
 from typing import Any, Final
 
 from sqlalchemy import create_engine, select
-from sqlalchemy.exc import SQLAlchemyError
 from upath import UPath
 
-from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, named_errors, open_ledger
 from pulsar_advisor.execution.ledger_address import ledger_url
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
@@ -168,13 +167,11 @@ class PlanReferences:
     def _read_ledger(self) -> None:
         engine = create_engine(ledger_url(self._url))
         try:
-            with engine.connect() as connection:
+            with named_errors(engine), engine.connect() as connection:
                 mine = PlanRecord.cluster == self._root.cluster
                 for digest in set(connection.scalars(select(PlanRecord.digest).where(mine))) - self._read.keys():
                     document = connection.scalar(select(PlanRecord.document).where(PlanRecord.digest == digest))
                     self._read[digest] = _snapshots_of(json.loads(document or ""))
-        except SQLAlchemyError as error:
-            raise StorageError(f"ledger {engine.url.render_as_string()} can't be read: {error}") from error
         finally:
             engine.dispose()
 

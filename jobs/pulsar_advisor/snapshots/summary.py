@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
@@ -53,7 +54,7 @@ class SnapshotSummary:
         """For people."""
         yield f"snapshot     {self.snapshot} of cluster '{self.cluster_name}', {moment(self.started_at_ms)}"
         release = f"Pulsar {self.pulsar_version}, load manager {self.load_manager}"
-        yield f"cluster      {len(self.brokers)} brokers, {release}"
+        yield f"cluster      {count(len(self.brokers), 'broker')}, {release}"
         skew = f"{self.skew_ms / 1000:.1f} s between first and last read"
         sources = " and ".join(["admin REST"] * self.admin_rest + ["ZooKeeper"] * self.zookeeper)
         yield f"captured     in {self.duration_ms / 1000:.1f} s ({skew}) from {sources}; {self.bytes:,} bytes"
@@ -66,7 +67,7 @@ class SnapshotSummary:
                 yield f"  and {len(entries) - _LINES_SHOWN} more: see --json"
         if self.incomplete_brokers:
             yield f"incomplete   {', '.join(self.incomplete_brokers)}"
-        yield f"moved        {self.moved_bundles} bundles while it was captured"
+        yield f"moved        {count(self.moved_bundles, 'bundle')} while it was captured"
         for stage, result in self.stages.items():
             yield f"{stage:<12} {result}"
 
@@ -107,7 +108,7 @@ def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
     tables = root.folder("tables/result", snapshot) / RESULT
     if tables.exists():
         result = read_json(tables, "normalize", [TABLES_RESULT_SCHEMA])
-        yield "normalized", f"{sum(result['tables'].values()):,} rows, {result['problems']} problems"
+        yield "normalized", f"{sum(result['tables'].values()):,} rows, {count(result['problems'], 'problem')}"
     validation = validation_result(root, snapshot)
     if validation is not None:
         failed = Counter(check["severity"] for check in validation["results"] if not check["success"])
@@ -117,7 +118,7 @@ def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
     if recommendation.exists():
         result = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])
         plans = sum(row["plan"] is not None for row in result["combinations"])
-        yield "recommended", f"{plans} plans; advice: {result['advice']['plan'] or 'nothing to do'}"
+        yield "recommended", f"{count(plans, 'plan')}; advice: {result['advice']['plan'] or 'nothing to do'}"
     reports = root.folder("reports", snapshot)
     if reports.is_dir():
         yield "reported", ", ".join(sorted(file.name for file in reports.iterdir()))

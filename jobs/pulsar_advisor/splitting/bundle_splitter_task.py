@@ -1,14 +1,15 @@
 """`BundleSplitterTask`: the leader of the Modular manager looks for bundles that have grown too big.
 
-A bundle with at least two loaded topics in any broker's report is too big if its loaded topics, its sessions, or its
-long-term rate or throughput (in and out, over up to 1000 samples) exceed a limit. It is chosen while its namespace
-has fewer bundles than `loadBalancerNamespaceMaximumBundles`, including those chosen earlier in the same pass; if that
-limit binds, Java's map order decides which ones win. The leader then splits each through the admin API by the default
-algorithm, skipping ranges that can't be cut and bundles that are gone.
+What Pulsar does: a bundle with at least two loaded topics in any broker's report is too big if its loaded topics, its
+sessions, or its long-term rate or throughput (in and out, over up to 1000 samples) exceed a limit. It is chosen while
+its namespace has fewer bundles than `loadBalancerNamespaceMaximumBundles`, including those chosen earlier in the same
+pass; if that limit binds, Java's map order decides which ones win. The leader then splits each through the admin API by
+the default algorithm, skipping ranges that can't be cut and bundles that are gone.
 
 Releases: selection is the same from 2.10 to 5.0.1. From 3.0.1 nothing is split while fewer than two brokers are
 known. A bundle that is gone is skipped from January 2026 on (4.0.9, 4.2) and fails before; either way nothing is
-split. Source: Pulsar `BundleSplitterTask`, `ModularLoadManagerImpl.checkNamespaceBundleSplit`.
+split.
+Source: Pulsar `BundleSplitterTask`, `ModularLoadManagerImpl.checkNamespaceBundleSplit`, 2.10 to 5.0.1.
 """
 
 from __future__ import annotations

@@ -63,10 +63,13 @@ def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Intege
 
 def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
     """All topics of a bundle by name; None if the listing of its namespace is incomplete."""
-    if not state.lists_topics(int(state.bundles.namespace[bundle])):
+    topics, namespace = state.topics, int(state.bundles.namespace[bundle])
+    if not state.lists_topics(namespace):
         return None
-    rows: npt.NDArray[np.intp] = np.flatnonzero(state.topics.bundle == bundle)
-    return BundleTopics(state.topics.hash[rows], state.topics.loaded[rows], state.topics.traffic[rows])
+    # Numbers of another type would have all topics converted for each bundle.
+    first, last = topics.namespace.searchsorted(np.array((namespace, namespace + 1), dtype=topics.namespace.dtype))
+    rows: npt.NDArray[np.intp] = first + np.flatnonzero(topics.bundle[first:last] == bundle)
+    return BundleTopics(topics.hash[rows], topics.loaded[rows], topics.traffic[rows])
 
 
 def automatic_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> tuple[str, BundleSplitOption]:

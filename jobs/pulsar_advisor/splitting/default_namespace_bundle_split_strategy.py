@@ -1,17 +1,19 @@
 """`DefaultNamespaceBundleSplitStrategyImpl`: each broker of the Extensible manager splits its own bundles.
 
-Every `loadBalancerSplitIntervalMinutes` it goes through the figures of its last statistics pass. A bundle with at least
-two loaded topics that it owns and whose range can be cut counts a hit when loaded topics, sessions, rate or throughput
-exceed a limit, and loses its hits when none does. With more hits than
+What Pulsar does: every `loadBalancerSplitIntervalMinutes` a broker goes through the figures of its last statistics
+pass. A bundle with at least two loaded topics that it owns and whose range can be cut counts a hit when loaded topics,
+sessions, rate or throughput exceed a limit, and loses its hits when none does. With more hits than
 `loadBalancerNamespaceBundleSplitConditionHitCountThreshold` it is split, if its namespace has room (including bundles
-chosen earlier in this cycle), no bundle that shares one of its bounds is being split, and the default algorithm
-gives exactly one boundary. Hits of a split bundle are forgotten; after
-`loadBalancerMaxNumberOfBundlesToSplitPerCycle` splits the cycle stops, and bundles it did not reach keep their hits.
+chosen earlier in this cycle), no bundle that shares one of its bounds is being split, and the default algorithm gives
+exactly one boundary. Hits of a split bundle are forgotten; after `loadBalancerMaxNumberOfBundlesToSplitPerCycle` splits
+the cycle stops, and bundles it did not reach keep their hits.
 
 Quirks kept: "being split" compares texts, so `t/ns1` also matches `t/ns10`; a boundary outside the bundle ends the
-cycle with an error and discards its decisions, while the hits stay as they are; one on 0xffffffff passes
-here and fails later. Unchanged from 3.0 to 5.0.1.
-Source: Pulsar `DefaultNamespaceBundleSplitStrategyImpl` (read from the 4.0.8 classes), `NamespaceBundle`.
+cycle with an error and discards its decisions, while the hits stay as they are; one on 0xffffffff passes here and fails
+later.
+
+Releases: the same in every one that has it.
+Source: Pulsar `DefaultNamespaceBundleSplitStrategyImpl` (read from the 4.0.8 classes), `NamespaceBundle`, 3.0 to 5.0.1.
 """
 
 from __future__ import annotations

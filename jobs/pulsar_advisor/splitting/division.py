@@ -75,9 +75,9 @@ def divided(state: ClusterState, splits: Sequence[Split]) -> Division:
     child_of = np.zeros(len(topics), dtype=np.intp)
     inside = np.flatnonzero(np.isin(topics.bundle, np.flatnonzero(repeats > 1)))
     inside = inside[np.argsort(topics.bundle[inside], kind="stable")]
+    bundle_inside = topics.bundle[inside]
     for split in splits:
-        first, last = np.searchsorted(topics.bundle[inside], (split.bundle, split.bundle + 1))
-        of_bundle = inside[first:last]
+        of_bundle = inside[slice(*np.searchsorted(bundle_inside, (split.bundle, split.bundle + 1)))]
         child_of[of_bundle] = np.searchsorted(np.array(split.boundaries), topics.hash[of_bundle], side="right")
         cuts = [int(bundles.lower[split.bundle]), *split.boundaries, int(bundles.upper[split.bundle])]
         part = _part(topics, of_bundle, child_of[of_bundle], cuts, int(bundles.topics[split.bundle]))

@@ -1,12 +1,14 @@
 """`flow_or_qps_equally_divide`: walk the loaded topics by hash and cut whenever the next one would overfill a child.
 
-With R = max_msg_rate, B = max_bandwidth_mbytes * 2**20 (64-bit), d = difference_threshold_percent / 100: nothing to
-do with fewer than two distinct hashes, or while total rate < R * (1 + d) and total throughput < B * (1 + d). Then, in
-ascending order of hashes, a topic that would raise the running rate above R or the running throughput above B starts a
-new child, cut at h[i - 1] + floor((h[i] - h[i - 1]) / 2) + 1. Topics without traffic don't count. Of two topics with
-the same hash, the walk uses only the later one's figures, but the totals include both. Works by name only if it is also
-the broker's default. Since 3.0, unchanged up to 5.0.1. Source: Pulsar
-`FlowOrQpsEquallyDivideBundleSplitAlgorithm`.
+What Pulsar does, with R = max_msg_rate, B = max_bandwidth_mbytes * 2**20 (64-bit), d = difference_threshold_percent /
+100: nothing with fewer than two distinct hashes, or while total rate < R * (1 + d) and total throughput < B * (1 + d).
+Then, in ascending order of hashes, a topic that would raise the running rate above R or the running throughput above B
+starts a new child, cut at h[i - 1] + floor((h[i] - h[i - 1]) / 2) + 1. Topics without traffic don't count. Of two
+topics with the same hash, the walk uses only the later one's figures, but the totals include both. Works by name only
+if it is also the broker's default.
+
+Releases: the same in every one that has it.
+Source: Pulsar `FlowOrQpsEquallyDivideBundleSplitAlgorithm`, 3.0 to 5.0.1.
 """
 
 from __future__ import annotations

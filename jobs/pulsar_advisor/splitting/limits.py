@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.outcomes import Codes
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 LEAST_TOPICS: Final = 2
@@ -30,8 +30,6 @@ LIMIT_KEYS: Final = (
     "defaultNamespaceBundleSplitAlgorithm",
 )
 """Pulsar's keys that every decider reads."""
-
-Codes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)

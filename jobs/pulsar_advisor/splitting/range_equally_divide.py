@@ -1,7 +1,9 @@
-"""`range_equally_divide`: cut the bundle in the middle of its range, whatever its topics.
+"""`range_equally_divide`, Pulsar's default: cut the bundle in the middle of its range, whatever its topics.
 
-Boundary = lower + floor((upper - lower) / 2). Same in every release that has algorithms (2.6 to 5.0); the default.
-Source: Pulsar `RangeEquallyDivideBundleSplitAlgorithm`.
+What Pulsar does: boundary = lower + floor((upper - lower) / 2).
+
+Releases: the same in every one that has algorithms.
+Source: Pulsar `RangeEquallyDivideBundleSplitAlgorithm`, 2.6 to 5.0.
 """
 
 from __future__ import annotations

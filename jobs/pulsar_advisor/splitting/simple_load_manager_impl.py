@@ -1,11 +1,13 @@
 """`SimpleLoadManagerImpl.doNamespaceBundleSplit`: each broker of the Simple manager splits its own bundles.
 
-A bundle is too big if the loaded topics, sessions, rate or throughput of its broker's last report exceed a limit
-(instantaneous figures, bandwidth limit in 64 bits). It is split if it has more than one loaded topic and its namespace
-fewer bundles than `loadBalancerNamespaceMaximumBundles`; bundles chosen earlier in the same pass are not counted. If
-the bundles of a namespace can't be counted, its broker's pass ends without a split. The split goes through the admin
-API by the default algorithm. Unchanged from 2.11 to 5.0.1.
-Source: Pulsar `SimpleLoadManagerImpl`.
+What Pulsar does: a bundle is too big if the loaded topics, sessions, rate or throughput of its broker's last report
+exceed a limit (instantaneous figures, bandwidth limit in 64 bits). It is split if it has more than one loaded topic and
+its namespace fewer bundles than `loadBalancerNamespaceMaximumBundles`; bundles chosen earlier in the same pass are not
+counted. If the bundles of a namespace can't be counted, its broker's pass ends without a split. The split goes through
+the admin API by the default algorithm.
+
+Releases: the same in all.
+Source: Pulsar `SimpleLoadManagerImpl`, 2.11 to 5.0.1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """`specified_positions_divide`: cut the bundle at the given positions.
 
-Positions that are not strictly inside the bundle are silently dropped; duplicates are kept, and Pulsar's split then
-never returns. Since 2.11. Source: Pulsar `SpecifiedPositionsBundleSplitAlgorithm`.
+What Pulsar does: positions that are not strictly inside the bundle are silently dropped; duplicates are kept, and the
+split then never returns.
+
+Releases: the same in every one that has it.
+Source: Pulsar `SpecifiedPositionsBundleSplitAlgorithm`, 2.11 to 5.0.1.
 """
 
 from __future__ import annotations

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.decision import SplittingDecision
-from pulsar_advisor.model.memory import SplitMemory
+from pulsar_advisor.model.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.splitting.registry import split_decider
-
-MOST_CYCLES: Final = 10
-"""How often the same figures are fed before the answer is that nothing will be split."""
 
 
 @dataclass(frozen=True, eq=False)

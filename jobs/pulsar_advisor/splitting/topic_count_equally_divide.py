@@ -1,9 +1,11 @@
 """`topic_count_equally_divide`: cut the bundle so that half of its topics, loaded or not, are on either side.
 
-With the hashes sorted, h[0..m-1]: a = h[max(floor(m / 2) - 1, 0)], b = h[floor(m / 2)], boundary = a + floor((b - a)
-/ 2). Three topics are cut between the first two; adjacent hashes (b = a + 1) or a collision (b = a) give boundary =
-a, so both fall in the upper child. Single boundary in every release read (2.6 to 5.0). Source: Pulsar
-`TopicCountEquallyDivideBundleSplitAlgorithm`.
+What Pulsar does: with the hashes sorted, h[0..m-1], a = h[max(floor(m / 2) - 1, 0)] and b = h[floor(m / 2)], boundary =
+a + floor((b - a) / 2). Three topics are cut between the first two; adjacent hashes (b = a + 1) or a collision (b = a)
+give boundary = a, so both fall in the upper child.
+
+Releases: a single boundary in every one that was read.
+Source: Pulsar `TopicCountEquallyDivideBundleSplitAlgorithm`, 2.6 to 5.0.
 """
 
 from __future__ import annotations

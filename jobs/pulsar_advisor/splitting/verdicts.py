@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster_state import Booleans, Floats
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, excess
 
 Rows = npt.NDArray[np.intp] | Booleans | int
@@ -56,7 +56,7 @@ class SplitOutcome(Outcome):
 class Verdicts:
     """The answer about each row of a decider's figures, recorded while it decides."""
 
-    code: npt.NDArray[np.uint8]
+    code: Codes
     left: Floats
     right: Floats
 

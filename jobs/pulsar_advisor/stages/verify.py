@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_advisor.execution.verify import VerifyResult, settled_run, verify_plan
+from pulsar_advisor.execution.verify import VerifyResult, require_later, settled_run, verify_plan
 from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.root import MANIFEST
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
 if TYPE_CHECKING:
@@ -17,6 +20,12 @@ if TYPE_CHECKING:
 def check(plan: Plan, ledger: Ledger) -> None:
     """Raise now, rather than after a capture and Spark, if there is no run to verify."""
     settled_run(plan, ledger)
+
+
+def check_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> None:
+    """Raise now, rather than after Spark, if a snapshot predates the end of the run."""
+    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    require_later(snapshot, manifest["started_at_ms"], *settled_run(plan, ledger))
 
 
 def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:

@@ -48,11 +48,15 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             # Another process may be writing the same file: the last to finish replaces it whole. In two containers
             # both may have the same process id.
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")
-            with temporary.open("wb") as file:
-                file.writelines(chunks)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            try:
+                with temporary.open("wb") as file:
+                    file.writelines(chunks)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)  # on a full disk, each try would leave another one
+                raise
             _sync_folder(path.parent)
         else:
             path.write_bytes(b"".join(chunks))  # in one call: an object store shows only complete objects

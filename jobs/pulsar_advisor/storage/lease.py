@@ -182,11 +182,16 @@ def _create(path: UPath, content: bytes) -> bool:
         return True
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:
-            file.write(content)
+        file = path.open("xb")
     except FileExistsError:
         return False
     except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror or error}") from error
+    try:
+        with file:
+            file.write(content)
+    except OSError as error:
+        path.unlink(missing_ok=True)  # one without content would count as held
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
     return True
 

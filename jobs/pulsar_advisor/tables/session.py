@@ -34,13 +34,13 @@ _HOT_CODE: Final = (
 )
 """Ten times Java's thresholds for that compiler: half of what it would compile in a run doesn't earn it back."""
 
-_LONG_JOB_BYTES: Final = 40 << 20
+_LONG_JOB_BYTES: Final = 16 << 20
 """Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes."""
 
-_LARGE_HEAP_BYTES: Final = 200 << 20
-"""Of a snapshot's raw files: more than some million topics need the whole heap."""
+_LARGE_HEAP_BYTES: Final = 80 << 20
+"""Of a snapshot's raw files: more than two million topics need the whole heap."""
 
-_SMALL_SNAPSHOT_BYTES: Final = 4 << 20
+_SMALL_SNAPSHOT_BYTES: Final = 2 << 20
 """Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it."""
 
 _OF_SESSION: Final[dict[str, Any]] = {

@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor.model.bounds import next_time
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 
@@ -133,12 +134,17 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 park_from_s=PARK_FROM_S if self.deferrable else None,
                 waited=waited,
             )
-            result = run(
-                reference.load(root),
-                ledger,
-                connection.required_admin,
-                options,
-                self.log.info,
-                interruption=lambda: self._killed,
-            )
+            try:
+                result = run(
+                    reference.load(root),
+                    ledger,
+                    connection.required_admin,
+                    options,
+                    self.log.info,
+                    interruption=lambda: self._killed,
+                )
+            except Refused as refused:
+                if self._killed:  # before the first call, so another try may make it
+                    raise AirflowException(str(refused)) from refused
+                raise
             return result, str(ledger.head())

@@ -83,6 +83,23 @@ def test_a_secret_in_the_config_file_is_refused_without_being_shown(config: Path
     assert "hunter2" not in str(error.value)
 
 
+def test_a_single_admin_url_without_brackets_is_answered_with_its_form() -> None:
+    with pytest.raises(UsageError, match=r'admin\.admin_urls: give a list, also of one URL: \["http://broker:8080"\]'):
+        capture_options(admin={"admin_urls": "http://b:8080"})
+
+
+def test_files_may_be_in_the_users_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/olive")
+    files = {"token_file": "~/token", "tls_ca_file": "~/ca.pem"}
+    admin = capture_options(admin={"admin_urls": ("https://b:8443",), **files}).required_admin
+    assert (admin.token_file, admin.tls_ca_file) == (Path("/home/olive/token"), Path("/home/olive/ca.pem"))
+
+
+def test_a_home_that_is_not_known_is_usage() -> None:
+    with pytest.raises(UsageError, match=r"admin\.token_file: the home in ~no-such-user/token is not known"):
+        capture_options(admin={"admin_urls": ("https://b:8443",), "token_file": "~no-such-user/token"})
+
+
 @pytest.mark.parametrize("hosts", ["user:secret@zk1:2181", "zk1:2181 zk2:2181", "http://zk1:2181"])
 def test_a_zookeeper_address_of_another_form_is_refused(hosts: str) -> None:
     with pytest.raises(UsageError, match=r"zookeeper\.hosts: "):

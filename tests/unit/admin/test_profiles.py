@@ -71,6 +71,7 @@ def test_an_unknown_profile_is_answered_with_the_known_ones(profiles: dict[str, 
         ("[profile.x]\n", "'profile' is not known: expected"),
         ("[profiles]\nx = 1\n", "a profile is a table"),
         ("[profiles.x]\nroot = 1\n", "profiles.x.root is 1: give a text"),
+        ('[profiles.x]\nroot = "~no-such-user"\n', "profiles.x.root: the home in ~no-such-user is not known"),
         (None, "there is no config file"),
     ],
 )
@@ -81,3 +82,12 @@ def test_an_unusable_config_file_is_named(tmp_path: Path, content: str | None, m
     with pytest.raises(UsageError, match=message) as error:
         read_profiles(file)
     assert str(file) in str(error.value)
+
+
+def test_a_user_without_a_home_has_no_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_uid: int) -> None:
+        raise KeyError
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert read_profiles(None) == {}

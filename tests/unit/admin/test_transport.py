@@ -245,6 +245,7 @@ def test_a_silent_broker_is_not_asked_again() -> None:
         (401, '{"reason": "Unauthorized: clientAppId [reader]"}', r"the role lacks permission \(Unauthorized"),
         (403, '{"reason": "Don\'t have permission"}', r"forbidden \(Don't have permission\)"),
         (404, "<html>nginx</html>", "check that this is the admin URL of a Pulsar broker"),
+        (301, "<html>Moved Permanently</html>", "301, redirected by a proxy, not a broker: give the address"),
         (412, '{"reason": "Invalid range\\nat org.apache"}', r"412 \(Invalid range\)$"),
     ],
 )

@@ -111,9 +111,7 @@ def test_topics_become_one_line_each_without_who_produces_and_consumes() -> None
         ("retail/refunds", "0x00000000_0xffffffff", "persistent", "p"),
     ]
     assert json.loads(msgspec.json.encode(lines[0].stats)) == {
-        "publishers": [{"msgRateIn": 4.5}],
-        "subscriptions": {"billing": {"consumers": [{"msgRateOut": 4.5}], "msgBacklog": 7}},
-        "replication": {"eu": {"connected": True}},
+        "subscriptions": {"billing": {"consumers": [{}]}},
         "msgRateIn": 4.5,
         "msgThroughputIn": 450.25,
     }

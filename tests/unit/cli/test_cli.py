@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -65,6 +67,37 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(
     assert code == 2
     assert "give env:NAME or file:PATH" in err
     assert "hunter2" not in err
+
+
+def unread(buffering: int) -> TextIO:
+    """A stream to a reader that is gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "w", buffering)
+
+
+@pytest.mark.parametrize("buffering", [1, -1], ids=["while it is written", "at the end"])
+def test_a_reader_that_has_seen_enough_is_no_failure(
+    buffering: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", unread(buffering))
+    assert exit_code(["validate", "--explain", "bundles.one_owner"]) == 141
+    sys.stdout.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_result_that_does_not_fit_on_the_disk_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", os.fdopen(os.open("/dev/full", os.O_WRONLY), "w"))
+    assert exit_code(["validate", "--explain", "bundles.one_owner"]) == 1
+    sys.stdout.close()
+    assert capsys.readouterr().err == "error: can't write the result: No space left on device\n"
+
+
+def test_a_terminal_that_is_gone_ends_nothing_that_reports_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", unread(buffering=1))
+    log("step-001: confirmed")
 
 
 def test_nothing_from_a_cluster_acts_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

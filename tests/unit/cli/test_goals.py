@@ -77,9 +77,9 @@ def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> Non
     second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=1, highest_usage_ratio=0.4)
     assert list(restart_lines(RestartOrder((first, second), 6, 6))) == [
         "  1. pulsar-advisor drain b",
-        "     2 bundle(s), 9 client(s), 2 of them again later; the busiest other broker is then at 50.0%",
+        "     2 bundles, 9 clients, 2 of them again later; the busiest other broker is then at 50.0%",
         "  2. pulsar-advisor drain a --onto b",
-        "     4 bundle(s), 20 client(s), 1 stay; the busiest other broker is then at 40.0%",
+        "     4 bundles, 20 clients, 1 stays; the busiest other broker is then at 40.0%",
         "6 moves in all; no order needs fewer than 6",
     ]
 
@@ -87,9 +87,10 @@ def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> Non
 def test_sizes_are_shown_beside_the_one_there_is() -> None:
     sizes = (Size(1, 1.2), Size(2, 0.6), Size(3, 0.4))
     lines = list(scale_lines(Scale(2, 0.5, 3, sizes, "t/n/0x0_0x1", 0.3, ("b",))))
-    assert lines[0] == "3 broker(s) are enough for 50% on average; there are 2"
-    assert lines[2:4] == [
-        "      2 broker(s):  60.0% each, divided evenly now",
-        "      3 broker(s):  40.0% each, divided evenly needed",
+    assert lines[0] == "3 brokers are enough for 50% on average; there are 2"
+    assert lines[1:4] == [
+        "       1 broker: 120.0% each, divided evenly",
+        "      2 brokers:  60.0% each, divided evenly now",
+        "      3 brokers:  40.0% each, divided evenly needed",
     ]
     assert lines[-1] == "if one broker fails, the others have no room if it is b"

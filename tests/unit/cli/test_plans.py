@@ -14,11 +14,13 @@ from pulsar_advisor.cli import exit_code
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.snapshots.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root, snapshot_id
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, FakeTime, make_plan, unload_step
 
+RECORDED = Path(__file__).parents[2] / "data" / "recorded" / "modular-4.0.8.tar"
 PLAN = make_plan([unload_step()], snapshot=snapshot_id(datetime.now(UTC)))
 
 
@@ -91,6 +93,41 @@ def test_a_plan_that_was_never_carried_out_has_nothing_to_undo(
     write_plan(root, approved(ledger, PLAN))
     assert undo(PLAN, root) == 4
     assert "was confirmed: there is nothing to undo" in capsys.readouterr().err
+
+
+def test_a_snapshot_from_before_the_run_is_refused_before_spark_starts(
+    root: Root,
+    ledger: Ledger,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("pulsar_advisor.cli.plans.spark_for", lambda *_: pytest.fail("Spark started"))
+    snapshot = import_snapshot(RECORDED, root)
+    write_plan(root, PLAN)
+    run(approved(ledger, PLAN), ledger, cluster)
+    assert exit_code(["verify", digest_of(PLAN), "--root", root.url, "--cluster", root.cluster]) == 4
+    assert f"snapshot {snapshot} was taken before run 1 ended: capture again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["--abort", "--pause"])
+def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left_to_end(
+    root: Root,
+    ledger: Ledger,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    word: str,
+) -> None:
+    write_plan(root, PLAN)
+    cluster.on_event = lambda what: setattr(cluster, "rejects_overrides", what == "after the call")
+    assert run(approved(ledger, PLAN), ledger, cluster, guard=True).outcome == "done"
+    cluster.rejects_overrides = False
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: cluster)
+    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
+    assert exit_code(["apply", digest_of(PLAN), *place, word]) == 4
+    assert "loadBalancerSheddingEnabled is restored: not overridden" in capsys.readouterr().err
+    assert cluster.overrides == {}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger import HeldRun, Ledger
 from pulsar_advisor.execution.preconditions import boundaries_after, destinations_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Plan, Step, digest_of
+from pulsar_advisor.model.plan import Plan, Step, StepPrediction, digest_of
 from unit.execution.actors import ALICE, approved, options_of, run
 from unit.execution.doubles import (
     B1,
@@ -100,11 +100,11 @@ def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger
     assert ledger.runs(digest_of(plan))[0].state == "refused"
 
 
-def killed_at_work(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    """The process dies while the broker is at work on its call."""
+def killed_at_work(ledger: Ledger, cluster: FakeCluster, plan: Plan, moment: str = "the broker is at work") -> None:
+    """The process dies, unless said otherwise while the broker is at work on its call."""
 
     def die(what: str) -> None:
-        if what == "the broker is at work":
+        if what == moment:
             raise Killed
 
     cluster.on_event = die
@@ -120,6 +120,18 @@ def test_a_resumed_step_waits_its_whole_time_though_the_clock_is_ahead(ledger: L
     cluster.time.set_ahead_s = 300
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
     assert (len(cluster.writes), cluster.effects) == (1, [BUNDLE])
+
+
+def test_a_call_that_died_with_its_process_is_sent_once_more_and_counts_once_against_its_destination(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    move = unload_step(1, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.6}))
+    plan = approved(ledger, make_plan([move]), consents=())
+    cluster.usage = {B2: 0.2}
+    killed_at_work(ledger, cluster, plan, "before the call")
+    cluster.time.pass_s(181)
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert cluster.effects == [BUNDLE]
 
 
 def test_a_resumed_step_waits_as_long_as_the_brokers_take(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -248,9 +260,10 @@ def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Le
 
 def test_a_run_that_is_interrupted_before_its_first_call_sends_nothing(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
-    with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM"):
+    with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM; go on with another `apply`"):
         interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM")
     assert cluster.writes == []
+    assert run(plan, ledger, cluster).outcome == "done"
 
 
 def test_an_unload_that_missed_its_destination_is_not_sent_again_by_an_interrupted_run(

@@ -82,6 +82,18 @@ def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
     assert (cluster.overrides, ledger.switched_off("live")) == ({}, ())
 
 
+@pytest.mark.parametrize("reached", [{"name": "staging"}, {"brokers": {"10.9.9.1:8080", "10.9.9.2:8080"}}])
+def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, reached: dict[str, object]
+) -> None:
+    left_off(ledger, cluster, plan)
+    elsewhere = FakeCluster(cluster.time, overrides={SHEDDING: "false", SPLITTING: "true"}, **reached)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=r"this is another cluster|the brokers reached say 'staging'"):
+        run(plan, ledger, elsewhere, resume=True)
+    assert elsewhere.overrides == {SHEDDING: "false", SPLITTING: "true"}
+    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING, SPLITTING]
+
+
 def test_a_run_that_is_dag_run_keeps_its_guard(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     def apply_another(what: str) -> None:
         if what == "before the call":

@@ -125,6 +125,17 @@ def test_others_are_kept_out_and_a_group_that_writes_is_not(tmp_path: Path, befo
     assert file.stat().st_mode & 0o777 == after
 
 
+def test_a_folder_or_another_file_named_by_mistake_keeps_its_permissions(tmp_path: Path) -> None:
+    folder, file = tmp_path / "root", tmp_path / "notes"
+    folder.mkdir(0o755)
+    file.write_text("not a ledger")
+    file.chmod(0o644)
+    for path, mode in ((folder, 0o755), (file, 0o644)):
+        with pytest.raises(StorageError, match="can't be used"):
+            open_ledger(f"sqlite:///{path}")
+        assert path.stat().st_mode & 0o777 == mode
+
+
 @pytest.fixture
 def earlier(tmp_path: Path) -> str:
     """A ledger as a release before the hash chain left it: one plan done, another half-way, an approval withdrawn."""
@@ -208,8 +219,21 @@ def test_a_heartbeat_keeps_the_lease(ledger: Ledger, time: FakeTime) -> None:
     time.pass_s(170)
     run.renew()
     time.pass_s(170)
-    with pytest.raises(Refused, match="last heard of 170 s ago"):
+    with pytest.raises(Refused, match="last heard from 170 s ago"):
         ledger.take_over(ledger.runs(DIGEST)[0], ledger.approvals(DIGEST)[0])
+
+
+def test_a_holder_that_renews_its_lease_while_another_makes_up_its_mind_keeps_the_run(
+    ledger: Ledger, time: FakeTime
+) -> None:
+    run = start(ledger)
+    (as_read,) = ledger.runs(DIGEST)
+    time.pass_s(170)
+    run.renew()
+    time.pass_s(20)
+    with pytest.raises(Refused, match="by somebody else just now"):
+        ledger.take_over(as_read, ledger.approvals(DIGEST)[0])
+    run.sent("step-001", "PUT …", None)
 
 
 def test_a_clock_that_was_set_back_does_not_silence_the_holder(ledger: Ledger, time: FakeTime) -> None:

@@ -17,7 +17,14 @@ def test_an_address_may_be_kept_in_the_environment_or_a_file(tmp_path: Path, mon
     monkeypatch.setenv("OUR_LEDGER", URL)
     (tmp_path / "ledger").write_text(f"{URL}\n")
     assert ledger_url("env:OUR_LEDGER") == ledger_url(f"file:{tmp_path}/ledger") == ledger_url(URL)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert ledger_url("file:~/ledger") == ledger_url(URL)
     assert shown_in_process_list("env:OUR_LEDGER") == "env:OUR_LEDGER"
+
+
+def test_a_file_in_a_home_that_is_not_known_is_usage() -> None:
+    with pytest.raises(UsageError, match="--ledger file:~no-such-user/x: the home in ~no-such-user/x is not known"):
+        ledger_url("file:~no-such-user/x")
 
 
 def test_an_address_without_a_password_may_be_shown() -> None:

@@ -145,6 +145,7 @@ def test_a_freeze_sends_every_plan_to_a_person(file: Path, day: int, frozen: boo
         ("max_moves: 2", "max_move: 2", "automatic.max_moves"),
         ("min_gain_ratio: 0.05", "min_gain_ratio: 5", "automatic.min_gain_ratio"),
         ("'18:00'", "18:00", "in quotes"),
+        ("'18:00'", "'18:00+01:00'", "name the zone in timezone"),
         ("Europe/Berlin", "Mars/Olympus", "is not a time zone"),
         ("to: 2027-01-06", "to: 2026-12-01", "ends before it begins"),
         ("namespaces: [shop/*]", "namespaces: []", "automatic.namespaces"),

@@ -84,6 +84,11 @@ def test_a_step_sent_before_its_turn_is_forecast_without_the_steps_that_were_not
     assert list(overload(make_plan([first, second]), second, 0.2, ())) == []
 
 
+def test_a_step_that_was_sent_without_effect_is_forecast_once() -> None:
+    step = unload_step(1, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.6}))
+    assert list(overload(make_plan([step]), step, 0.2, {step.id})) == []
+
+
 def test_relief_that_did_not_come_is_not_counted_on() -> None:
     relief = unload_step(1, source=B2, destination=B3, predicted=StepPrediction(brokers={B2: 0.1, B3: 0.4}))
     step = unload_step(2, predicted=StepPrediction(brokers={B1: 0.1, B2: 0.8}))

@@ -151,6 +151,15 @@ def test_there_must_be_a_confirmed_unload(ledger: Ledger, cluster: FakeCluster, 
         propose_undo(plan, ledger, cluster)
 
 
+def test_another_cluster_reached_by_mistake_says_nothing_about_where_the_bundles_are(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan(BOTH)
+    run(approved(ledger, plan), ledger, cluster)
+    with pytest.raises(Refused, match="the brokers reached say 'staging': check --admin-url"):
+        propose_undo(plan, ledger, FakeCluster(cluster.time, name="staging"))
+
+
 def test_an_undo_plan_is_as_old_as_the_look_it_was_made_from(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([unload_step()])
     run(approved(ledger, plan), ledger, cluster)

@@ -55,7 +55,12 @@ def test_a_setting_of_another_strategy_is_named() -> None:
     rule, tuned = configuration.settings_are_read, {"loadBalancerAvgShedderLowThreshold": "20"}
     found = rule.find(case(50, settings=tuned))
     assert found is not None
-    assert "loadBalancerAvgShedderLowThreshold: neither ThresholdShedder nor LeastLongTermMessageRate" in found.sentence
+    assert found.sentence == (
+        "loadBalancerAvgShedderLowThreshold: neither ThresholdShedder nor LeastLongTermMessageRate reads it"
+    )
+    two = rule.find(case(50, settings={**tuned, "minUnloadMessage": "5"}))
+    assert two is not None
+    assert two.sentence.endswith("reads them")
     assert rule.find(case(50, settings=tuned, shedder="AvgShedder", placement="AvgShedder")) is None
     assert rule.find(case(50, settings={"loadBalancerAvgShedderLowThreshold": "15"})) is None
 
@@ -68,3 +73,18 @@ def test_a_cluster_in_mid_upgrade_that_prefers_later_versions_is_named() -> None
     assert found.sentence == "1 of 3 brokers run the newest of 4.0.8, 4.2.4 and get all bundles"
     assert rule.find(case(50, 40, brokers=[upgraded])) is None
     assert rule.find(case(50, 40, settings=prefers)) is None
+
+
+def test_the_newest_version_is_the_one_with_the_greatest_numbers() -> None:
+    upgraded = [BrokerRow(f"new-{number}:8080", version="4.0.10") for number in range(3)]
+    found = configuration.older_brokers_get_bundles.find(
+        case(50, brokers=upgraded, settings={"preferLaterVersions": "true"})
+    )
+    assert found is not None
+    assert found.sentence == "3 of 4 brokers run the newest of 4.0.8, 4.0.10 and get all bundles"
+
+
+def test_where_a_version_cannot_be_compared_every_broker_gets_bundles() -> None:
+    own_build = BrokerRow("new:8080", version="4.2.4.1")
+    rule, prefers = configuration.older_brokers_get_bundles, {"preferLaterVersions": "true"}
+    assert rule.find(case(50, 40, brokers=[own_build], settings=prefers)) is None

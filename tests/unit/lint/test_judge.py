@@ -1,12 +1,18 @@
 import ast
 from pathlib import Path
+from typing import get_args
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Rule
+from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.planning.what_if import check_what_if
+from unit.any_cluster import Rows, rows
 from unit.lint.cases import case
 
 HERE = Path(__file__).parent
@@ -17,6 +23,20 @@ def test_warnings_come_first() -> None:
     severities = [finding.severity for finding in found]
     assert severities == sorted(severities, key=lambda severity: severity != "warning")
     assert {"idle_broker_is_noticed", "new_namespaces_get_bundles_for_all_brokers"} <= {one.rule for one in found}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows(),
+    st.sampled_from(get_args(LoadManagerKind)),
+    st.sampled_from(["ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder"]),
+)
+def test_figures_that_are_no_numbers_break_no_rule(of: Rows, load_manager: LoadManagerKind, shedder: str) -> None:
+    """Lint works on what was never validated."""
+    brokers, bundles = of
+    with np.errstate(all="ignore"):
+        found = judge(case(brokers=brokers, bundles=bundles, load_manager=load_manager, shedder=shedder))
+    assert {finding.severity for finding in found} <= {"warning", "info"}
 
 
 def test_rules_of_another_load_manager_are_left_out() -> None:

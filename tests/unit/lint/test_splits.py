@@ -42,6 +42,10 @@ def test_a_topic_above_the_limits_is_named() -> None:
     assert found is not None
     assert found.sentence == "persistent://t/n/hot alone has 40,001 msg/s and 1.9 MiB/s"
     assert rule.find(with_topic_traffic(of, 1, 1, 1, 1)) is None
+    two = case(50, bundles=[LARGE], topics=["persistent://t/n/hot", "persistent://t/n/warm"])
+    found = rule.find(with_topic_traffic(two, 40_000, 1, 1e6, 1e6))
+    assert found is not None
+    assert found.sentence.startswith("persistent://t/n/hot alone, the busiest of 2 such topics, has 40,001 msg/s")
 
 
 def test_a_bundle_that_flow_would_split_in_more_than_two_is_named() -> None:

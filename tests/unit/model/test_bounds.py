@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.bounds import Bounds, duration, next_time, seconds
+from pulsar_advisor.model.bounds import Bounds, duration, next_time, ratio, seconds
 from pulsar_advisor.model.errors import UsageError
 
 STEPS = Bounds("--steps", 0, 10_000)
@@ -18,10 +18,16 @@ def test_a_duration_is_a_whole_number_and_its_unit(text: str, expected: int) -> 
     assert seconds(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "s", "4", "-5s", "1.5h", "4 h", "4w", "\u0664h"])
+@pytest.mark.parametrize("text", ["", "s", "4", "-5s", "1.5h", "4 h", "4w", "\u0664h", "9" * 5000 + "s"])
 def test_anything_else_is_no_duration(text: str) -> None:
     with pytest.raises(UsageError, match="is not a duration: give a whole number with s, m, h or d"):
         seconds(text)
+
+
+@pytest.mark.parametrize("text", ["", "%", "-5%", "1.5", "\u0664", "9" * 400])
+def test_anything_else_is_no_percentage(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a percentage: give a whole number, for example 60%"):
+        ratio(text)
 
 
 @given(st.integers(0, 10**9))

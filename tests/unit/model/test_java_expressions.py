@@ -73,6 +73,11 @@ def test_what_is_no_expression_in_java_either_is_refused_with_the_place(expressi
     assert "at position" in matched([expression], ["a"]).unusable[expression]
 
 
+def test_an_expression_nested_too_deeply_is_unusable() -> None:
+    expression = "(" * 5000 + ")" * 5000
+    assert matched([expression], ["a"]).unusable == {expression: "it is nested too deeply"}
+
+
 def test_a_name_is_matched_as_a_whole_by_any_of_the_expressions() -> None:
     assert matched(["a", "b.*", "("], ["a", "ab", "bc", ""]).matches.tolist() == [True, False, True, False]
 

@@ -88,6 +88,16 @@ def test_a_plan_nested_without_end_is_no_plan() -> None:
         load_plan(b"[" * 100_000)
 
 
+@pytest.mark.parametrize("depth", [300, 600])
+def test_a_plan_nested_deeper_than_it_can_be_written_is_not_read(depth: int) -> None:
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    document = {**json.loads(dump_plan(make_plan([unload_step()]))), "memory": {"history": nested}}
+    with pytest.raises(StorageError, match="this plan can't be read: it is nested too deeply"):
+        load_plan(sealed(document))
+
+
 def test_the_digest_covers_every_step() -> None:
     assert digest_of(make_plan([unload_step()])) != digest_of(make_plan([]))
 

@@ -66,7 +66,7 @@ def test_namespaces_that_came_and_went_and_a_split() -> None:
     assert drift(BEFORE, now, {}, {}) == (
         "Namespace shop/new was created.",
         "Namespace shop/old was deleted.",
-        "The boundaries of shop/orders changed: 1 bundles before, 2 now.",
+        "The boundaries of shop/orders changed: 1 bundle before, 2 now.",
     )
 
 

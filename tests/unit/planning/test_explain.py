@@ -109,6 +109,12 @@ def test_a_broker_is_explained_as_source_and_as_destination(state: ClusterState)
     assert {one.about for one in placed} == {LARGEST}
 
 
+def test_a_broker_is_named_as_in_the_verbs_for_a_goal(state: ClusterState) -> None:
+    found = why(state, "broker", "a")
+    assert found.name == "a:8080"
+    assert found.sentence == why(state, "broker", "a:8080").sentence
+
+
 def test_a_bundle_without_an_owner_and_one_that_was_just_unloaded(state: ClusterState) -> None:
     assert why(state, "bundle", "t/unowned/0x00000000_0xffffffff").sentence.endswith("there is nothing to unload.")
     state.bundles.last_unloaded_at_ms[:] = state.captured_at_ms - 60_000
@@ -124,6 +130,9 @@ def test_what_the_snapshot_does_not_hold_is_refused_with_the_nearest_name(state:
         why(state, "bundle", "t/hot/0x0_0x1")
     with pytest.raises(UsageError, match="no namespace 'hot'"):
         why(state, "bundle", "hot/0x00000000_0x40000000")
+    for name in ("t/hot", "0x00000000_0x40000000", ""):
+        with pytest.raises(UsageError, match=f"'{name}' is not a bundle: give its full name, tenant/namespace/0x"):
+            why(state, "bundle", name)
 
 
 def test_a_strategy_that_lacks_an_input_explains_nothing(state: ClusterState) -> None:

@@ -198,6 +198,8 @@ def with_cards(usage: float, limit: float, own: Mapping[str, str], speed: str, *
         (0.0, {}, 1),
         (25e6, {}, 1),
         (20e6, {NIC_SPEED: "10"}, 2),
+        (float("nan"), {NIC_SPEED: "10"}, 1),
+        (float("inf"), {NIC_SPEED: "10"}, 1),
         (20e6, {"loadBalancerOverrideBrokerNics": "eth0,eth1,eth2"}, 3),
     ],
 )

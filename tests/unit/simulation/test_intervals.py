@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.simulation.intervals import Intervals
 
@@ -19,6 +22,15 @@ def test_the_defaults_of_a_release() -> None:
         bundle_data=15 * MINUTE,
         split=MINUTE,
     )
+
+
+def test_a_cycle_of_years_is_not_simulated() -> None:
+    for minutes in ("8334", "525600", "2147483647"):
+        of_never = resolve_settings("4.0.8", runtime={"loadBalancerSheddingIntervalMinutes": minutes}).values
+        with pytest.raises(DataNotFit, match=f"a cycle of {int(minutes):,} minutes can't be simulated"):
+            Intervals.of(of_never)
+    within = resolve_settings("4.0.8", runtime={"loadBalancerSheddingIntervalMinutes": "8333"}).values
+    assert Intervals.of(within).shedding == 8333 * MINUTE
 
 
 def test_a_setting_of_zero_is_no_interval_of_zero() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -104,6 +106,15 @@ def test_a_ledger_named_by_a_reference_is_read(root: Root, monkeypatch: pytest.M
     propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
     ledger.close()
     assert prune(root, Retention(keep_count=1), "env:LEDGER", NOW, dry_run=True).referred_to == (OLD,)
+
+
+def test_a_ledger_that_can_not_be_read_is_named_in_one_line_without_its_options(root: Root) -> None:
+    with closing(sqlite3.connect(Path(root.url) / "ledger.sqlite")) as database:
+        database.execute("DROP TABLE plans")
+    url = default_ledger_url(root)
+    with pytest.raises(StorageError) as failure:
+        prune(root, Retention(keep_count=1), f"{url}?timeout=5", NOW, dry_run=True)
+    assert str(failure.value) == f"ledger {url} can't be used: no such table: plans"
 
 
 def test_a_snapshot_of_a_plan_file_stays_though_this_ledger_does_not_know_it(root: Root) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.files import write_chunks, write_file
 
 
@@ -40,3 +41,13 @@ def test_two_containers_in_which_the_writers_have_one_process_id_do_not_share_an
     write_chunks(UPath(tmp_path / "file"), content_while_the_other_writes())
     assert (tmp_path / "file").read_bytes() == b"first and last"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_disk_that_fills_up_keeps_no_part_of_the_file(tmp_path: Path) -> None:
+    def content() -> Iterator[bytes]:
+        yield b"as much as fits"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(StorageError, match=r"can't write .*: No space left on device"):
+        write_chunks(UPath(tmp_path / "file"), content())
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.storage.lease import LEASE, Lease, held, is_held
 from pulsar_advisor.storage.process import Process, this_process
 
@@ -51,6 +52,18 @@ def test_the_second_writer_is_refused_while_the_first_is_at_work(tmp_path: Path)
         held(UPath(tmp_path), SNAPSHOT, WORK),
     ):
         pass
+
+
+def test_a_lease_that_did_not_fit_on_the_disk_holds_nothing(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(StorageError, match="can't write"), held(UPath(tmp_path), SNAPSHOT, WORK):
+            pytest.fail("it was not held")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with held(UPath(tmp_path), SNAPSHOT, WORK):
+        assert files(tmp_path) == [LEASE]
 
 
 @pytest.mark.parametrize("ends", ["orderly", "by a failure"])

@@ -164,19 +164,19 @@ def _obstructed(goal: Goal, room: Room, answer: Answer) -> Move:
 
 def why_nowhere(room: Room, bundle: int) -> str:
     """Why each broker but its own is out of the question for a bundle (a row): the first few, and a number."""
-    found, source = room.candidates(bundle).outcomes, int(room.owner[bundle])
-    reasons = []
-    for row, broker in enumerate(room.state.brokers.ids):
-        if row == source:
-            continue
-        if not found.chosen()[row]:
-            reasons.append(f"{broker}: {found.explain(row)}")
-        elif not room.receives[row]:
-            reasons.append(f"{broker}: takes nothing")
-        else:
-            reasons.append(f"{broker}: too many topics, or more of the anti-affinity group than here")
-    named = "; ".join(reasons[:_BROKERS_NAMED])
-    more = len(reasons) - _BROKERS_NAMED
+    found, brokers = room.candidates(bundle).outcomes, room.state.brokers.ids
+    others = [row for row in range(len(brokers)) if row != room.owner[bundle]]
+    passes = found.chosen()
+
+    def why(row: int) -> str:
+        if not passes[row]:
+            return found.explain(row)
+        return (
+            "too many topics, or more of the anti-affinity group than here" if room.receives[row] else "takes nothing"
+        )
+
+    named = "; ".join(f"{brokers[row]}: {why(row)}" for row in others[:_BROKERS_NAMED])
+    more = len(others) - _BROKERS_NAMED
     return (named or "there is no other broker") + (f"; and {more} more" if more > 0 else "")
 
 

@@ -107,9 +107,14 @@ def _without_needless(problem: Balancing, moves: Moves) -> Indices:
     if not moves.reached:
         return destination
     going = np.flatnonzero(destination != NO_ROW)
-    for bundle in going[np.argsort(-problem.costs[going], kind="stable")].tolist():
-        without = destination.copy()
-        without[bundle] = NO_ROW
-        if problem.reached(without):
-            destination = without
+    going = going[np.argsort(-problem.costs[going], kind="stable")]
+    load, ceiling = problem.load_after(destination), problem.ceiling
+    back, gone = problem.demand(going, problem.source[going]), problem.demand(going, destination[going])
+    for place, bundle in enumerate(going.tolist()):
+        # The other brokers are within their ceilings, and stay as they are.
+        source, to = problem.source[bundle], destination[bundle]
+        with_it, without_it = load[source] + back[place], load[to] - gone[place]
+        if (with_it <= ceiling[source]).all() and (without_it <= ceiling[to]).all():
+            load[source], load[to] = with_it, without_it
+            destination[bundle] = NO_ROW
     return destination

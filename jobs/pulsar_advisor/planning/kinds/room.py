@@ -25,12 +25,14 @@ from pulsar_advisor.model.cluster_state import (
     Booleans,
     ClusterState,
     Floats,
+    Integers,
 )
 from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.placement.anti_affinity import NO_GROUP
 from pulsar_advisor.placement.filters import (
     Candidates,
+    PlacementFacts,
     destinations,
     facts_after_moves,
     placement_facts,
@@ -82,6 +84,13 @@ class Room:
         self._facts = placement_facts(state, settings)
         self._by_namespace: dict[tuple[int, bool], Candidates] = {}
         self._by_policy: dict[tuple[int, bool], Booleans] = {}
+        self._forget_groups()
+
+    def _forget_groups(self) -> None:
+        """Start anew with what holds only until a bundle of an anti-affinity group moves."""
+        self._facts_now: PlacementFacts | None = None
+        self._by_grouped_namespace: dict[tuple[int, bool], Candidates] = {}
+        self._peers_by_namespace: dict[int, Integers] = {}
 
     @classmethod
     def of(
@@ -106,7 +115,8 @@ class Room:
     def emptying(self, brokers: Sequence[int]) -> Self:
         """The room that is left while these brokers (rows), and no others, are emptied."""
         twin = self.copy()
-        twin.leaving, twin._by_namespace = np.isin(np.arange(len(self.fit)), brokers), {}
+        twin.leaving = np.isin(np.arange(len(self.fit)), brokers)
+        twin._by_namespace, twin._by_grouped_namespace = {}, {}
         return twin
 
     def onto(self, brokers: Sequence[int]) -> Self:
@@ -180,20 +190,21 @@ class Room:
 
     def candidates(self, bundle: int) -> Candidates:
         """The brokers that Pulsar's filters leave for a bundle (a row), and the answer about each broker."""
-        state = self.state
         namespace, non_persistent = self._kind(bundle)
-        in_group = self._group(namespace) != NO_GROUP
-        key = (namespace, non_persistent)
-        if key in self._by_namespace and not in_group:
-            return self._by_namespace[key]
-        facts = self._facts
-        if in_group:  # the only filter whose answer depends on the moves so far
-            facts = facts_after_moves(
-                facts, replace(state, bundles=replace(state.bundles, owner=self.owner)), self.settings
+        in_group = self._group(namespace) != NO_GROUP  # the only filter whose answer depends on the moves so far
+        found, key = self._by_grouped_namespace if in_group else self._by_namespace, (namespace, non_persistent)
+        if key not in found:
+            facts = self._facts_after_moves() if in_group else self._facts
+            found[key] = destinations(
+                self.state, self.settings, facts, namespace, self.leaving, non_persistent=non_persistent
             )
-        found = destinations(state, self.settings, facts, namespace, self.leaving, non_persistent=non_persistent)
-        self._by_namespace[key] = found
-        return found
+        return found[key]
+
+    def _facts_after_moves(self) -> PlacementFacts:
+        if self._facts_now is None:
+            moved = replace(self.state, bundles=replace(self.state.bundles, owner=self.owner))
+            self._facts_now = facts_after_moves(self._facts, moved, self.settings)
+        return self._facts_now
 
     def allowed(self, bundle: int) -> Rows:
         """The brokers (rows) that a bundle (a row) may move to, whatever their usage."""
@@ -248,6 +259,8 @@ class Room:
         self.topics[source] -= self.state.bundles.topics[bundle]
         self.topics[broker] += self.state.bundles.topics[bundle]
         self.owner[bundle] = broker
+        if self._group(int(self.state.bundles.namespace[bundle])) != NO_GROUP:
+            self._forget_groups()
 
     def _kind(self, bundle: int) -> tuple[int, bool]:
         """Namespace, and whether the bundle is known to hold non-persistent topics."""
@@ -256,7 +269,7 @@ class Room:
     def _group(self, namespace: int) -> int:
         return int(self._facts.anti_affinity.group_of_namespace[namespace])
 
-    def _peers(self, namespace: int) -> npt.NDArray[np.int64] | None:
+    def _peers(self, namespace: int) -> Integers | None:
         """Per broker, the other namespaces of the anti-affinity group that have a bundle there; None without a group.
 
         `apply` sends no bundle to a broker that has more of them than its source.
@@ -264,11 +277,14 @@ class Room:
         group = self._group(namespace)
         if group == NO_GROUP:
             return None
-        of_bundle = self.state.bundles.namespace
-        same = (self._facts.anti_affinity.group_of_namespace[of_bundle] == group) & (of_bundle != namespace)
-        rows = np.flatnonzero(same & (self.owner != NO_ROW))
-        pairs = np.unique(np.stack((of_bundle[rows], self.owner[rows])), axis=1)
-        return np.bincount(pairs[1], minlength=len(self.state.brokers)).astype(np.int64)
+        if namespace not in self._peers_by_namespace:
+            of_bundle = self.state.bundles.namespace
+            same = (self._facts.anti_affinity.group_of_namespace[of_bundle] == group) & (of_bundle != namespace)
+            rows = np.flatnonzero(same & (self.owner != NO_ROW))
+            pairs = np.unique(np.stack((of_bundle[rows], self.owner[rows])), axis=1)
+            peers = np.bincount(pairs[1], minlength=len(self.state.brokers)).astype(np.int64)
+            self._peers_by_namespace[namespace] = peers
+        return self._peers_by_namespace[namespace]
 
 
 def _moved(state: ClusterState, base: BaseLoad) -> Floats:

@@ -1,0 +1,37 @@
+"""The room that brokers have after moves is the same whatever was asked in between."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_advisor.planning.kinds.room import Room
+from unit.planning.kinds.clusters import SETTINGS, cluster
+
+GROUPED = cluster(
+    {"a": (5, 4, 3), "b": (5, 4), "c": (2,)},
+    namespaces={"a": ("t/m", "t/n", "t/o"), "b": ("t/m", "t/n"), "c": ("t/p",)},
+    groups={"t/m": "g", "t/n": "g", "t/p": "g"},
+)
+bundles = st.integers(0, len(GROUPED.bundles) - 1)
+brokers = st.integers(0, len(GROUPED.brokers) - 1)
+
+
+def answers(room: Room) -> list[tuple[list[int], list[int]]]:
+    rows = range(len(room.state.bundles))
+    return [(room.allowed(row).tolist(), room.with_fewer_peers(row).tolist()) for row in rows]
+
+
+@given(st.lists(st.tuples(bundles, brokers, st.booleans()), max_size=6))
+def test_every_move_counts_for_the_anti_affinity_groups(moves: list[tuple[int, int, bool]]) -> None:
+    asked = Room.of(GROUPED, SETTINGS.values)
+    for number, (bundle, broker, in_a_copy) in enumerate(moves, start=1):
+        left, before = asked, answers(asked)
+        asked = asked.copy() if in_a_copy else asked
+        asked.move(bundle, broker)
+        unasked = Room.of(GROUPED, SETTINGS.values)
+        for moved, to, _ in moves[:number]:
+            unasked.move(moved, to)
+        assert answers(asked) == answers(unasked)
+        if in_a_copy:
+            assert answers(left) == before
