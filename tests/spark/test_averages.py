@@ -84,11 +84,11 @@ def test_a_report_older_than_the_node_is_in_it_already(spark: SparkSession, tmp_
     assert row["short_term_msg_rate_in_per_s"] == stored(raw, "shortTermData")
 
 
-def test_figures_that_a_later_report_replaced_are_unknown_and_not_guessed(spark: SparkSession, tmp_path: Path) -> None:
+def test_figures_that_a_later_report_replaced_are_taken_to_be_its_own(spark: SparkSession, tmp_path: Path) -> None:
     raw = cluster(hot=50, warm=200, cold=100)
     row = tables(spark, tmp_path, raw)
     assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (1, 2)
-    expected = with_samples(stored(raw, "shortTermData"), 10, reported(raw))
+    expected = with_samples(stored(raw, "shortTermData"), 10, *(3 * [reported(raw)]))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
@@ -116,9 +116,26 @@ def test_the_same_node_goes_on_and_the_version_counts_the_reports_between(spark:
             line["version"] += {HOT: 3, WARM: 1, COLD: 1}[line["broker"]]
     row, figure = tables(spark, tmp_path, before, raw), reported(raw)
     # Three reports before, all after the node; then five, of which two of the bundle's own broker were replaced.
-    assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3 + 5, 2)
+    assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3 + 3, 2)
     expected = with_samples(stored(raw, "shortTermData"), 10, *(8 * [figure]))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("longest_minutes", "shown", "unknown"), [(1, 1, 0), (15, 1, 1)])
+def test_a_report_that_no_snapshot_shows_came_in_time(
+    spark: SparkSession, tmp_path: Path, longest_minutes: int, shown: int, unknown: int
+) -> None:
+    """Hot wrote 260 s and 10 s ago and once between: 200 s ago if that was due, before the node; else half-way."""
+    before = cluster(FIRST - timedelta(seconds=240), stored_ago_s=100, hot=20, warm=30, cold=30)
+    raw = cluster(stored_ago_s=150, hot=10, warm=270, cold=270)
+    for line in raw.lines["load_reports"]:
+        if line["source"] == "zookeeper":
+            line["version"] += {HOT: 2, WARM: 0, COLD: 0}[line["broker"]]
+    for line in raw.lines["settings"]:
+        line["values"]["loadBalancerReportUpdateMaxIntervalMinutes"] = str(longest_minutes)
+    row = tables(spark, tmp_path, before, raw)
+    assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (shown, unknown)
 
 
 @pytest.mark.full

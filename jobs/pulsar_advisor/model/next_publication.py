@@ -19,8 +19,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Floats, PublishedLoad, throughput_bytes_per_s
+from pulsar_advisor.model.averages import with_samples
+from pulsar_advisor.model.cluster_state import (
+    NO_ROW,
+    Bundles,
+    ClusterState,
+    Floats,
+    PublishedLoad,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.recent_unloads import shedding_interval_ms
 from pulsar_advisor.model.resource_usage import weighted_maximum_with_heap
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -70,7 +79,7 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
     """The published view of a Modular cluster with the reports that brokers are bound to write before the next cycle.
 
     Their figures are those of `fresh`, the same snapshot's answers of the brokers. Without an unload that shows when
-    the next cycle comes, only overdue reports are replaced. Averages of bundles stay as they are.
+    the next cycle comes, only overdue reports are replaced. Each of them adds a sample to the averages of all bundles.
     """
     brokers, answered = published.brokers, fresh.brokers
     row_of = {broker: row for row, broker in enumerate(answered.ids) if answered.report_updated_at_ms[row] > 0}
@@ -79,13 +88,45 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
     at_ms = next_cycle_at_ms(published, settings) if shows_cycles else _now_ms(published)
     longest_ms = settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS
     due = np.flatnonzero((brokers.report_updated_at_ms < at_ms - longest_ms) & (rows != NO_ROW))
+    if not len(due):
+        return published
 
     def then(name: str) -> Any:
         figures = getattr(brokers, name).copy()
         figures[due] = getattr(answered, name)[rows[due]]
         return figures
 
-    return replace(published, brokers=replace(brokers, **{name: then(name) for name in _REPORTED}))
+    in_turn = due[np.argsort(brokers.report_updated_at_ms[due], kind="stable")]
+    return replace(
+        published,
+        brokers=replace(brokers, **{name: then(name) for name in _REPORTED}),
+        bundles=_with_reports_of(in_turn, published, fresh),
+    )
+
+
+def _with_reports_of(due: npt.NDArray[np.intp], published: ClusterState, fresh: ClusterState) -> Bundles:
+    """The published bundles after these brokers wrote their reports in turn.
+
+    A bundle's samples are of its last figures before its owner's turn, and of the answered ones from then on.
+    """
+    bundles = published.bundles
+    turn = np.full(len(published.brokers) + 1, len(due))
+    turn[due] = np.arange(len(due))
+    past = turn[bundles.owner]
+    traffic = bundles.traffic.copy()
+    of_due = np.flatnonzero(bundles.reported & (past < len(due)))
+    answered = _answered(published, fresh, of_due)
+    traffic[of_due[answered != NO_ROW]] = fresh.bundles.traffic[answered[answered != NO_ROW]]
+    for figures, number in ((bundles.traffic, past), (traffic, len(due) - past)):
+        rows = np.flatnonzero(published.bundles.reported & (number > 0))
+        bundles = replace(bundles, **with_samples(bundles, rows, figures[rows], number[rows]))
+    return replace(bundles, traffic=traffic)
+
+
+def _answered(published: ClusterState, fresh: ClusterState, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """The fresh rows of these published bundles; NO_ROW where no broker answered with figures of it."""
+    row_of = {fresh.bundle_name(row): row for row in np.flatnonzero(fresh.bundles.reported).tolist()}
+    return np.array([row_of.get(published.bundle_name(row), NO_ROW) for row in rows.tolist()], dtype=np.intp)
 
 
 def _now_ms(state: ClusterState) -> int:

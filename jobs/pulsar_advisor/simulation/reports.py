@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.averages import DEFAULT_FIGURES, LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
+from pulsar_advisor.model.averages import DEFAULT_FIGURES, with_samples
 from pulsar_advisor.model.broker_load_data import BrokerLoadData, updated
 from pulsar_advisor.model.cluster_state import (
     NO_ROW,
@@ -37,7 +37,6 @@ from pulsar_advisor.model.cluster_state import (
 from pulsar_advisor.model.extensible_load import extensible_load
 from pulsar_advisor.model.resource_usage import maximum, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.simulation.averages import folded
 from pulsar_advisor.simulation.cluster import BUNDLES, CONSUMERS, PRODUCERS, TOPICS, SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.splitting.division import Division
@@ -406,19 +405,7 @@ class _Publishing:
         if not len(rows):
             return
         sample = reports.published.bundle_traffic[rows]
-        short, long = reports.short_term.copy(), reports.long_term.copy()
-        short_samples, long_samples = reports.short_term_samples.copy(), reports.long_term_samples.copy()
-        short[rows], short_samples[rows] = folded(
-            short[rows], short_samples[rows], sample, number, SHORT_TERM_MAX_SAMPLES
-        )
-        long[rows], long_samples[rows] = folded(long[rows], long_samples[rows], sample, number, LONG_TERM_MAX_SAMPLES)
-        self.reports = replace(
-            reports,
-            short_term=short,
-            short_term_samples=short_samples,
-            long_term=long,
-            long_term_samples=long_samples,
-        )
+        self.reports = replace(reports, **with_samples(reports, rows, sample, number))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

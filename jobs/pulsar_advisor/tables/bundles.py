@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.averages import DEFAULT_FIGURES
+from pulsar_advisor.model.averages import DEFAULT_FIGURES, MAX_SAMPLES
 from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.tables.averages import TERMS, folded, leader_averages
 from pulsar_advisor.tables.names import bundle_name, bundle_parts, is_bundle_name, namespace_kind, ranges_of, traffic_of
@@ -49,7 +49,8 @@ def bundles(
     *,
     moved: Sequence[str],
     captured_at_ms: int,
-    bundle_data_interval_minutes: int,
+    bundle_data_interval_ms: int,
+    report_interval_ms: int,
 ) -> DataFrame:
     """One row per bundle range and view.
 
@@ -92,7 +93,7 @@ def bundles(
         .join(_gains(reports), ["view", "bundle", "owner"], "left")
         .join(_losses(reports), "bundle", "left")
         .join(earlier, ["view", "bundle"], "left")
-        .join(leader_averages(raw, figures, earlier, earlier_brokers), "bundle", "left")
+        .join(leader_averages(raw, figures, earlier, earlier_brokers, report_interval_ms), "bundle", "left")
         .join(channel(raw), "bundle", "left")
         .join(
             top_bundles(raw).select(
@@ -102,7 +103,7 @@ def bundles(
             "left",
         )
     )
-    oldest_ms = captured_at_ms - 2 * bundle_data_interval_minutes * 60_000
+    oldest_ms = captured_at_ms - 2 * bundle_data_interval_ms
     deleted = "modifiedAt is null" if raw.has_lines("bundle_data") else "false"
     origin = sf.expr(
         f"case when in_boundaries and modifiedAt >= {oldest_ms} and averages.long_term_samples is not null "
@@ -227,7 +228,6 @@ def _averages(term: str) -> dict[str, Column]:
 
     Without an earlier average, the sample is the only one.
     """
-    _, max_samples = TERMS[term]
     origin = sf.col("averages_origin")
     before = sf.when(origin == "folded", sf.col(f"earlier.{term}_samples")).otherwise(0)
 
@@ -237,8 +237,8 @@ def _averages(term: str) -> dict[str, Column]:
 
     def with_one_more(name: str) -> Column:
         average = sf.coalesce(f"earlier.{term}_{name}", sf.lit(0.0))
-        return folded(average, before, sf.col(name), sf.lit(1), max_samples)
+        return folded(average, before, sf.col(name), sf.lit(1), MAX_SAMPLES[term])
 
     return {
         f"{term}_{name}": by_origin(name, with_one_more(name), sf.lit(_DEFAULTS[name])) for name in TRAFFIC.values()
-    } | {f"{term}_samples": by_origin("samples", sf.least(before + 1, sf.lit(max_samples)), sf.lit(0))}
+    } | {f"{term}_samples": by_origin("samples", sf.least(before + 1, sf.lit(MAX_SAMPLES[term])), sf.lit(0))}

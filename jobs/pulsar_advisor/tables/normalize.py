@@ -51,6 +51,7 @@ _WRITTEN_AT_ONCE: Final = 4
 """Tables built and written in parallel: planning takes most of the time for a small cluster, on one core per table."""
 
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
+_REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 
 
 def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
             _bundles_of(spark, root, earlier),
             earlier_brokers,
             _views(reports, judged_view(manifest)),
-            _bundle_data_interval_minutes(raw, manifest["pulsar_version"]),
+            _longest_intervals(raw, manifest["pulsar_version"]),
         )
         with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
             written = [
@@ -215,7 +216,7 @@ def _frames(
     earlier_bundles: DataFrame,
     earlier_brokers: DataFrame,
     views: Sequence[View],
-    bundle_data_interval_minutes: int,
+    intervals: Mapping[str, int],
 ) -> dict[Table, Callable[[], DataFrame]]:
     """How to build every table, first those that take longest to write."""
     owned = materialized(ownership(raw))
@@ -235,7 +236,8 @@ def _frames(
             views,
             moved=manifest["moved_bundles"],
             captured_at_ms=manifest["started_at_ms"],
-            bundle_data_interval_minutes=bundle_data_interval_minutes,
+            bundle_data_interval_ms=intervals[_BUNDLE_DATA_INTERVAL],
+            report_interval_ms=intervals[_REPORT_INTERVAL],
         ),
         PROBLEMS: lambda: problems(raw, figures, documents, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
         BROKERS: lambda: brokers(
@@ -253,11 +255,18 @@ def _views(reports: DataFrame, judged: View) -> list[View]:
     return sorted({judged, *(row["view"] for row in reports.select("view").distinct().collect())})
 
 
-def _bundle_data_interval_minutes(raw: RawTables, pulsar_version: str) -> int:
-    """How often the leader writes `/loadbalance/bundle-data`; the longest interval if brokers disagree."""
-    value = sf.expr(f"try_cast(values['{_BUNDLE_DATA_INTERVAL}'] as int)")
-    longest = raw["settings"].agg(sf.max(value)).first()
-    return (longest and longest[0]) or int(setting_value(_BUNDLE_DATA_INTERVAL, pulsar_version))
+def _longest_intervals(raw: RawTables, pulsar_version: str) -> dict[str, int]:
+    """How often the leader writes `/loadbalance/bundle-data`, and how late brokers write their reports: milliseconds.
+
+    By the settings' keys; the longest interval if brokers disagree.
+    """
+    keys = (_BUNDLE_DATA_INTERVAL, _REPORT_INTERVAL)
+    longest = raw["settings"].agg(*(sf.max(sf.expr(f"try_cast(values['{key}'] as int)")) for key in keys)).first()
+    minutes = longest or (None, None)
+    return {
+        key: 60_000 * (found or int(setting_value(key, pulsar_version)))
+        for key, found in zip(keys, minutes, strict=True)
+    }
 
 
 def _write(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> None:
