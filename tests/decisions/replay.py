@@ -9,13 +9,15 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
 from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster_state import ClusterState, rate_per_s
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.planning.configured import configured_of
@@ -41,7 +43,11 @@ LEAST_HISTORY: Final = 3
 SETTLED_MS: Final = 110_000
 """How long after a cycle a broker's figures are all of after it: two samples of a minute, less what a cycle takes."""
 NEAR_RATIO: Final = 0.05
-"""How near a predicted usage must be."""
+"""How near a predicted usage, or an average relative to the leader's, must be."""
+STORED_SOON_MS: Final = 3_000
+"""How long after a snapshot the leader's stored averages are still those that it had then."""
+LEAST_RATE_PER_S: Final = 5.0
+"""Averages below are left out: a sample of one message more would be far away."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +95,13 @@ class Replay:
     """The cycles without a decision, predicted likewise."""
     usage_errors: tuple[float, ...]
     """Predicted minus actual usage ratio, after every decision for every broker whose usage settled."""
+    average_errors: tuple[float, ...]
+    """Relative error of bundles' short-term message rates, wherever the leader stored its own soon after a snapshot."""
 
     def row(self) -> tuple[str, ...]:
         """The recording's row of the table."""
         recording = self.recording
         both = (*self.alone, *self.informed)
-        near = sum(abs(error) <= NEAR_RATIO for error in self.usage_errors)
         right = sum(not verdict.predicted for verdict in self.quiet)
         return (
             f"{recording.shedder} {recording.release} {recording.load_manager}",
@@ -102,13 +109,14 @@ class Replay:
             *_columns(self.informed),
             f"{right} of {len(self.quiet)}",
             f"{sum(verdict.inside for verdict in both)} of {sum(verdict.located for verdict in both)}",
-            f"{near} of {len(self.usage_errors)}",
+            _near(self.usage_errors),
+            _near(self.average_errors),
         )
 
 
 HEAD: Final = (
     *("recording", "alone: bundles named", "decisions exact", "with history: bundles named", "decisions exact"),
-    *("quiet cycles right", "destinations inside", "usage within 5 points"),
+    *("quiet cycles right", "destinations inside", "usage within 5 points", "averages within 5 %"),
 )
 
 
@@ -130,6 +138,7 @@ def replay(recording: Recording, spark: SparkSession, folder: Path) -> Replay:
         tuple(verdict for verdict in verdicts if verdict.cycle.unloads),
         tuple(_of_this_cycle(verdict) for verdict in verdicts if not verdict.cycle.unloads),
         tuple(error for cycle in recording.decisions for error in _usage_errors(recording, cycle, together)),
+        tuple(error for pair in pairwise(recording.snapshots) for error in _average_errors(recording, together, *pair)),
     )
 
 
@@ -154,6 +163,10 @@ def misses(replays: Iterable[Replay]) -> Iterator[str]:
 def _columns(verdicts: Sequence[Verdict]) -> tuple[str, str]:
     named, unloaded = sum(verdict.named for verdict in verdicts), sum(len(one.destinations) for one in verdicts)
     return f"{named} of {unloaded}", f"{sum(verdict.exact for verdict in verdicts)} of {len(verdicts)}"
+
+
+def _near(errors: Sequence[float]) -> str:
+    return f"{sum(abs(error) <= NEAR_RATIO for error in errors)} of {len(errors)}"
 
 
 def _of_this_cycle(verdict: Verdict) -> Verdict:
@@ -209,6 +222,25 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
             actual = usage_ratios(loads_of(after), settings)[after.brokers.ids.index(broker)]
             errors.append(float(predicted[row] - actual))
     return errors
+
+
+def _average_errors(recording: Recording, root: Root, snapshot: str, following: str) -> list[float]:
+    """Relative errors of the averages in a snapshot's state, for bundles whose nodes the leader wrote soon after it."""
+    ended_ms = recording.snapshots[snapshot].head["finished_at_ms"]
+    stored = {
+        line["bundle"]: line["document"]["shortTermData"]["msgRateIn"] + line["document"]["shortTermData"]["msgRateOut"]
+        for line in recording.snapshots[following].lines["bundle_data"]
+        if 0 < line["modifiedAt"] - ended_ms <= STORED_SOON_MS
+    }
+    if not stored:
+        return []
+    state = state_of(root, snapshot)
+    rates = rate_per_s(state.bundles.short_term)
+    return [
+        rates[row] / rate - 1
+        for row in np.flatnonzero(state.bundles.reported).tolist()
+        if (rate := stored.get(state.bundle_name(row), 0.0)) >= LEAST_RATE_PER_S
+    ]
 
 
 def _settled(recording: Recording, cycle: Cycle, broker: str, root: Root) -> ClusterState | None:

@@ -7,7 +7,7 @@ Source: `TimeAverageMessageData.update`, `BundleData`, `ModularLoadManagerImpl.g
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,24 +24,12 @@ DEFAULT_FIGURES: Final = (50.0, 50.0, 50_000.0, 50_000.0)
 """Order of FIGURES: Pulsar's defaults for a bundle that no broker has reported and that has no stored averages."""
 
 
-class Averaged(Protocol):
-    """Bundles with averages: figures (m, 4), and how many samples each has (m)."""
+def with_samples(bundles: Any, rows: npt.NDArray[np.intp], sample: Floats, number: Integers | int) -> dict[str, Any]:
+    """The fields of averages after some rows got `number` (at least one) more samples, each equal to its `sample`.
 
-    @property
-    def short_term(self) -> Floats: ...
-    @property
-    def short_term_samples(self) -> Integers: ...
-    @property
-    def long_term(self) -> Floats: ...
-    @property
-    def long_term_samples(self) -> Integers: ...
-
-
-def with_samples(
-    bundles: Averaged, rows: npt.NDArray[np.intp], sample: Floats, number: Integers | int
-) -> dict[str, Any]:
-    """The four fields after `number` (at least one) more samples of these rows, all equal to their row of `sample`."""
-    fields = {}
+    `bundles`: anything that has the averages of `MAX_SAMPLES` by these names.
+    """
+    fields: dict[str, Any] = {}
     for term, max_samples in MAX_SAMPLES.items():
         average, samples = getattr(bundles, term).copy(), getattr(bundles, f"{term}_samples").copy()
         average[rows], samples[rows] = folded(average[rows], samples[rows], sample, number, max_samples)

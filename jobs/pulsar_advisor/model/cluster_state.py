@@ -152,9 +152,9 @@ class Bundles:
     averages_origin: npt.NDArray[np.uint8]
     """Index into AVERAGES_ORIGINS."""
     folded_samples: Integers
-    """Samples folded into the averages since the leader wrote them: one for each load report since."""
+    """Samples folded into the averages since the leader wrote them, without `unknown_samples`."""
     unknown_samples: Integers
-    """Samples that the leader has folded too, from load reports that no snapshot shows."""
+    """Further samples, from load reports that no snapshot shows: folded with the figures of later ones."""
     last_unloaded_at_ms: Integers
     """Epoch milliseconds of the last known unload; 0 if none is known."""
 
@@ -236,6 +236,8 @@ class ClusterState:
     """In the published view of an Extensible cluster; otherwise that manager's figures are derived by its rules."""
     leader_unloads: int | None = None
     """How many bundles a Modular leader has unloaded since it started, None if unknown."""
+    averages_stored_at_ms: int = 0
+    """When a Modular leader last stored its averages; 0 if it stored none."""
     unlisted_namespaces: frozenset[str] = frozenset()
     """Namespaces with incomplete lists of topic names, even though the input `topic_names` is not missing."""
 

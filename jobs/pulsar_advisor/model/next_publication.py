@@ -5,12 +5,13 @@ more than `loadBalancerReportUpdateThresholdPercentage`, and one after `loadBala
 The changes of the next minute are unknown; but how often a broker has published lately shows whether it will do so
 again before the next cycle, and with every sample its smoothed load approaches its usage.
 
-A Modular broker writes its report after that longest interval too, with the figures that it answers itself.
+A Modular broker writes its report after that longest interval too, with the figures that it answers itself. Every
+report, and the storing of averages every `loadBalancerResourceQuotaUpdateIntervalMinutes`, adds a sample to them.
 
 Cycles start at a fixed rate, and a cycle unloads at once: its unloads show when the next one comes.
 
 Source: `BrokerLoadDataReporter`, `BrokerLoadData`, `UnloadScheduler` of `loadbalance.extensions` (3.0.7 to 5.0.1);
-`ModularLoadManagerImpl.needBrokerDataUpdate`, `writeBrokerDataOnZooKeeper` (4.0.8).
+`ModularLoadManagerImpl.needBrokerDataUpdate`, `writeBrokerDataOnZooKeeper`, `writeBundleDataOnZooKeeper` (4.0.8).
 """
 
 from __future__ import annotations
@@ -75,51 +76,67 @@ def at_next_cycle(published: PublishedLoad, state: ClusterState, settings: LoadB
     )
 
 
-def with_due_reports(published: ClusterState, fresh: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
-    """The published view of a Modular cluster with the reports that brokers are bound to write before the next cycle.
+def unprompted_report_ms(longest_ms: int, check_ms: int) -> int:
+    """After how long a Modular broker writes its report even if nothing changed.
 
-    Their figures are those of `fresh`, the same snapshot's answers of the brokers. Without an unload that shows when
-    the next cycle comes, only overdue reports are replaced. Each of them adds a sample to the averages of all bundles.
+    At the first check at which the report is older than `loadBalancerReportUpdateMaxIntervalMinutes`.
+    """
+    return (longest_ms // check_ms + 1) * check_ms
+
+
+def with_due_reports(published: ClusterState, fresh: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
+    """The published view of a Modular cluster with what is bound to happen before the next cycle.
+
+    Brokers write reports, whose figures are those of `fresh`, the same snapshot's answers of the brokers; and the
+    leader stores its averages. Each of these adds a sample to the averages of all bundles. Without an unload that shows
+    when the next cycle comes, only what is overdue counts.
     """
     brokers, answered = published.brokers, fresh.brokers
     row_of = {broker: row for row, broker in enumerate(answered.ids) if answered.report_updated_at_ms[row] > 0}
     rows = np.array([row_of.get(broker, NO_ROW) for broker in brokers.ids], dtype=np.intp)
     shows_cycles = published.bundles.last_unloaded_at_ms.any()
     at_ms = next_cycle_at_ms(published, settings) if shows_cycles else _now_ms(published)
-    longest_ms = settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS
-    due = np.flatnonzero((brokers.report_updated_at_ms < at_ms - longest_ms) & (rows != NO_ROW))
-    if not len(due):
+    due_at_ms = brokers.report_updated_at_ms + unprompted_report_ms(
+        settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS,
+        max(settings.load_balancer_report_update_min_interval_millis, 1),
+    )
+    due = np.flatnonzero((due_at_ms <= at_ms) & (rows != NO_ROW))
+    due = due[np.argsort(due_at_ms[due], kind="stable")]
+    stored_at_ms = published.averages_stored_at_ms
+    stored_at_ms += settings.load_balancer_resource_quota_update_interval_minutes * _MINUTE_MS
+    stores = published.captured_at_ms < stored_at_ms <= at_ms
+    if not (stores or len(due)):
         return published
+    # The number of samples before each broker's report, and before that of no broker.
+    turn = np.full(len(brokers) + 1, len(due) + stores)
+    turn[due] = np.arange(len(due)) + (stores & (due_at_ms[due] > stored_at_ms))
 
     def then(name: str) -> Any:
         figures = getattr(brokers, name).copy()
         figures[due] = getattr(answered, name)[rows[due]]
         return figures
 
-    in_turn = due[np.argsort(brokers.report_updated_at_ms[due], kind="stable")]
     return replace(
         published,
         brokers=replace(brokers, **{name: then(name) for name in _REPORTED}),
-        bundles=_with_reports_of(in_turn, published, fresh),
+        bundles=_with_samples(published, fresh, turn),
     )
 
 
-def _with_reports_of(due: npt.NDArray[np.intp], published: ClusterState, fresh: ClusterState) -> Bundles:
-    """The published bundles after these brokers wrote their reports in turn.
+def _with_samples(published: ClusterState, fresh: ClusterState, turn: npt.NDArray[np.intp]) -> Bundles:
+    """The published bundles after as many samples as the last `turn` says.
 
-    A bundle's samples are of its last figures before its owner's turn, and of the answered ones from then on.
+    Before their broker's turn, they are of the bundles' last figures, and of the answered ones from then on.
     """
-    bundles = published.bundles
-    turn = np.full(len(published.brokers) + 1, len(due))
-    turn[due] = np.arange(len(due))
+    bundles, number = published.bundles, int(turn[NO_ROW])
     past = turn[bundles.owner]
     traffic = bundles.traffic.copy()
-    of_due = np.flatnonzero(bundles.reported & (past < len(due)))
-    answered = _answered(published, fresh, of_due)
-    traffic[of_due[answered != NO_ROW]] = fresh.bundles.traffic[answered[answered != NO_ROW]]
-    for figures, number in ((bundles.traffic, past), (traffic, len(due) - past)):
-        rows = np.flatnonzero(published.bundles.reported & (number > 0))
-        bundles = replace(bundles, **with_samples(bundles, rows, figures[rows], number[rows]))
+    reported_anew = np.flatnonzero(bundles.reported & (past < number))
+    answered = _answered(published, fresh, reported_anew)
+    traffic[reported_anew[answered != NO_ROW]] = fresh.bundles.traffic[answered[answered != NO_ROW]]
+    for figures, times in ((bundles.traffic, past), (traffic, number - past)):
+        rows = np.flatnonzero(published.bundles.reported & (times > 0))
+        bundles = replace(bundles, **with_samples(bundles, rows, figures[rows], times[rows]))
     return replace(bundles, traffic=traffic)
 
 

@@ -104,6 +104,6 @@ class Grading:
         unknown = int(state.bundles.unknown_samples[bundle])
         if self._reads_averages and unknown:
             samples = "one sample" if unknown == 1 else f"{unknown} samples"
-            sentence = f"The leader has folded {samples} into its averages whose figures no snapshot shows."
+            sentence = f"The figures of {samples} in its averages are assumed: no snapshot shows them."
             doubts.append(Doubt(confidence="medium", sentence=sentence))
         return Grade("high", (), tuple(check.name for check in failed)).with_doubts(doubts)

@@ -169,8 +169,8 @@ def _averages(state: ClusterState) -> Finding | None:
         sentence += f", with up to {folded} {'sample' if folded == 1 else 'samples'} from load reports written since"
     if unknown:
         sentence += (
-            f"; up to {unknown} more {'is' if unknown == 1 else 'are'} unknown, so steps that depend on these averages "
-            "have medium confidence at most: snapshots at shorter intervals show more of them"
+            f"; the figures of up to {unknown} more are assumed, as no snapshot shows them, so steps that depend on "
+            "these averages have medium confidence at most: snapshots at shorter intervals show more"
         )
     return Finding("info", sentence + ".")
 

@@ -5,9 +5,8 @@ notification about a broker's report adds one more sample to the averages of eve
 the report that its broker wrote last.
 
 A snapshot shows the last report of each broker. ZooKeeper's version of the node counts those between two snapshots, and
-a report comes at the latest `loadBalancerReportUpdateMaxIntervalMinutes` after the one before; so their times are
-estimated, and figures that no snapshot shows are taken to be the present ones. In recordings of five live runs, this
-halved the error of the averages (docs/accuracy.md).
+a report comes at the latest `loadBalancerReportUpdateMaxIntervalMinutes` after the one before. So the times of unseen
+reports are estimated, and their figures taken to lie half-way between those of the snapshot before and the present.
 
 Source: `ModularLoadManagerImpl.handleDataNotification`, `updateBundleData`, `writeBundleDataOnZooKeeper`,
 `TimeAverageMessageData` (3.0.7 to 4.2.4).
@@ -16,6 +15,7 @@ Source: `ModularLoadManagerImpl.handleDataNotification`, `updateBundleData`, `wr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -34,15 +34,19 @@ _MOST_SAMPLES: Final = 2 * LONG_TERM_MAX_SAMPLES
 
 
 def folded(average: Column, samples: Column, figure: Column, times: Column, max_samples: int) -> Column:
-    """An average over `samples` after the same figure was added `times` (0 or more).
+    """An average over `samples` after the same figure was added `times` (0 or more)."""
+    kept = _kept(samples, times, max_samples)
+    return average * kept + figure * (1.0 - kept)
 
-    The mean of all samples up to `max_samples`; then each further one has the weight 1 / `max_samples`.
+
+def _kept(samples: Column, times: Column, max_samples: int) -> Column:
+    """The weight that an average over `samples` has after `times` more.
+
+    It is the mean of all samples up to `max_samples`; then each further one has the weight 1 / `max_samples`.
     """
-    filling = sf.least(times, sf.greatest(max_samples - samples, sf.lit(0)))
-    filled = sf.when(filling == 0, average).otherwise((samples * average + filling * figure) / (samples + filling))
-    remaining = times - filling
-    kept = sf.pow(sf.lit(1.0 - 1.0 / max_samples), remaining)
-    return sf.when(remaining == 0, filled).otherwise(filled * kept + figure * (1.0 - kept))
+    in_mean = sf.least(times, sf.greatest(max_samples - samples, sf.lit(0)))
+    in_full = sf.pow(sf.lit(1.0 - 1.0 / max_samples), times - in_mean)
+    return sf.when(times == 0, 1.0).otherwise(samples / (samples + in_mean) * in_full)
 
 
 def leader_averages(
@@ -53,9 +57,8 @@ def leader_averages(
     `averages` has the columns of `TERMS` by their names. `figures`: (view, broker, bundle, stats) of all reports;
     `earlier`: (view, bundle, earlier), rows of the snapshot before; `earlier_brokers`: (broker, fields of reports), its
     published view. A node that is still the same goes on from the averages of the snapshot before, another one from its
-    own. Reports before the first that the bundle's broker wrote since the snapshot before add the figures that it had
-    then, all others the present ones. `unknown_samples` are those of reports at whose time the broker's figures are in
-    no snapshot.
+    own. Samples are of the figures that the bundle's broker had last reported by then: `past`, as in the snapshot
+    before, `unknown`, and `present`.
     """
     reports = _reports(raw, earlier_brokers, longest_report_interval_ms)
     all_reports = reports.agg(
@@ -84,26 +87,25 @@ def leader_averages(
             {
                 "times": sf.expr("case when own is null then null when goes_on then written_since else written end"),
                 "start_ms": sf.expr("if(goes_on, 0, modifiedAt)"),
-                "present_ms": sf.expr("if(earlier.reported, own.first_ms, 0)"),
+                "unknown_ms": sf.expr("if(earlier.reported, own.first_ms, 0)"),
             }
         )
         .withColumns(
             {
-                "all_new": _later("times", "start_ms"),
-                "with_present": _later("times", "greatest(start_ms, present_ms - 1)"),
-                "with_shown": _later("times", "greatest(start_ms, own.at_ms - 1)"),
+                "since": _later("times", "start_ms"),
+                "since_past": _later("times", "greatest(start_ms, unknown_ms - 1)"),
+                "present": _later("times", "greatest(start_ms, own.at_ms - 1)"),
             }
         )
-        .withColumns(
-            {"past": sf.expr("all_new - with_present"), "unknown": sf.expr("with_present - with_shown")},
-        )
+        .withColumns({"past": sf.expr("since - since_past"), "unknown": sf.expr("since_past - present")})
+        .withColumns({f"{term}_weights": _weights(term) for term in TERMS})
     )
     averages = [column for term in TERMS for column in _brought_up(term)]
     return joined.select(
         "bundle",
         "modifiedAt",
         sf.struct(*averages).alias("averages"),
-        sf.expr("past + with_shown + if(goes_on, coalesce(earlier.averages_folded_samples, 0), 0) as folded_samples"),
+        sf.expr("past + present + if(goes_on, coalesce(earlier.averages_folded_samples, 0), 0) as folded_samples"),
         sf.expr("unknown + if(goes_on, coalesce(earlier.averages_unknown_samples, 0), 0) as unknown_samples"),
     )
 
@@ -175,25 +177,44 @@ def _later(times: str, after_ms: str) -> Column:
     return sf.expr(f"coalesce(array_size({times}) - {not_later}, 0)")
 
 
+def _start(term: str, column: str, field: str) -> Column:
+    """A column of an average before any new sample."""
+    stored = sf.col(f"node.{TERMS[term]}.{field}")
+    return sf.when(sf.col("goes_on"), sf.col(f"earlier.{term}_{column}")).otherwise(stored)
+
+
+def _weights(term: str) -> Column:
+    """(start, past, unknown, present, samples): weights of an average and of its new samples, and their number."""
+    samples, max_samples = _start(term, "samples", "numSamples"), MAX_SAMPLES[term]
+    weights: dict[str, Column] = {"start": sf.lit(1.0)}
+    for part in ("past", "unknown", "present"):
+        times = sf.col(part)
+        kept = _kept(samples, times, max_samples)
+        weights = {name: weight * kept for name, weight in weights.items()} | {part: 1.0 - kept}
+        samples = sf.least(samples + times, sf.greatest(samples, sf.lit(max_samples)))
+    return sf.struct(*(weight.alias(name) for name, weight in weights.items()), samples.alias("samples"))
+
+
 def _brought_up(term: str) -> Sequence[Column]:
-    """The columns of one average: first the samples of past figures are added, then those of the present ones."""
-    node, max_samples = TERMS[term], MAX_SAMPLES[term]
-    past, present = sf.col("past"), sf.col("with_present")
+    """The columns of one average with the new samples."""
+    weights = f"{term}_weights"
 
-    def start(name: str, field: str) -> Column:
-        return sf.when(sf.col("goes_on"), sf.col(f"earlier.{term}_{name}")).otherwise(sf.col(f"node.{node}.{field}"))
-
-    samples = start("samples", "numSamples")
-    samples_then = sf.least(samples + past, sf.lit(max_samples))
-
-    def brought_up(field: str, name: str) -> Column:
-        then = folded(start(name, field), samples, sf.col(f"earlier.{name}"), past, max_samples)
-        # Without past samples, the past figures may be null: they must not take part.
-        begun = sf.when(past > 0, then).otherwise(start(name, field))
-        now = folded(begun, samples_then, sf.col(f"own.stats.{field}"), present, max_samples)
-        return sf.when(present > 0, now).otherwise(begun)
+    def brought_up(field: str, column: str) -> Column:
+        past, present = sf.col(f"earlier.{column}"), sf.col(f"own.stats.{field}")
+        figures = {
+            "start": _start(term, column, field),
+            "past": past,
+            "unknown": sf.when(sf.col("earlier.reported"), (past + present) / 2).otherwise(present),
+            "present": present,
+        }
+        # What has no weight may have no figure either.
+        weighted = (
+            sf.when(sf.col(f"{weights}.{part}") > 0, figure * sf.col(f"{weights}.{part}")).otherwise(0.0)
+            for part, figure in figures.items()
+        )
+        return reduce(Column.__add__, weighted)
 
     return (
-        *(brought_up(field, name).alias(f"{term}_{name}") for field, name in TRAFFIC.items()),
-        sf.least(samples + past + present, sf.greatest(samples, sf.lit(max_samples))).alias(f"{term}_samples"),
+        *(brought_up(field, column).alias(f"{term}_{column}") for field, column in TRAFFIC.items()),
+        sf.col(f"{weights}.samples").alias(f"{term}_samples"),
     )

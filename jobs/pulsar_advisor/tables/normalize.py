@@ -15,6 +15,7 @@ from upath import UPath
 
 from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.model.next_publication import unprompted_report_ms
 from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.lease import write_once
@@ -52,6 +53,9 @@ _WRITTEN_AT_ONCE: Final = 4
 
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
+_REPORT_CHECKS: Final = "loadBalancerReportUpdateMinIntervalMillis"
+_UNITS_MS: Final = {_BUNDLE_DATA_INTERVAL: 60_000, _REPORT_INTERVAL: 60_000, _REPORT_CHECKS: 1}
+"""The settings that averages are read by, and the milliseconds of their units."""
 
 
 def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
@@ -237,7 +241,7 @@ def _frames(
             moved=manifest["moved_bundles"],
             captured_at_ms=manifest["started_at_ms"],
             bundle_data_interval_ms=intervals[_BUNDLE_DATA_INTERVAL],
-            report_interval_ms=intervals[_REPORT_INTERVAL],
+            report_interval_ms=unprompted_report_ms(intervals[_REPORT_INTERVAL], intervals[_REPORT_CHECKS]),
         ),
         PROBLEMS: lambda: problems(raw, figures, documents, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
         BROKERS: lambda: brokers(
@@ -256,16 +260,12 @@ def _views(reports: DataFrame, judged: View) -> list[View]:
 
 
 def _longest_intervals(raw: RawTables, pulsar_version: str) -> dict[str, int]:
-    """How often the leader writes `/loadbalance/bundle-data`, and how late brokers write their reports: milliseconds.
-
-    By the settings' keys; the longest interval if brokers disagree.
-    """
-    keys = (_BUNDLE_DATA_INTERVAL, _REPORT_INTERVAL)
-    longest = raw["settings"].agg(*(sf.max(sf.expr(f"try_cast(values['{key}'] as int)")) for key in keys)).first()
-    minutes = longest or (None, None)
+    """Milliseconds of the settings of `_UNITS_MS`; the longest if brokers disagree."""
+    of_brokers = [sf.max(sf.expr(f"try_cast(values['{key}'] as int)")) for key in _UNITS_MS]
+    longest = raw["settings"].agg(*of_brokers).first() or [None] * len(_UNITS_MS)
     return {
-        key: 60_000 * (found or int(setting_value(key, pulsar_version)))
-        for key, found in zip(keys, minutes, strict=True)
+        key: unit_ms * (found or int(setting_value(key, pulsar_version)))
+        for (key, unit_ms), found in zip(_UNITS_MS.items(), longest, strict=True)
     }
 
 

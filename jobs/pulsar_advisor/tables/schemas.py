@@ -237,12 +237,13 @@ BUNDLES: Final = Table(
             "averages_folded_samples",
             "bigint",
             "samples folded into the averages since the leader's node was written: one for each load report since, by "
-            "any broker, as Pulsar does; `folded`: since the snapshot before",
+            "any broker, as Pulsar does; `folded`: since the snapshot before. Without the unknown samples",
         ),
         _required(
             "averages_unknown_samples",
             "bigint",
-            "samples that the leader folded too, but that no snapshot shows: reports which later ones replaced",
+            "further samples, of reports that later ones replaced before a snapshot showed them: folded with the "
+            "figures of the later ones",
         ),
         Column("bundle_data_modified_at_ms", "bigint", "epoch ms; when the leader last wrote the bundle's node"),
         Column(

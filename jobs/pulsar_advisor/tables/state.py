@@ -106,6 +106,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
         published_load=_published_load(broker_rows, bundle_rows) if has_published_load else None,
         leader_unloads=manifest.get("leader_unloads"),
+        averages_stored_at_ms=pc.max(bundle_rows["bundle_data_modified_at_ms"]).as_py() or 0,
         unlisted_namespaces=_unlisted_namespaces(manifest),
     )
 

@@ -79,7 +79,14 @@ def test_the_leaders_view_has_the_load_of_the_next_cycle_beside_that_of_now() ->
     assert extensible_load(silent, SETTINGS, of.captured_at_ms).load_now is None
 
 
-MODULAR = resolve_settings("4.0.8", {"loadBalancerReportUpdateMaxIntervalMinutes": "1"}).values
+MODULAR = resolve_settings(
+    "4.0.8",
+    {
+        "loadBalancerReportUpdateMaxIntervalMinutes": "1",
+        "loadBalancerReportUpdateMinIntervalMillis": "1000",
+        "loadBalancerResourceQuotaUpdateIntervalMinutes": "1",
+    },
+).values
 
 
 def modular(cpu: float, report_ages_s: list[int], unloaded_ago_s: int = 0) -> ClusterState:
@@ -99,7 +106,7 @@ def modular(cpu: float, report_ages_s: list[int], unloaded_ago_s: int = 0) -> Cl
 @pytest.mark.parametrize(
     ("report_ages_s", "unloaded_ago_s", "used"),
     [
-        ([61, 59], 0, [75.0, 67.0]),
+        ([61, 60], 0, [75.0, 67.0]),
         # The next cycle is in two seconds.
         ([61, 59], 58, [75.0, 75.0]),
         ([57, 59], 58, [67.0, 75.0]),
@@ -126,3 +133,74 @@ def test_answers_are_those_of_the_same_broker() -> None:
         150,
         67,
     ]
+
+
+@pytest.mark.parametrize(
+    ("report_ages_s", "short_term"),
+    [
+        # Its own broker's report alone: one sample of 300 beside nine tenths of the average of 100.
+        ([61, 50], 120.0),
+        # The other broker's alone: one sample of the figures that the bundle's broker wrote last, 200.
+        ([50, 61], 110.0),
+        # Both: the other broker's comes first, or last.
+        ([61, 62], 129.0),
+        ([62, 61], 138.0),
+        ([50, 50], 100.0),
+    ],
+)
+def test_every_due_report_adds_a_sample_to_the_averages(report_ages_s: list[int], short_term: float) -> None:
+    published, fresh = modular(67, report_ages_s), modular(75, report_ages_s)
+    averaged = replace(
+        published.bundles,
+        traffic=np.full((1, 4), 200.0),
+        short_term=np.full((1, 4), 100.0),
+        short_term_samples=np.array([10]),
+    )
+    answered = replace(fresh.bundles, traffic=np.full((1, 4), 300.0))
+    then = with_due_reports(replace(published, bundles=averaged), replace(fresh, bundles=answered), MODULAR).bundles
+    assert then.short_term[0].tolist() == pytest.approx([short_term] * 4)
+
+
+@pytest.mark.parametrize(
+    ("report_age_s", "stored_ago_s", "short_term"),
+    [
+        # The next cycle is in ten seconds. Nothing happens before it; then the leader stores its averages.
+        (40, 45, 100.0),
+        (40, 55, 110.0),
+        # Its broker's report comes before the leader stores them, or after.
+        (60, 55, 138.0),
+        (55, 59, 129.0),
+        # It should have stored them long ago.
+        (40, 65, 100.0),
+    ],
+)
+def test_the_averages_that_the_leader_stores_have_one_more_sample(
+    report_age_s: int, stored_ago_s: int, short_term: float
+) -> None:
+    published, fresh = modular(67, [report_age_s, 10], unloaded_ago_s=50), modular(75, [report_age_s, 10])
+    averaged = replace(
+        published.bundles,
+        traffic=np.full((1, 4), 200.0),
+        short_term=np.full((1, 4), 100.0),
+        short_term_samples=np.array([10]),
+    )
+    answered = replace(fresh.bundles, traffic=np.full((1, 4), 300.0))
+    stored_at_ms = published.captured_at_ms - stored_ago_s * 1000
+    published = replace(published, bundles=averaged, averages_stored_at_ms=stored_at_ms)
+    then = with_due_reports(published, replace(fresh, bundles=answered), MODULAR).bundles
+    assert then.short_term[0].tolist() == pytest.approx([short_term] * 4)
+
+
+def test_a_bundle_that_no_broker_reports_gets_no_sample() -> None:
+    published, fresh = modular(67, [61, 61]), modular(75, [61, 61])
+    silent = replace(published.bundles, reported=np.array([False]))
+    then = with_due_reports(replace(published, bundles=silent), fresh, MODULAR).bundles
+    assert then.short_term.tolist() == silent.short_term.tolist()
+    assert then.traffic.tolist() == silent.traffic.tolist()
+
+
+def test_a_bundle_that_its_broker_no_longer_reports_keeps_its_last_figures() -> None:
+    published, fresh = modular(67, [61, 50]), modular(75, [61, 50])
+    gone = replace(fresh.bundles, reported=np.array([False]), traffic=np.full((1, 4), 300.0))
+    then = with_due_reports(published, replace(fresh, bundles=gone), MODULAR).bundles
+    assert then.traffic.tolist() == published.bundles.traffic.tolist()

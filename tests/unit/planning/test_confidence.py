@@ -114,6 +114,6 @@ def test_samples_that_no_snapshot_shows_are_a_doubt_for_who_reads_averages(state
     found = grade(state, reads=READS | {"short_term_averages"})
     assert found.confidence == "medium"
     assert [doubt.sentence for doubt in found.doubts] == [
-        "The leader has folded 2 samples into its averages whose figures no snapshot shows."
+        "The figures of 2 samples in its averages are assumed: no snapshot shows them."
     ]
     assert grade(state).confidence == "high"
