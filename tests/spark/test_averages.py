@@ -139,6 +139,16 @@ def test_a_report_that_no_snapshot_shows_came_in_time(
 
 
 @pytest.mark.full
+def test_a_node_without_its_number_of_samples_counts_as_full(spark: SparkSession, tmp_path: Path) -> None:
+    raw = cluster(hot=200, warm=310, cold=310)
+    for line in raw.lines["bundle_data"]:
+        del line["document"]["shortTermData"]["numSamples"]
+    row = tables(spark, tmp_path, raw)
+    expected = with_samples(stored(raw, "shortTermData"), 10, reported(raw))
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.full
 def test_both_views_have_the_leaders_averages(spark: SparkSession, tmp_path: Path) -> None:
     raw = cluster(hot=200, warm=100, cold=50)
     root = Root(str(tmp_path), "test")

@@ -185,7 +185,8 @@ def _start(term: str, column: str, field: str) -> Column:
 
 def _weights(term: str) -> Column:
     """(start, past, unknown, present, samples): weights of an average and of its new samples, and their number."""
-    samples, max_samples = _start(term, "samples", "numSamples"), MAX_SAMPLES[term]
+    max_samples = MAX_SAMPLES[term]
+    samples = sf.coalesce(_start(term, "samples", "numSamples"), sf.lit(max_samples))
     weights: dict[str, Column] = {"start": sf.lit(1.0)}
     for part in ("past", "unknown", "present"):
         times = sf.col(part)
