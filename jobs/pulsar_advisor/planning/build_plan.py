@@ -47,6 +47,7 @@ from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.limits import left_out_sentence, splits_within, unloads_within
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
+from pulsar_advisor.splitting.boundaries import split_bundles
 from pulsar_advisor.splitting.division import divided
 
 
@@ -191,7 +192,7 @@ class _Steps:
         self.changes = changes
         self.steps: list[Step] = []
         self.origin = self.outlook = outlook
-        self.boundaries: dict[int, list[int]] = {}
+        self.boundaries: dict[int, Sequence[int]] = {}
         self.boundary_texts: dict[int, tuple[str, ...]] = {}
         self.owner: dict[int, int] = {}
         self.last_split: dict[int, str] = {}
@@ -211,7 +212,7 @@ class _Steps:
     def _owner(self, bundle: int) -> int:
         return self.owner.get(bundle, int(self.state.bundles.owner[bundle]))
 
-    def _boundaries(self, bundle: int) -> list[int]:
+    def _boundaries(self, bundle: int) -> Sequence[int]:
         namespace = int(self.state.bundles.namespace[bundle])
         if namespace not in self.boundaries:
             self.boundaries[namespace] = boundaries_of(self.state, namespace)
@@ -407,7 +408,9 @@ class _Steps:
             doubts=grade.doubts,
         )
         if step.executable:
-            self.boundaries[namespace] = sorted({*self._boundaries(bundle), *split.boundaries})
+            self.boundaries[namespace], _ = split_bundles(
+                self._boundaries(bundle), lower, upper, positions=split.boundaries
+            )
             self.boundary_texts.pop(namespace, None)
             self.last_split[namespace] = step.id
             self.outlook = self.outlook.after_split(owner, len(split.boundaries))

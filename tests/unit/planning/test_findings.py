@@ -112,4 +112,4 @@ def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings
     ]
     state.bundles.unknown_samples[1] = 1
     (sentence,) = of_averages()
-    assert "up to 1 more is unknown" in sentence
+    assert "the figures of up to 1 more are assumed" in sentence
