@@ -28,6 +28,7 @@ class Share(NamedTuple):
 
 LEAST = {
     "AvgShedder-4.0.8-modular": Share(1.0, 1.0),
+    "AvgShedder-4.0.8-modular-quiet": Share(1.0, 1.0),
     "AvgShedder-4.0.8-modular-unsteady": Share(0.7, 1.0),
     SAMPLED: Share(1.0, 1.0),
     "SimpleLoadManagerImpl-4.0.8-simple": Share(1.0, 1.0),

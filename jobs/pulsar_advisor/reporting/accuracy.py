@@ -30,7 +30,7 @@ MEASURED: Final[Mapping[tuple[str, LoadManagerKind], Measured]] = {
     ("ThresholdShedder", "modular"): Measured("4.0.8", decisions=9, exact=8, bundles=9, named=9),
     ("UniformLoadShedder", "modular"): Measured("4.0.8", decisions=9, exact=9, bundles=27, named=27),
     ("OverloadShedder", "modular"): Measured("4.0.8", decisions=10, exact=10, bundles=10, named=10),
-    ("AvgShedder", "modular"): Measured("4.0.8", decisions=12, exact=7, bundles=22, named=19),
+    ("AvgShedder", "modular"): Measured("4.0.8", decisions=19, exact=12, bundles=33, named=30),
     ("SimpleLoadManagerImpl", "simple"): Measured("4.0.8", decisions=7, exact=7, bundles=7, named=7),
     ("TransferShedder", "extensible"): Measured("4.2.4", decisions=8, exact=6, bundles=22, named=20),
 }
