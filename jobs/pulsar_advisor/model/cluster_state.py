@@ -154,7 +154,7 @@ class Bundles:
     folded_samples: Integers
     """Samples folded into the averages since the leader wrote them, without `unknown_samples`."""
     unknown_samples: Integers
-    """Further samples, from load reports that no snapshot shows: folded with the figures of later ones."""
+    """Further samples, from load reports that no snapshot shows: folded with assumed figures."""
     last_unloaded_at_ms: Integers
     """Epoch milliseconds of the last known unload; 0 if none is known."""
 

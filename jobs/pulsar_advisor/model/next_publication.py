@@ -119,11 +119,11 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
     return replace(
         published,
         brokers=replace(brokers, **{name: then(name) for name in _REPORTED}),
-        bundles=_with_samples(published, fresh, turn),
+        bundles=_bundles_then(published, fresh, turn),
     )
 
 
-def _with_samples(published: ClusterState, fresh: ClusterState, turn: npt.NDArray[np.intp]) -> Bundles:
+def _bundles_then(published: ClusterState, fresh: ClusterState, turn: npt.NDArray[np.intp]) -> Bundles:
     """The published bundles after as many samples as the last `turn` says.
 
     Before their broker's turn, they are of the bundles' last figures, and of the answered ones from then on.

@@ -6,7 +6,8 @@ the report that its broker wrote last.
 
 A snapshot shows the last report of each broker. ZooKeeper's version of the node counts those between two snapshots, and
 a report comes at the latest `loadBalancerReportUpdateMaxIntervalMinutes` after the one before. So the times of unseen
-reports are estimated, and their figures taken to lie half-way between those of the snapshot before and the present.
+reports are estimated, and their figures taken to lie half-way between those of the snapshot before and the present;
+without a snapshot before, to be the present ones.
 
 Source: `ModularLoadManagerImpl.handleDataNotification`, `updateBundleData`, `writeBundleDataOnZooKeeper`,
 `TimeAverageMessageData` (3.0.7 to 4.2.4).

@@ -242,8 +242,8 @@ BUNDLES: Final = Table(
         _required(
             "averages_unknown_samples",
             "bigint",
-            "further samples, of reports that later ones replaced before a snapshot showed them: folded with the "
-            "figures of the later ones",
+            "further samples, of reports that later ones replaced before a snapshot showed them: folded with the mean "
+            "of the figures before and after, without a snapshot before with those after",
         ),
         Column("bundle_data_modified_at_ms", "bigint", "epoch ms; when the leader last wrote the bundle's node"),
         Column(

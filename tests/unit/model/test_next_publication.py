@@ -135,6 +135,15 @@ def test_answers_are_those_of_the_same_broker() -> None:
     ]
 
 
+def averaged(report_ages_s: list[int], unloaded_ago_s: int = 0) -> tuple[ClusterState, ClusterState]:
+    """The published and the fresh view: the bundle's figures were 200, an average of 100, and are 300 now."""
+    published, fresh = modular(67, report_ages_s, unloaded_ago_s), modular(75, report_ages_s)
+    figures = {"short_term": np.full((1, 4), 100.0), "short_term_samples": np.array([10])}
+    before = replace(published.bundles, traffic=np.full((1, 4), 200.0), **figures)
+    now = replace(fresh.bundles, traffic=np.full((1, 4), 300.0))
+    return replace(published, bundles=before), replace(fresh, bundles=now)
+
+
 @pytest.mark.parametrize(
     ("report_ages_s", "short_term"),
     [
@@ -149,15 +158,7 @@ def test_answers_are_those_of_the_same_broker() -> None:
     ],
 )
 def test_every_due_report_adds_a_sample_to_the_averages(report_ages_s: list[int], short_term: float) -> None:
-    published, fresh = modular(67, report_ages_s), modular(75, report_ages_s)
-    averaged = replace(
-        published.bundles,
-        traffic=np.full((1, 4), 200.0),
-        short_term=np.full((1, 4), 100.0),
-        short_term_samples=np.array([10]),
-    )
-    answered = replace(fresh.bundles, traffic=np.full((1, 4), 300.0))
-    then = with_due_reports(replace(published, bundles=averaged), replace(fresh, bundles=answered), MODULAR).bundles
+    then = with_due_reports(*averaged(report_ages_s), MODULAR).bundles
     assert then.short_term[0].tolist() == pytest.approx([short_term] * 4)
 
 
@@ -177,17 +178,9 @@ def test_every_due_report_adds_a_sample_to_the_averages(report_ages_s: list[int]
 def test_the_averages_that_the_leader_stores_have_one_more_sample(
     report_age_s: int, stored_ago_s: int, short_term: float
 ) -> None:
-    published, fresh = modular(67, [report_age_s, 10], unloaded_ago_s=50), modular(75, [report_age_s, 10])
-    averaged = replace(
-        published.bundles,
-        traffic=np.full((1, 4), 200.0),
-        short_term=np.full((1, 4), 100.0),
-        short_term_samples=np.array([10]),
-    )
-    answered = replace(fresh.bundles, traffic=np.full((1, 4), 300.0))
-    stored_at_ms = published.captured_at_ms - stored_ago_s * 1000
-    published = replace(published, bundles=averaged, averages_stored_at_ms=stored_at_ms)
-    then = with_due_reports(published, replace(fresh, bundles=answered), MODULAR).bundles
+    published, fresh = averaged([report_age_s, 10], unloaded_ago_s=50)
+    published = replace(published, averages_stored_at_ms=published.captured_at_ms - stored_ago_s * 1000)
+    then = with_due_reports(published, fresh, MODULAR).bundles
     assert then.short_term[0].tolist() == pytest.approx([short_term] * 4)
 
 
