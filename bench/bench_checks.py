@@ -68,7 +68,7 @@ def main(brokers: int, bundles: int, topics: int) -> None:
         started = time.perf_counter()
         import great_expectations  # noqa: F401
 
-        spark = spark_session(MASTER, "bench of the checks", raw_bytes=RAW_BYTES)
+        spark = spark_session(MASTER, "validate", raw_bytes=RAW_BYTES)
         spark.range(1).count()
         print(f"{'':<52} {'elapsed':>9} {'cores':>9}")
         java = int(spark.sparkContext._jvm.ProcessHandle.current().pid())

@@ -285,7 +285,7 @@ def recordings(names: Sequence[str]) -> Iterator[Recording]:
 
 def main(names: Sequence[str]) -> None:
     """Replay the recordings of these names, or all, and print the misses and the table."""
-    spark = spark_session("local[2]", "pulsar-advisor replay")
+    spark = spark_session("local[2]", "replay")
     replays = []
     for recording in recordings(names):
         with tempfile.TemporaryDirectory() as folder:

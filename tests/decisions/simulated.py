@@ -177,7 +177,7 @@ def table(found: Iterable[Comparison]) -> str:
 
 def main(names: Sequence[str]) -> None:
     """Simulate the recordings of these names, or all, and print the table."""
-    spark = spark_session("local[2]", "pulsar-advisor simulated")
+    spark = spark_session("local[2]", "simulated")
     found = []
     for recording in recordings(names):
         with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,6 @@ from pulsar_advisor.tables.session import spark_session
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One real session for the whole run."""
-    session = spark_session("local[2]", "pulsar-advisor tests")
+    session = spark_session("local[2]", "tests")
     yield session
     session.stop()

@@ -44,13 +44,16 @@ def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_wa
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("raw_bytes", "quick", "compiled"), [(0, True, "false"), (1 << 30, False, "true")])
-def test_a_short_job_leaves_out_javas_slow_compiler_and_compiles_no_query(
-    raw_bytes: int, quick: bool, compiled: str
+@pytest.mark.parametrize(
+    ("work", "raw_bytes", "quick", "compiled"),
+    [("normalize", 0, True, "false"), ("validate", 1 << 30, True, "true"), ("normalize", 1 << 30, False, "true")],
+)
+def test_javas_slow_compiler_is_for_large_raw_files_and_queries_are_compiled_for_large_snapshots(
+    work: str, raw_bytes: int, quick: bool, compiled: str
 ) -> None:
     script = (
         "from pulsar_advisor.tables.session import spark_session\n"
-        f"session = spark_session('local[1]', raw_bytes={raw_bytes})\n"
+        f"session = spark_session('local[1]', '{work}', raw_bytes={raw_bytes})\n"
         "print('TieredStopAtLevel=1' in session.conf.get('spark.driver.extraJavaOptions'))\n"
         "print(session.conf.get('spark.sql.codegen.wholeStage'))\n"
     )

@@ -202,17 +202,21 @@ def test_a_table_that_is_gone_or_cut_short_is_named(
         validated_again(spark, copied, snapshot)
 
 
+@pytest.mark.parametrize(("table", "column"), [("bundles", "owner"), ("topics", "hash")])
 def test_rows_that_can_not_be_read_are_named_by_their_table(
-    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path
+    spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path, table: str, column: str
 ) -> None:
     root, snapshot, _ = damaged
     copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
-    for file in Path(str(copied.folder("tables/bundles", snapshot))).glob("*.parquet"):
-        content = file.read_bytes()
-        footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-        file.write_bytes(content[:4] + bytes(footer - 4) + content[footer:])
+    for file in Path(str(copied.folder(f"tables/{table}", snapshot))).glob("*.parquet"):
+        content = bytearray(file.read_bytes())
+        chunks = pq.read_metadata(file).row_group(0)
+        (chunk,) = (one for n in range(chunks.num_columns) if (one := chunks.column(n)).path_in_schema == column)
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        content[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+        file.write_bytes(content)
         file.with_name(f".{file.name}.crc").unlink()
-    with pytest.raises(StorageError, match=r"table bundles .* is missing or damaged"):
+    with pytest.raises(StorageError, match=rf"table {table} .* is missing or damaged"):
         validated_again(spark, copied, snapshot)
 
 

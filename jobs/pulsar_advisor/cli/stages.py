@@ -341,4 +341,4 @@ def spark_for(master: str, stage: str, root: Root, snapshot: str) -> SparkSessio
     from pulsar_advisor.tables.raw import raw_bytes
     from pulsar_advisor.tables.session import spark_session
 
-    return spark_session(master, f"pulsar-advisor {stage}", raw_bytes=raw_bytes(root, snapshot))
+    return spark_session(master, stage, raw_bytes=raw_bytes(root, snapshot))

@@ -39,6 +39,11 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The columns that identify a failing row of each table."""
 
+_READ_AGAIN: Final = "topics"
+"""A table with so many rows, and facts so simple, that keeping its rows in memory costs more than reading them twice:
+once to count them and, if all of its checks pass, once to judge them.
+"""
+
 _EXAMPLES: Final = 5
 
 _CONFINABLE_ROWS: Final = 100_000
@@ -74,10 +79,10 @@ def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str)
     try:
         results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
     except (Py4JJavaError, PySparkException) as error:
-        damaged = _UNREADABLE.search(str(error))
-        if damaged is None:
-            raise
-        raise damaged_table(root, damaged["snapshot"], damaged["table"]) from error
+        _refuse_if_unreadable(root, str(error))
+        raise
+    for result in results:
+        _refuse_if_unreadable(root, result["error"] or "")
     document = {
         "schema": VALIDATION_RESULT_SCHEMA,
         "cluster": root.cluster,
@@ -89,6 +94,12 @@ def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str)
     }
     write_checks(root, document)
     return document
+
+
+def _refuse_if_unreadable(root: Root, message: str) -> None:
+    unreadable = _UNREADABLE.search(message)
+    if unreadable is not None:
+        raise damaged_table(root, unreadable["snapshot"], unreadable["table"])
 
 
 def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
@@ -134,7 +145,7 @@ def _results(facts_of: Mapping[str, Callable[[], DataFrame]], parameters: Mappin
 
 
 def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
-    """A table's rows in memory: the columns that its suite uses, and those that identify a row.
+    """A table's rows, in memory if that pays: the columns that its suite uses, and those that identify a row.
 
     Raises `AnalysisException` if a column that a fact needs is missing from the table.
     """
@@ -142,7 +153,7 @@ def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
     kwargs = [expectation["kwargs"] for expectation in suites()[table]["expectations"]]
     spoken_of = {*re.findall(r"\w+", json.dumps(kwargs)), *_KEYS[table]}
     rows = frame.select(*(column for column in frame.columns if column in spoken_of))
-    return materialized(rows)
+    return rows if table == _READ_AGAIN else materialized(rows)
 
 
 def _results_of(table: str, rows: Future[DataFrame], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
     try:
         root = Root(options.root, options.cluster)
         snapshot = root.resolve(options.snapshot)
-        spark = spark_session(options.master, f"pulsar-advisor {name}", raw_bytes=raw_bytes(root, snapshot))
+        spark = spark_session(options.master, name, raw_bytes=raw_bytes(root, snapshot))
         try:
             _once_free(name, lambda: stage(spark, root, snapshot))
         finally:

@@ -23,8 +23,12 @@ CONNECT: Final = "sc://"
 
 _QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
 
-_FRUGAL: Final = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g"
-"""Heap and metaspace start at the size a run needs: growing them triggers a full collection each time."""
+_FRUGAL: Final = (
+    "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g -XX:-DontCompileHugeMethods"
+)
+"""Heap and metaspace start at the size a run needs: growing them triggers a full collection each time. Java would only
+interpret methods of more than 8,000 bytes, which Spark generates for joins of wide rows.
+"""
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 """Disables Java's slow compiler, which a short job never earns back; on a Spark cluster, Java's default applies."""
 
@@ -35,7 +39,11 @@ _HOT_CODE: Final = (
 """Ten times Java's thresholds for that compiler: half of what it would compile in a run doesn't earn it back."""
 
 _LONG_JOB_BYTES: Final = 16 << 20
-"""Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes."""
+"""Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes, if
+the files themselves are read."""
+
+_READING_RAW: Final = ("normalize", "run", "snapshot", "verify")
+"""The stages, commands and jobs that read raw files."""
 
 _LARGE_HEAP_BYTES: Final = 80 << 20
 """Of a snapshot's raw files: more than two million topics need the whole heap."""
@@ -80,8 +88,9 @@ _SMALL: Final[dict[str, Any]] = {
 }
 
 
-def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor", *, raw_bytes: int = 0) -> SparkSession:
-    """The session of this process, started if necessary. `raw_bytes`: size of the snapshot it is for.
+def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_bytes: int = 0) -> SparkSession:
+    """The session of this process, started if necessary. `work`: the stage, command or job; `raw_bytes`: size of the
+    snapshot it is for.
 
     `sc://HOST:PORT` is a Spark Connect server, whose Java is running already. `master=None` leaves the choice to
     `spark-submit`, and its `--conf` values are kept. On a local master everything stays on the loopback interface.
@@ -91,13 +100,14 @@ def spark_session(master: str | None = "local[*]", name: str = "pulsar-advisor",
     master = master or submitted("spark.master")
     if master is not None and master.startswith(CONNECT):
         return _connected(master, raw_bytes)
-    builder = SparkSession.builder.appName(name)
+    builder = SparkSession.builder.appName(f"pulsar-advisor {work}")
     settings = _OF_SESSION | _OF_APPLICATION
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            settings |= _local(_QUICK_START if raw_bytes < _LONG_JOB_BYTES else _HOT_CODE)
+            is_long = work in _READING_RAW and raw_bytes >= _LONG_JOB_BYTES
+            settings |= _local(_HOT_CODE if is_long else _QUICK_START)
             if raw_bytes < _LARGE_HEAP_BYTES:
                 settings |= _MODEST
             if raw_bytes < _SMALL_SNAPSHOT_BYTES:
