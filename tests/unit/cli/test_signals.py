@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from pulsar_advisor.cli.signals import deferred_signals
+
+
+@pytest.fixture(autouse=True)
+def with_a_terminal() -> Iterator[None]:
+    """SIGHUP as in a shell, also where the tests themselves run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -22,10 +31,7 @@ def test_a_signal_is_a_wish_and_the_next_one_ends_the_process(number: signal.Sig
 
 
 def test_nohup_still_holds() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with deferred_signals() as interruption:
-            signal.raise_signal(signal.SIGHUP)
-            assert interruption() is None
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with deferred_signals() as interruption:
+        signal.raise_signal(signal.SIGHUP)
+        assert interruption() is None
