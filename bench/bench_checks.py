@@ -6,9 +6,9 @@ so that examples are fetched as well. The tables are written without Spark: vali
 
 Great Expectations computes what the expectations of one suite need in shared passes, so the total can't be divided
 among them. Seconds per suite come from that one run, which loads the rows of the next suite into memory concurrently.
-Seconds per expectation are measured afterwards, each alone on rows in memory, which are copied once more for it: its
-cost if it were the only one. Their sum is not a total. `cores` is processor time of Python and the JVM together
-(Linux), which other work on the machine hardly affects.
+Seconds per expectation are measured afterwards, each alone on rows in memory, which are copied once more for it (those
+of topics are read from files): its cost if it were the only one. Their sum is not a total. `cores` is processor time of
+Python and the JVM together (Linux), which other work on the machine hardly affects.
 """
 
 from __future__ import annotations
