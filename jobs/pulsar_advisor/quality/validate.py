@@ -40,8 +40,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 """The columns that identify a failing row of each table."""
 
 _READ_AGAIN: Final = "topics"
-"""A table with so many rows, and facts so simple, that keeping its rows in memory costs more than reading them twice:
-once to count them and, if all of its checks pass, once to judge them.
+"""The table with the most rows and the simplest facts: reading it once to count its rows and, if all of its checks
+pass, once to judge them costs less than keeping the rows in memory.
 """
 
 _EXAMPLES: Final = 5

@@ -40,7 +40,8 @@ _HOT_CODE: Final = (
 
 _LONG_JOB_BYTES: Final = 16 << 20
 """Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes, if
-the files themselves are read."""
+the files themselves are read.
+"""
 
 _READING_RAW: Final = ("normalize", "run", "snapshot", "verify")
 """The stages, commands and jobs that read raw files."""
