@@ -4,11 +4,11 @@ Uses seeded tables of a Modular cluster and of its previous snapshot, so that ev
 so that examples are fetched as well. The tables are written without Spark: validation runs in a cold session, as in
 `pulsar-advisor validate`.
 
-Great Expectations computes what the expectations of one suite need in shared passes, so the total can't be divided
-among them. Seconds per suite come from that one run, which loads the rows of the next suite into memory concurrently.
-Seconds per expectation are measured afterwards, each alone on rows in memory, which are copied once more for it (those
-of topics are read from files): its cost if it were the only one. Their sum is not a total. `cores` is processor time of
-Python and the JVM together (Linux), which other work on the machine hardly affects.
+Two tables are judged at a time, and Great Expectations computes what the expectations of one suite need in shared
+passes, so the total can't be divided among them. Measured afterwards, in the same warm process: each table by itself,
+first the facts that its suite is about, then the suite; and each expectation alone on rows in memory (those of topics
+are read from files), its cost if it were the only one. Their sums are not totals. `cores` is processor time of Python
+and the JVM together (Linux), which other work on the machine hardly affects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,41 +75,31 @@ def main(brokers: int, bundles: int, topics: int) -> None:
         java = int(spark.sparkContext._jvm.ProcessHandle.current().pid())
         show("start-up: imports, session, first job", time.perf_counter() - started, cpu_seconds(java))
 
-        suite_seconds: dict[str, tuple[float, float]] = {}
-        run_suite = validation.run_suite
-
-        def timed(frame: Any, table: str, *rest: Any) -> Any:
-            begun, used = time.perf_counter(), cpu_seconds(java)
-            results = run_suite(frame, table, *rest)
-            suite_seconds[table] = (time.perf_counter() - begun, cpu_seconds(java) - used)
-            return results
-
-        validation.run_suite = timed
         begun, used = time.perf_counter(), cpu_seconds(java)
         results = validation.validate(spark, root, SNAPSHOT)["results"]
-        total = (time.perf_counter() - begun, cpu_seconds(java) - used)
-        validation.run_suite = run_suite
         failed = sum(not result["success"] for result in results)
-        show(f"{len(results)} checks, {failed} of them failing", *total)
-        print(f"load average of the machine {os.getloadavg()[0]:.1f}\n\nof these")
-        for table, taken in sorted(suite_seconds.items(), key=lambda item: -item[1][0]):
-            show(f"  {table}: {len(suites()[table]['expectations'])} checks", *taken)
-        rest = [
-            whole - sum(parts) for whole, parts in zip(total, zip(*suite_seconds.values(), strict=True), strict=True)
-        ]
-        show("  waiting for rows to be in memory, files", *rest)
+        show(f"{len(results)} checks, {failed} failing", time.perf_counter() - begun, cpu_seconds(java) - used)
+        print(f"load average of the machine {os.getloadavg()[0]:.1f}\n\none table at a time, warm")
 
-        print("\neach expectation alone, on rows in memory")
+        def timed(run: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
+            begun, used = time.perf_counter(), cpu_seconds(java)
+            return run(), (time.perf_counter() - begun, cpu_seconds(java) - used)
+
         alone: dict[str, tuple[float, float]] = {}
         parameters = validation.parameters_of(root, SNAPSHOT)
         for table, make_rows in facts(spark, root, SNAPSHOT).items():
-            rows = validation.judged_rows(make_rows, table)
-            for expectation in suites()[table]["expectations"]:
-                begun, used = time.perf_counter(), cpu_seconds(java)
-                run_suite(rows, table, [expectation], parameters)
-                taken = (time.perf_counter() - begun, cpu_seconds(java) - used)
-                alone[f"  {table}.{expectation['meta']['code']}"] = taken
+            expectations = suites()[table]["expectations"]
+            rows, taken = timed(partial(validation.judged_rows, make_rows, table))
+            show(f"  {table}: facts", *taken)
+            show(
+                f"  {len(expectations)} checks",
+                *timed(partial(validation.run_suite, rows, table, expectations, parameters))[1],
+            )
+            for expectation in expectations:
+                run = partial(validation.run_suite, rows, table, [expectation], parameters)
+                alone[f"  {table}.{expectation['meta']['code']}"] = timed(run)[1]
             rows.unpersist()
+        print("\neach expectation alone, on rows in memory")
         for name, taken in sorted(alone.items(), key=lambda item: -item[1][0]):
             show(name, *taken)
         spark.stop()

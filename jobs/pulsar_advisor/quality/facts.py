@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import View
@@ -26,16 +27,20 @@ from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import comparable_before
-from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, materialized
+from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, materialized, moved
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import RESOURCES, TABLES, TRAFFIC, Table
+from pulsar_advisor.tables.session import session_for_few_rows
 from pulsar_advisor.tables.state import (
     SettingsInputs,
     judged_view,
     read_table,
-    readable_folder,
+    readable_files,
     settings_inputs,
 )
+
+_MANY_ROWS: Final = ("bundles", "topics")
+"""The tables that are large if the cluster is; for a few rows, compiling a query costs more than running it."""
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
@@ -66,14 +71,19 @@ _DOMAINS_ENABLED: Final = "failureDomainsEnabled"
 def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
     """Table name -> a function that makes its rows, with the columns of the table and the facts that its suite uses.
 
-    Each table's rows are made separately, on demand. That raises `AnalysisException` if a column that a fact needs is
-    missing, so that only the checks of that table are lost, and `StorageError` if a table they are made from can't be
-    read. An earlier snapshot whose tables can't be read is ignored.
+    Each table's rows are made separately, on demand, in a session that suits their number. That raises
+    `AnalysisException` if a column that a fact needs is missing, so that only the checks of that table are lost, and
+    `StorageError` if a table they are made from can't be read. An earlier snapshot whose tables can't be read is
+    ignored.
     """
+    few = session_for_few_rows(spark)
 
     @cache
     def table(name: str, of: str = snapshot) -> DataFrame:
-        return in_few_partitions(spark.read.parquet(spark_url(readable_folder(root, of, name))))
+        session = spark if name in _MANY_ROWS else few
+        # Spark would run a job to read the schema from the same footers.
+        schema = from_arrow_schema(readable_files(root, of, name).schema)
+        return in_few_partitions(session.read.schema(schema).parquet(spark_url(root.folder(f"tables/{name}", of))))
 
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     view = judged_view(manifest)
@@ -98,9 +108,9 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         "bundles": lambda: _bundles(
             judged("bundles"), judged("brokers"), table("topics"), earlier(), two_passes_ms(settings())
         ),
-        "capture": lambda: _capture(spark, manifest, table),
+        "capture": lambda: _capture(few, manifest, table),
         "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings()),
-        "policies": lambda: _policies(spark, root, snapshot, view),
+        "policies": lambda: _policies(few, root, snapshot, view),
         "problems": lambda: _problems(table("problems"), view),
         "settings": lambda: _settings(table("settings")),
         "topics": lambda: _topics(table("topics")),
@@ -171,7 +181,7 @@ def _brokers(
     }
     return (
         brokers.crossJoin(few_rows(common))
-        .join(sums, "broker", "left")
+        .join(moved(sums, brokers.sparkSession), "broker", "left")
         .withColumns(
             {
                 "leaders": sf.col("is_leader").cast("int"),
@@ -235,7 +245,8 @@ def _bundles(
     """Facts: distance to the neighbours on the ring, whether a second source confirms owner and figures."""
     # Every broker lists its own heartbeat bundles, so a list that was read is never empty.
     lists = bundles.select(sf.explode("claimed_by").alias("owner")).distinct()
-    of_brokers = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms").join(
+    asked = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms")
+    of_brokers = moved(asked, bundles.sparkSession).join(
         few_rows(lists.withColumn("owner_lists", sf.lit(True))), "owner", "left"
     )
     # Only the Modular manager's leader stores averages, and only some managers name owners in ZooKeeper.
@@ -331,7 +342,8 @@ def _with_topics(bundles: DataFrame, topics: DataFrame) -> DataFrame:
 def _read_at(earlier: tuple[DataFrame, DataFrame]) -> DataFrame:
     """The earlier bundles with the time at which their figures were read."""
     brokers, bundles = earlier
-    return bundles.join(brokers.select(sf.col("broker").alias("figures_broker"), "report_read_at_ms"), "figures_broker")
+    read = brokers.select(sf.col("broker").alias("figures_broker"), "report_read_at_ms")
+    return bundles.join(moved(read, bundles.sparkSession), "figures_broker")
 
 
 def _steady(*, known: bool) -> Column:

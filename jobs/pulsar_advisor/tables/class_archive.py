@@ -21,9 +21,14 @@ _QUIET: Final = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable"
 """Java logs every class it can't archive, and a Java without archives rejects the options; both are suppressed."""
 
 
+_STARTED_BY_JAVA: Final = "PYSPARK_GATEWAY_PORT"
+
+
 def class_archive_options(folder: Path = FOLDER) -> str:
-    """Options with which Java uses the archive in `folder`, or creates it; none if the folder doesn't exist."""
-    if not folder.is_dir():
+    """Options with which Java uses the archive in `folder`, or creates it; none if the folder doesn't exist, or if Java
+    runs already (`spark-submit` starts it before Python).
+    """
+    if _STARTED_BY_JAVA in os.environ or not folder.is_dir():
         return ""
     archive = folder / f"{_key()}.jsa"
     if archive.exists():

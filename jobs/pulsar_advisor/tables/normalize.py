@@ -45,7 +45,7 @@ from pulsar_advisor.tables.schemas import (
     TOPICS,
     Table,
 )
-from pulsar_advisor.tables.state import judged_view, readable_folder
+from pulsar_advisor.tables.state import judged_view, readable_files
 from pulsar_advisor.tables.topics import topics
 
 _WRITTEN_AT_ONCE: Final = 4
@@ -131,7 +131,7 @@ def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
     try:
         if earlier is not None:
             for table in (BUNDLES, BROKERS):
-                readable_folder(root, earlier, table.name)
+                readable_files(root, earlier, table.name)
     except StorageError:
         return None
     return earlier

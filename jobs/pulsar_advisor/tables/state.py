@@ -160,17 +160,16 @@ def read_table(
         raise damaged_table(root, snapshot, table) from error
 
 
-def readable_folder(root: Root, snapshot: str, table: str) -> UPath:
-    """Folder of a table's files. Raises `StorageError` if it has no files or a footer can't be read."""
-    folder = root.folder(f"tables/{table}", snapshot)
+def readable_files(root: Root, snapshot: str, table: str) -> ds.Dataset:
+    """The files of a table. Raises `StorageError` if there are none or a footer can't be read."""
     try:
-        files = _files(folder)
+        files = _files(root.folder(f"tables/{table}", snapshot))
         files.count_rows()
     except (OSError, pa.ArrowException) as error:
         raise damaged_table(root, snapshot, table) from error
     if not files.files:
         raise damaged_table(root, snapshot, table)
-    return folder
+    return files
 
 
 def _files(folder: UPath) -> ds.Dataset:

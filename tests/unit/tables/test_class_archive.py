@@ -55,3 +55,14 @@ def test_with_other_jars_it_is_made_again(folder: Path, tmp_path: Path, monkeypa
     archive_made(folder)
     monkeypatch.setattr(class_archive.pyspark, "__file__", str(tmp_path / "other" / "__init__.py"))
     assert "-XX:ArchiveClassesAtExit" in class_archive_options(folder)
+
+
+def test_under_spark_submit_whose_java_runs_already_an_archive_stays(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = archive_made(folder)
+    # There, PySpark is imported from an archive without jars beside it.
+    monkeypatch.setattr(class_archive.pyspark, "__file__", str(tmp_path / "pyspark.zip" / "__init__.py"))
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "40000")
+    assert class_archive_options(folder) == ""
+    assert archive.exists()

@@ -17,7 +17,7 @@ from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import TABLES
-from pulsar_advisor.tables.state import cluster_state, read_table, readable_folder, settings_inputs
+from pulsar_advisor.tables.state import cluster_state, read_table, readable_files, settings_inputs
 
 SNAPSHOT = "20261121T083000Z"
 ARROW_TYPES = {
@@ -279,11 +279,11 @@ def test_a_table_that_is_gone_or_cut_short_is_named_with_what_to_do(tmp_path: Pa
     file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
     says = rf"table {table} of snapshot {SNAPSHOT} is missing or damaged: remove .*/tables/\*/.* and normalize again"
     file.write_bytes(file.read_bytes()[:-8])
-    for read in (read_table, readable_folder):
+    for read in (read_table, readable_files):
         with pytest.raises(StorageError, match=says):
             read(root, SNAPSHOT, table)
     shutil.rmtree(file.parent)
-    for read in (read_table, readable_folder):
+    for read in (read_table, readable_files):
         with pytest.raises(StorageError, match=says):
             read(root, SNAPSHOT, table)
 
