@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, in_one_partition, materialized, no_rows
+from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, in_one_partition, materialized, moved, no_rows
 
 pytestmark = pytest.mark.spark
 
@@ -55,3 +55,12 @@ def test_a_large_one_keeps_its_partitions_until_it_is_written(many_partitions: S
     assert in_few_partitions(frame).rdd.getNumPartitions() == 4
     assert in_one_partition(frame).rdd.getNumPartitions() == 1
     assert "Broadcast" in plan(frame.join(few_rows(many_partitions.range(3)), "id"))
+
+
+def test_few_rows_move_to_another_session(spark: SparkSession) -> None:
+    other = spark.newSession()
+    frame = frame_of(spark, SCHEMA, [{"name": "b", "bounds": [0, 4_294_967_295]}])
+    there = moved(frame, other)
+    assert there.sparkSession is other
+    assert (there.schema, there.collect()) == (frame.schema, frame.collect())
+    assert moved(frame, spark) is frame

@@ -153,6 +153,19 @@ def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path)
     assert not result["success"]
 
 
+def test_tables_of_few_rows_have_a_session_of_their_own_if_the_snapshot_is_large_and_the_same_results(
+    spark: SparkSession, damaged: tuple[Root, str, Result]
+) -> None:
+    root, snapshot, result = damaged
+    large = spark.newSession()
+    for key, value in (("shuffle.partitions", "8"), ("codegen.wholeStage", "true"), ("codegen.factoryMode", "FALLBACK")):
+        large.conf.set(f"spark.sql.{key}", value)
+    made = facts(large, root, snapshot)
+    assert made["topics"]().sparkSession is large
+    assert made["brokers"]().sparkSession not in (large, spark)
+    assert validated_again(large, root, snapshot) == result
+
+
 def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
     spark: SparkSession, damaged: tuple[Root, str, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
