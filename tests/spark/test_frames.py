@@ -7,7 +7,15 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, in_one_partition, materialized, moved, no_rows
+from pulsar_advisor.tables.frames import (
+    few_rows,
+    frame_of,
+    in_few_partitions,
+    in_one_partition,
+    materialized,
+    moved,
+    no_rows,
+)
 
 pytestmark = pytest.mark.spark
 

@@ -153,12 +153,16 @@ def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path)
     assert not result["success"]
 
 
-def test_tables_of_few_rows_have_a_session_of_their_own_if_the_snapshot_is_large_and_the_same_results(
+def test_in_a_large_snapshot_small_tables_have_another_session_and_the_same_results(
     spark: SparkSession, damaged: tuple[Root, str, Result]
 ) -> None:
     root, snapshot, result = damaged
     large = spark.newSession()
-    for key, value in (("shuffle.partitions", "8"), ("codegen.wholeStage", "true"), ("codegen.factoryMode", "FALLBACK")):
+    for key, value in (
+        ("shuffle.partitions", "8"),
+        ("codegen.wholeStage", "true"),
+        ("codegen.factoryMode", "FALLBACK"),
+    ):
         large.conf.set(f"spark.sql.{key}", value)
     made = facts(large, root, snapshot)
     assert made["topics"]().sparkSession is large
