@@ -75,15 +75,14 @@ def main(brokers: int, bundles: int, topics: int) -> None:
         java = int(spark.sparkContext._jvm.ProcessHandle.current().pid())
         show("start-up: imports, session, first job", time.perf_counter() - started, cpu_seconds(java))
 
-        begun, used = time.perf_counter(), cpu_seconds(java)
-        results = validation.validate(spark, root, SNAPSHOT)["results"]
-        failed = sum(not result["success"] for result in results)
-        show(f"{len(results)} checks, {failed} failing", time.perf_counter() - begun, cpu_seconds(java) - used)
-        print(f"load average of the machine {os.getloadavg()[0]:.1f}\n\none table at a time, warm")
-
         def timed(run: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
             begun, used = time.perf_counter(), cpu_seconds(java)
             return run(), (time.perf_counter() - begun, cpu_seconds(java) - used)
+
+        result, taken = timed(partial(validation.validate, spark, root, SNAPSHOT))
+        results = result["results"]
+        show(f"{len(results)} checks, {sum(not one['success'] for one in results)} failing", *taken)
+        print(f"load average of the machine {os.getloadavg()[0]:.1f}\n\none table at a time, warm")
 
         alone: dict[str, tuple[float, float]] = {}
         parameters = validation.parameters_of(root, SNAPSHOT)

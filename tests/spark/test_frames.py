@@ -12,8 +12,8 @@ from pulsar_advisor.tables.frames import (
     frame_of,
     in_few_partitions,
     in_one_partition,
+    in_session,
     materialized,
-    moved,
     no_rows,
 )
 
@@ -68,7 +68,7 @@ def test_a_large_one_keeps_its_partitions_until_it_is_written(many_partitions: S
 def test_few_rows_move_to_another_session(spark: SparkSession) -> None:
     other = spark.newSession()
     frame = frame_of(spark, SCHEMA, [{"name": "b", "bounds": [0, 4_294_967_295]}])
-    there = moved(frame, other)
+    there = in_session(frame, other)
     assert there.sparkSession is other
     assert (there.schema, there.collect()) == (frame.schema, frame.collect())
-    assert moved(frame, spark) is frame
+    assert in_session(frame, spark) is frame

@@ -27,7 +27,7 @@ from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import comparable_before
-from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, materialized, moved
+from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, in_session, materialized
 from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.schemas import RESOURCES, TABLES, TRAFFIC, Table
 from pulsar_advisor.tables.session import session_for_few_rows
@@ -87,6 +87,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
 
     manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     view = judged_view(manifest)
+    settings = settings_inputs(root, snapshot)
 
     def judged(name: str, of: str = snapshot) -> DataFrame:
         return table(name, of).where(sf.col("view") == view)
@@ -99,17 +100,13 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         except StorageError:
             return None
 
-    @cache
-    def settings() -> SettingsInputs:
-        return settings_inputs(root, snapshot)
-
     return {
-        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier(), two_passes_ms(settings())),
+        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier(), two_passes_ms(settings)),
         "bundles": lambda: _bundles(
-            judged("bundles"), judged("brokers"), table("topics"), earlier(), two_passes_ms(settings())
+            judged("bundles"), judged("brokers"), table("topics"), earlier(), two_passes_ms(settings)
         ),
         "capture": lambda: _capture(few, manifest, table),
-        "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings()),
+        "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings),
         "policies": lambda: _policies(few, root, snapshot, view),
         "problems": lambda: _problems(table("problems"), view),
         "settings": lambda: _settings(table("settings")),
@@ -181,7 +178,7 @@ def _brokers(
     }
     return (
         brokers.crossJoin(few_rows(common))
-        .join(moved(sums, brokers.sparkSession), "broker", "left")
+        .join(in_session(sums, brokers.sparkSession), "broker", "left")
         .withColumns(
             {
                 "leaders": sf.col("is_leader").cast("int"),
@@ -246,7 +243,7 @@ def _bundles(
     # Every broker lists its own heartbeat bundles, so a list that was read is never empty.
     lists = bundles.select(sf.explode("claimed_by").alias("owner")).distinct()
     asked = brokers.select(sf.col("broker").alias("owner"), "available", "report_read_at_ms")
-    of_brokers = moved(asked, bundles.sparkSession).join(
+    of_brokers = in_session(asked, bundles.sparkSession).join(
         few_rows(lists.withColumn("owner_lists", sf.lit(True))), "owner", "left"
     )
     # Only the Modular manager's leader stores averages, and only some managers name owners in ZooKeeper.
@@ -343,7 +340,7 @@ def _read_at(earlier: tuple[DataFrame, DataFrame]) -> DataFrame:
     """The earlier bundles with the time at which their figures were read."""
     brokers, bundles = earlier
     read = brokers.select(sf.col("broker").alias("figures_broker"), "report_read_at_ms")
-    return bundles.join(moved(read, bundles.sparkSession), "figures_broker")
+    return bundles.join(in_session(read, bundles.sparkSession), "figures_broker")
 
 
 def _steady(*, known: bool) -> Column:

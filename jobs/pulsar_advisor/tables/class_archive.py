@@ -20,8 +20,8 @@ FOLDER: Final = Path(sys.prefix) / "var" / "pulsar-advisor"
 _QUIET: Final = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable"
 """Java logs every class it can't archive, and a Java without archives rejects the options; both are suppressed."""
 
-
 _STARTED_BY_JAVA: Final = "PYSPARK_GATEWAY_PORT"
+"""The environment variable by which PySpark finds a Java that runs already."""
 
 
 def class_archive_options(folder: Path = FOLDER) -> str:

@@ -32,26 +32,26 @@ def materialized(frame: DataFrame) -> DataFrame:
     return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
-def moved(frame: DataFrame, spark: SparkSession) -> DataFrame:
+def in_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
     """The same few rows in another session of the same Spark."""
     return frame if frame.sparkSession == spark else spark.createDataFrame(frame.toArrow(), frame.schema)
 
 
 def in_few_partitions(frame: DataFrame) -> DataFrame:
     """All rows in one partition if the session shuffles into one (a small snapshot), else unchanged."""
-    return frame.coalesce(1) if one_partition(frame.sparkSession) else frame
+    return frame.coalesce(1) if has_one_partition(frame.sparkSession) else frame
 
 
 def few_rows(frame: DataFrame) -> DataFrame:
     """The same rows, to be broadcast to the other side of a join, unless both are in one partition anyway."""
-    return frame if one_partition(frame.sparkSession) else sf.broadcast(frame)
+    return frame if has_one_partition(frame.sparkSession) else sf.broadcast(frame)
 
 
-def one_partition(spark: SparkSession) -> bool:
+def has_one_partition(spark: SparkSession) -> bool:
     """Whether the session shuffles into one partition, as for small snapshots."""
     return bool(spark.conf.get("spark.sql.shuffle.partitions") == "1")
 
 
 def in_one_partition(frame: DataFrame) -> DataFrame:
     """All rows in one partition, no matter how many partitions compute them."""
-    return frame.coalesce(1) if one_partition(frame.sparkSession) else frame.repartition(1)
+    return frame.coalesce(1) if has_one_partition(frame.sparkSession) else frame.repartition(1)
