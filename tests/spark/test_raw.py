@@ -34,16 +34,29 @@ def test_each_line_is_of_the_surface_that_its_file_is_named_for(spark: SparkSess
     assert raw.counts == {"tenants.jsonl.zst": (1, 0), "brokers.jsonl.zst": (2, 0)}
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (b'{"broker":', '{"broker":'),
-        (b'{"broker":"b:1","available":"perhaps"}', '{"broker":"b:1","available":"perhaps"}'),
-        (b'{"version":"4.0.8"}', "{}"),
-        (b'{"broker":"b\xff:1"}', None),
-    ],
-    ids=["cut short", "another type", "a required field lacks", "not UTF-8"],
+STATS = (
+    b'{"broker":"b:1","namespace":"t/n","range":"0x00000000_0x80000000","domain":"persistent","topic":"%s","stats":%s}'
 )
+KEPT = [
+    (b'{"broker":', '{"broker":'),
+    (b'{"broker":"b:1","available":"perhaps"}', '{"broker":"b:1","available":"perhaps"}'),
+    (b'{"version":"4.0.8"}', "{}"),
+    (b'{"broker":"b\xff:1"}', None),
+    (b"null", "null"),
+    (b"", ""),
+]
+PASSING = [
+    (STATS[:40], STATS[:40].decode()),
+    (STATS % (b"b", b'{"producerCount":"many"}'), (STATS % (b"b", b'{"producerCount":"many"}')).decode()),
+    (b'{"topic":"b"}', '{"topic":"b"}'),
+    (STATS % (b"b\xff", b"{}"), None),
+    (b"null", "null"),
+]
+"""Unusable lines of a surface that is kept, and of one that isn't, and what is said of them."""
+WRONG = ["cut short", "another type", "a required field lacks", "not UTF-8", "null", "empty"]
+
+
+@pytest.mark.parametrize(("line", "said"), KEPT, ids=WRONG)
 def test_a_line_that_cannot_be_used_is_kept_apart(
     spark: SparkSession, tmp_path: Path, line: bytes, said: str | None
 ) -> None:
@@ -53,6 +66,35 @@ def test_a_line_that_cannot_be_used_is_kept_apart(
     assert (unreadable["surface"], unreadable["path"]) == ("brokers", "brokers.jsonl.zst")
     assert said is None or unreadable["text"] == said
     assert raw.counts == {"brokers.jsonl.zst": (2, 1)}
+
+
+@pytest.mark.parametrize(("line", "said"), PASSING, ids=WRONG[: len(PASSING)])
+def test_a_topic_that_cannot_be_used_is_kept_apart_once_its_surface_was_read(
+    spark: SparkSession, tmp_path: Path, line: bytes, said: str | None
+) -> None:
+    lines = STATS % (b"a", b"{}") + b"\n" + line + b"\n"
+    raw = raw_tables(spark, tmp_path, brokers=b'{"broker":"b:1"}\n', topic_stats=lines)
+    assert [row["topic"] for row in raw["topic_stats"].collect()] == ["a"]
+    (unreadable,) = raw.unreadable().collect()
+    assert (unreadable["surface"], unreadable["path"]) == ("topic_stats", "topic_stats.jsonl.zst")
+    assert said is None or unreadable["text"] == said
+    assert raw.counts == {"brokers.jsonl.zst": (1, 0), "topic_stats.jsonl.zst": (2, 1)}
+
+
+def test_a_surface_that_is_not_kept_can_be_read_twice_and_is_counted_once(spark: SparkSession, tmp_path: Path) -> None:
+    name = b'{"namespace":"t/n","domain":"persistent","topic":"a"}\n'
+    raw = raw_tables(spark, tmp_path, topic_names=name * 3)
+    assert [raw["topic_names"].count() for _ in range(2)] == [3, 3]
+    assert raw.counts == {"topic_names.jsonl.zst": (3, 0)}
+    assert raw.unreadable().isEmpty()
+
+
+def test_an_empty_line_among_topics_is_no_line_so_that_the_manifest_disagrees(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    raw = raw_tables(spark, tmp_path, topic_stats=STATS % (b"a", b"{}") + b"\n\n")
+    raw["topic_stats"].collect()
+    assert raw.counts == {"topic_stats.jsonl.zst": (1, 0)}  # of two lines by the manifest
 
 
 def test_a_surface_without_a_readable_line_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_unloads_are_planned_from_it_and_splits_by_load_refused(
     assert (plan.view, recommendation["view"]) == ("published", "published")
     unloads = [step for step in plan.steps if step.action == "unload" and step.executable]
     assert unloads
-    unknown = f"Missing is settings (settings: {REASON}); in its place: Pulsar's defaults."
+    unknown = f"settings is missing (settings: {REASON}); used instead: Pulsar's defaults."
     assert all(unknown in {doubt.sentence for doubt in step.doubts} for step in unloads)
     assert [(row["strategy"], row["missing"]) for row in recommendation["refusals"]] == [
         ("flow_or_qps_equally_divide", "topic_traffic")

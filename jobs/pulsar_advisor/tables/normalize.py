@@ -51,6 +51,9 @@ from pulsar_advisor.tables.topics import topics
 _WRITTEN_AT_ONCE: Final = 4
 """Tables built and written in parallel: planning takes most of the time for a small cluster, on one core per table."""
 
+_LAST: Final = (PROBLEMS, DOCUMENTS)
+"""The tables that count unreadable lines: those of topics are counted while `topics` is written."""
+
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_CHECKS: Final = "loadBalancerReportUpdateMinIntervalMillis"
@@ -81,7 +84,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
     try:
-        _check_counts(folder, files, raw.counts)
+        _check_counts(folder, [file for file in files if file["surface"] not in raw.passing], raw.kept_counts)
         earlier_brokers = _brokers_of(spark, root, earlier)
         reports = materialized(load_reports(raw, earlier_brokers))
         frames = _frames(
@@ -94,13 +97,9 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
             _views(reports, judged_view(manifest)),
             _longest_intervals(raw, manifest["pulsar_version"]),
         )
-        with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
-            written = [
-                pool.submit(_write, frame, table, root.folder(f"tables/{table.name}", snapshot))
-                for table, frame in frames.items()
-            ]
-        for one in written:
-            one.result()
+        _write(root, snapshot, {table: frame for table, frame in frames.items() if table not in _LAST})
+        _check_counts(folder, files, raw.counts)
+        _write(root, snapshot, {table: frames[table] for table in _LAST})
     finally:
         raw.release()
     check_rows(root, snapshot, files, raw.counts)
@@ -226,7 +225,10 @@ def _frames(
     owned = materialized(ownership(raw))
     figures = reported_figures(reports)
     namespace_rows = materialized(namespaces(raw, owned, figures))
-    documents = frame_of(spark, DOCUMENTS.ddl(), captured_documents(manifest, raw.counts))
+
+    def documents() -> DataFrame:
+        return frame_of(spark, DOCUMENTS.ddl(), captured_documents(manifest, raw.counts))
+
     return {
         TOPICS: lambda: topics(raw, owned, namespace_rows),
         BUNDLES: lambda: bundles(
@@ -243,14 +245,14 @@ def _frames(
             bundle_data_interval_ms=intervals[_BUNDLE_DATA_INTERVAL],
             report_interval_ms=unprompted_report_ms(intervals[_REPORT_INTERVAL], intervals[_REPORT_CHECKS]),
         ),
-        PROBLEMS: lambda: problems(raw, figures, documents, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
+        PROBLEMS: lambda: problems(raw, figures, documents(), frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
         BROKERS: lambda: brokers(
             raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
         ),
         NAMESPACES: lambda: namespace_rows,
         POLICIES: lambda: policies(raw),
         SETTINGS: lambda: settings(raw),
-        DOCUMENTS: lambda: documents,
+        DOCUMENTS: documents,
     }
 
 
@@ -269,7 +271,18 @@ def _longest_intervals(raw: RawTables, pulsar_version: str) -> dict[str, int]:
     }
 
 
-def _write(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> None:
+def _write(root: Root, snapshot: str, frames: Mapping[Table, Callable[[], DataFrame]]) -> None:
+    """Build and write tables, some at a time."""
+    with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
+        written = [
+            pool.submit(_write_one, frame, table, root.folder(f"tables/{table.name}", snapshot))
+            for table, frame in frames.items()
+        ]
+    for one in written:
+        one.result()
+
+
+def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> None:
     """Build and write one table in its declared columns; only `topics` is large enough for more than one file."""
     columns = [
         sf.col(column.name).cast(column.type).alias(column.name, metadata={"comment": column.comment})

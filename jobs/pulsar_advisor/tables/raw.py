@@ -6,16 +6,15 @@ A line that doesn't fit its schema, or lacks a required field, is kept apart and
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import Any, Final
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 from upath import UPath
 
@@ -140,10 +139,14 @@ _WITH_CONSUMERS: Final = Surface(
 )
 """Read if some brokers give no report that counts consumers; otherwise it would only cost time."""
 
-_TOPICS: Final = "topic_stats"
+_OF_TOPICS: Final = ("topic_stats", "topic_names")
+"""The surfaces with a line per topic. Their lines are parsed on their way into the table `topics`, the only one that
+needs them all (`load_reports` may need them, too): keeping them in memory would cost as much as parsing them.
+"""
 _MANY_LINES: Final = 100_000
-"""Of a surface: more than this are parsed into a frame by themselves."""
+"""Of another surface: more than this are parsed into a frame by themselves."""
 _CORRUPT: Final = "_corrupt"
+_KEEP_CORRUPT: Final = {"columnNameOfCorruptRecord": _CORRUPT}
 _HASHED_AT_ONCE = 8
 _BLOCK_BYTES = 4 * 2**20
 
@@ -194,70 +197,107 @@ def _attempt(digest: Any, path: UPath) -> str:
 
 
 @dataclass(frozen=True)
-class RawTables:
-    """All lines of a snapshot, parsed once: the readable ones by surface, and the rest."""
+class PassingLines:
+    """The lines of one surface, not kept: each query that needs them parses them, and the first counts them."""
 
-    parsed: Sequence[DataFrame]
-    """(_path, _surface, _text, one struct per surface): every line, with the struct of its surface. `_text` is the text
-    of an unusable line, else null. Topic statistics, and any other surface of many lines, are a separate frame: whoever
-    reads another surface doesn't pass over them."""
+    parsed: DataFrame
+    """(_path, _text, columns of the surface): every line; `_text` as in `RawTables.kept`."""
+    readable: DataFrame
+    """The columns of the surface, of its usable lines."""
+    counted: Observation
+    """`lines`, and `unreadable` lines among them, as soon as a query has read them."""
+    rows: Mapping[str, int]
+    """Path of each file -> lines that the manifest says it has."""
+
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """As `RawTables.counts`. The lines are read again if any is unreadable or missing, to say in which file."""
+        if self.counted.get == {"lines": sum(self.rows.values()), "unreadable": 0}:
+            return {path: (lines, 0) for path, lines in self.rows.items() if lines}
+        return _counts([self.parsed])
+
+
+@dataclass(frozen=True)
+class RawTables:
+    """All lines of a snapshot: the readable ones by surface, and the rest."""
+
+    kept: Sequence[DataFrame]
+    """(_path, _surface, _text, one struct per surface): lines that were parsed once, with the struct of their surface.
+    `_text` is the text of an unusable line, else null. A surface of many lines is a separate frame: whoever reads
+    another one doesn't pass over them."""
+    kept_counts: Mapping[str, tuple[int, int]]
+    """Those of `counts` that are known from the beginning."""
+    passing: Mapping[str, PassingLines]
+    """The surfaces that have lines and aren't kept."""
     has_extensible_brokers: bool
     """Whether some brokers gave metrics instead of a load report; lines of `topic_stats` have consumers only then."""
-    counts: Mapping[str, tuple[int, int]]
-    """Path of each file that has lines -> (lines, unreadable lines among them)."""
     readable: Mapping[str, int]
-    """Surface -> its readable lines."""
+    """Surface that is kept -> its readable lines."""
 
     def __getitem__(self, surface: str) -> DataFrame:
         """The readable lines of one surface. Without any, Spark removes joins with them."""
-        parsed = next(frame for frame in self.parsed if surface in frame.columns)
-        lines = parsed.where((sf.col("_surface") == surface) & sf.col("_text").isNull()).select(f"{surface}.*")
-        return (
-            lines.drop(_CORRUPT) if self.has_lines(surface) else no_rows(parsed.sparkSession, SURFACES[surface].schema)
-        )
+        if surface in self.passing:
+            return self.passing[surface].readable
+        if not self.has_lines(surface):
+            return no_rows(self.kept[0].sparkSession, SURFACES[surface].schema)
+        kept = next(frame for frame in self.kept if surface in frame.columns)
+        usable = (sf.col("_surface") == surface) & sf.col("_text").isNull()
+        return kept.where(usable).select(f"{surface}.*").drop(_CORRUPT)
 
     def has_lines(self, surface: str) -> bool:
-        """Whether any line of a surface is readable."""
+        """Whether any line of a surface that is kept is readable."""
         return self.readable.get(surface, 0) > 0
 
+    @cached_property
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """Path of each file that has lines -> (lines, unreadable lines among them). Waits until queries have read the
+        surfaces that aren't kept.
+        """
+        return reduce(or_, (passing.counts() for passing in self.passing.values()), dict(self.kept_counts))
+
     def unreadable(self) -> DataFrame:
-        """(surface, path, text) of every unusable line."""
+        """(surface, path, text) of every unusable line. Waits as `counts` does."""
+        passing = (
+            lines.parsed.withColumn("_surface", sf.lit(surface))
+            for surface, lines in self.passing.items()
+            if lines.counted.get["unreadable"]
+        )
         return _union(
             parsed.where("_text is not null").select(
                 sf.col("_surface").alias("surface"), _path_in_snapshot().alias("path"), sf.col("_text").alias("text")
             )
-            for parsed in self.parsed
+            for parsed in (*self.kept, *passing)
         )
 
     def release(self) -> None:
-        """Free the memory and disk that the parsed lines occupy."""
-        for parsed in self.parsed:
-            parsed.unpersist()
+        """Free the memory and disk that the kept lines occupy."""
+        for kept in self.kept:
+            kept.unpersist()
 
 
 def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]]) -> RawTables:
-    """Parse all raw files of a snapshot's folder, each once, spilling to disk if memory is short."""
+    """Parse the raw files of a snapshot's folder, or prepare it; what is kept spills to disk if memory is short."""
     extensible = any(file["surface"] == "broker_metrics" for file in files)
-    lines: Counter[str] = Counter()
-    for file in files:
-        lines[file["surface"]] += file["rows"]
-    alone = [name for name in SURFACES if name == _TOPICS or lines[name] > _MANY_LINES]
-    others = {name: surface for name, surface in SURFACES.items() if name not in alone}
+    of_surface = {surface: [file for file in files if file["surface"] == surface] for surface in SURFACES}
+    lines = {surface: sum(file["rows"] for file in of_surface[surface]) for surface in SURFACES}
+    with_consumers = {"topic_stats": _WITH_CONSUMERS} if extensible else {}
+    passing = {
+        name: _passing(spark, folder, of_surface[name], with_consumers.get(name, SURFACES[name]))
+        for name in _OF_TOPICS
+        if lines[name]
+    }
+    alone = [name for name in SURFACES if name not in _OF_TOPICS and lines[name] > _MANY_LINES]
+    others = [name for name in SURFACES if name not in (*_OF_TOPICS, *alone)]
 
-    def of(surfaces: Mapping[str, Surface]) -> DataFrame:
-        return _parsed(spark, folder, [file for file in files if file["surface"] in surfaces], surfaces)
+    def parsed(surfaces: Sequence[str]) -> DataFrame:
+        return _parsed(spark, folder, [file for name in surfaces for file in of_surface[name]], surfaces)
 
-    with_consumers = {_TOPICS: _WITH_CONSUMERS} if extensible else {}
-    parsed = [
-        materialized(of(others)),
-        *(of({name: with_consumers.get(name, SURFACES[name])}).persist(StorageLevel.MEMORY_AND_DISK) for name in alone),
-    ]
-    counts = _counts(parsed)
-    readable: Counter[str] = Counter()
-    for file in files:
-        read, unreadable = counts.get(file["path"], (0, 0))
-        readable[file["surface"]] += read - unreadable
-    return RawTables(parsed, extensible, counts, readable)
+    kept = [materialized(parsed(others)), *(parsed([name]).persist(StorageLevel.MEMORY_AND_DISK) for name in alone)]
+    counts = _counts(kept)
+    readable = {
+        surface: sum(read - unreadable for file in files_ for read, unreadable in [counts.get(file["path"], (0, 0))])
+        for surface, files_ in of_surface.items()
+    }
+    return RawTables(kept, counts, passing, extensible, readable)
 
 
 def _counts(parsed: Iterable[DataFrame]) -> dict[str, tuple[int, int]]:
@@ -275,24 +315,29 @@ def _path_in_snapshot() -> Column:
 
 
 def _parsed(
-    spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surfaces: Mapping[str, Surface]
+    spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surfaces: Sequence[str]
 ) -> DataFrame:
-    """Lines as in `RawTables.parsed`. A file, or its folder, is named for its surface."""
+    """Lines as in `RawTables.kept`. A file, or its folder, is named for its surface."""
     lines = _lines(spark, [spark_url(folder / file["path"]) for file in files])
-    only = next(iter(surfaces)) if len(surfaces) == 1 else None
+    only = surfaces[0] if len(surfaces) == 1 else None
     surface = sf.lit(only) if only else sf.substring_index(sf.substring_index("_path", "/", -1), ".", 1)
+
+    def of_surface(name: str, column: Column) -> Column:
+        return sf.when(sf.col("_surface") == name, column)
+
+    def unusable(name: str) -> Column:
+        document = sf.col(name)
+        broken = document.isNull() | document[_CORRUPT].isNotNull() | ~sf.is_valid_utf8("value")
+        return _unusable(SURFACES[name], document.getField, sf.when(broken, sf.col("value")))
+
     documents = [
-        sf.when(
-            sf.col("_surface") == name,
-            sf.from_json("value", f"{surface.schema}, {_CORRUPT} string", {"columnNameOfCorruptRecord": _CORRUPT}),
-        ).alias(name)
-        for name, surface in surfaces.items()
+        of_surface(name, sf.from_json("value", _schema(SURFACES[name]), _KEEP_CORRUPT)).alias(name) for name in surfaces
     ]
-    unusable = sf.coalesce(*(_unusable(name, surface) for name, surface in surfaces.items()))
+    text = sf.coalesce(*(of_surface(name, unusable(name)) for name in surfaces))
     return (
         lines.withColumn("_surface", surface)
         .select("_path", "_surface", "value", *documents)
-        .select("_path", "_surface", unusable.alias("_text"), *surfaces)
+        .select("_path", "_surface", text.alias("_text"), *surfaces)
     )
 
 
@@ -302,16 +347,31 @@ def _lines(spark: SparkSession, urls: Sequence[str]) -> DataFrame:
     return in_few_partitions(spark.read.text(list(urls)).select(sf.col("_metadata.file_path").alias("_path"), "value"))
 
 
-def _unusable(name: str, surface: Surface) -> Column:
+def _passing(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surface: Surface) -> PassingLines:
+    """Lines that Spark's own JSON source parses: from bytes, while `from_json` copies every line twice before."""
+    source = spark.read.schema(_schema(surface)).options(**_KEEP_CORRUPT)
+    lines = in_few_partitions(source.json([spark_url(folder / file["path"]) for file in files]))
+    unusable = _unusable(surface, sf.col, sf.col(_CORRUPT))
+    parsed = lines.select(sf.col("_metadata.file_path").alias("_path"), unusable.alias("_text"), "*")
+    counted = Observation()
+    observed = parsed.observe(counted, sf.count("*").alias("lines"), sf.count("_text").alias("unreadable"))
+    readable = observed.where("_text is null").drop("_path", "_text", _CORRUPT)
+    return PassingLines(parsed, readable, counted, {file["path"]: file["rows"] for file in files})
+
+
+def _schema(surface: Surface) -> str:
+    return f"{surface.schema}, {_CORRUPT} string"
+
+
+def _unusable(surface: Surface, field: Callable[[str], Column], broken: Column) -> Column:
     """The text of a line of a surface if it is unusable, else null.
 
-    For a line that isn't JSON or has other types, the line itself; if it lacks a required field, what was parsed.
+    For a line that isn't JSON or has other types, the line itself (`broken`); if it lacks a required field, what was
+    parsed.
     """
-    document = sf.col(name)
-    broken = document.isNull() | document[_CORRUPT].isNotNull() | ~sf.is_valid_utf8("value")
-    incomplete = reduce(or_, (document[field].isNull() for field in surface.required))
-    found = sf.to_json(sf.struct(*(document[field].alias(field) for field in surface.required)))
-    return sf.when(sf.col("_surface") == name, sf.when(broken, sf.col("value")).when(incomplete, found))
+    incomplete = reduce(or_, (field(name).isNull() for name in surface.required))
+    found = sf.to_json(sf.struct(*(field(name).alias(name) for name in surface.required)))
+    return sf.coalesce(broken, sf.when(incomplete, found))
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
