@@ -54,6 +54,9 @@ _WRITTEN_AT_ONCE: Final = 4
 _LAST: Final = (PROBLEMS, DOCUMENTS)
 """The tables that count unreadable lines: those of topics are counted while `topics` is written."""
 
+_PARQUET: Final = {"compression": "zstd"} | {f"parquet.enable.dictionary#{name}": "false" for name in ("topic", "hash")}
+"""How tables are written: a dictionary of values that are all different would be filled in vain."""
+
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_CHECKS: Final = "loadBalancerReportUpdateMinIntervalMillis"
@@ -290,4 +293,4 @@ def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> N
     ]
     typed = frame().select(*columns)
     placed = in_few_partitions(typed) if table.name == "topics" else in_one_partition(typed)
-    placed.write.mode("overwrite").option("compression", "zstd").parquet(spark_url(folder))
+    placed.write.mode("overwrite").options(**_PARQUET).parquet(spark_url(folder))
