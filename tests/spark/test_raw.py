@@ -89,6 +89,15 @@ def test_a_surface_that_is_not_kept_can_be_read_twice_and_is_counted_once(spark:
     assert raw.unreadable().isEmpty()
 
 
+def test_lines_are_counted_by_path_if_spark_lost_what_the_query_counted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsar_advisor.tables.raw._PATIENCE_S", 0.1)
+    raw = raw_tables(spark, tmp_path, topic_stats=STATS % (b"a", b"{}") + b"\n{}\n")  # and no query reads them
+    assert raw.counts == {"topic_stats.jsonl.zst": (2, 1)}
+    assert [row["text"] for row in raw.unreadable().collect()] == ["{}"]
+
+
 def test_an_empty_line_among_topics_is_no_line_so_that_the_manifest_disagrees(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ A line that doesn't fit its schema, or lacks a required field, is kept apart and
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -147,6 +148,8 @@ _MANY_LINES: Final = 100_000
 """Of another surface: more than this are parsed into a frame by themselves."""
 _CORRUPT: Final = "_corrupt"
 _KEEP_CORRUPT: Final = {"columnNameOfCorruptRecord": _CORRUPT}
+_PATIENCE_S: Final = 60.0
+"""How long to wait for what a query counted, after its end."""
 _HASHED_AT_ONCE = 8
 _BLOCK_BYTES = 4 * 2**20
 
@@ -203,17 +206,27 @@ class PassingLines:
     parsed: DataFrame
     """(_path, _text, columns of the surface): every line; `_text` as in `RawTables.kept`."""
     readable: DataFrame
-    """The columns of the surface, of its usable lines."""
-    counted: Observation
-    """`lines`, and `unreadable` lines among them, as soon as a query has read them."""
+    """The columns of the surface, of its usable lines. A query of them counts all lines."""
+    observation: Observation
+    """Where it counts them: `lines`, and `unreadable` ones among them."""
     rows: Mapping[str, int]
     """Path of each file -> lines that the manifest says it has."""
 
+    @cached_property
     def counts(self) -> Mapping[str, tuple[int, int]]:
         """As `RawTables.counts`. The lines are read again if any is unreadable or missing, to say in which file."""
-        if self.counted.get == {"lines": sum(self.rows.values()), "unreadable": 0}:
+        if _observed(self.observation) == {"lines": sum(self.rows.values()), "unreadable": 0}:
             return {path: (lines, 0) for path, lines in self.rows.items() if lines}
         return _counts([self.parsed])
+
+
+def _observed(observation: Observation) -> Mapping[str, int]:
+    """What a query counted. Empty if Spark lost it: it drops events while its queue is full, and would wait forever."""
+    found: list[Mapping[str, int]] = []
+    waiting = threading.Thread(target=lambda: found.append(observation.get), daemon=True)
+    waiting.start()
+    waiting.join(_PATIENCE_S)
+    return found[0] if found else {}
 
 
 @dataclass(frozen=True)
@@ -252,14 +265,14 @@ class RawTables:
         """Path of each file that has lines -> (lines, unreadable lines among them). Waits until queries have read the
         surfaces that aren't kept.
         """
-        return reduce(or_, (passing.counts() for passing in self.passing.values()), dict(self.kept_counts))
+        return reduce(or_, (passing.counts for passing in self.passing.values()), dict(self.kept_counts))
 
     def unreadable(self) -> DataFrame:
         """(surface, path, text) of every unusable line. Waits as `counts` does."""
         passing = (
             lines.parsed.withColumn("_surface", sf.lit(surface))
             for surface, lines in self.passing.items()
-            if lines.counted.get["unreadable"]
+            if any(unreadable for _, unreadable in lines.counts.values())
         )
         return _union(
             parsed.where("_text is not null").select(
@@ -353,10 +366,10 @@ def _passing(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, An
     lines = in_few_partitions(source.json([spark_url(folder / file["path"]) for file in files]))
     unusable = _unusable(surface, sf.col, sf.col(_CORRUPT))
     parsed = lines.select(sf.col("_metadata.file_path").alias("_path"), unusable.alias("_text"), "*")
-    counted = Observation()
-    observed = parsed.observe(counted, sf.count("*").alias("lines"), sf.count("_text").alias("unreadable"))
+    observation = Observation()
+    observed = parsed.observe(observation, sf.count("*").alias("lines"), sf.count("_text").alias("unreadable"))
     readable = observed.where("_text is null").drop("_path", "_text", _CORRUPT)
-    return PassingLines(parsed, readable, counted, {file["path"]: file["rows"] for file in files})
+    return PassingLines(parsed, readable, observation, {file["path"]: file["rows"] for file in files})
 
 
 def _schema(surface: Surface) -> str:
