@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import zstandard
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 from upath import UPath
 
 from pulsar_advisor.tables.configuration import policies
-from pulsar_advisor.tables.raw import RawTables, read_raw
+from pulsar_advisor.tables.raw import SURFACES, RawTables, read_raw
 
 pytestmark = pytest.mark.spark
 
@@ -79,6 +80,18 @@ def test_a_topic_that_cannot_be_used_is_kept_apart_once_its_surface_was_read(
     assert (unreadable["surface"], unreadable["path"]) == ("topic_stats", "topic_stats.jsonl.zst")
     assert said is None or unreadable["text"] == said
     assert raw.counts == {"brokers.jsonl.zst": (1, 0), "topic_stats.jsonl.zst": (2, 1)}
+
+
+@pytest.mark.parametrize("surface", ["topic_stats", "topic_names"])
+def test_the_surfaces_that_are_not_kept_require_all_their_columns(spark: SparkSession, surface: str) -> None:
+    declared = SURFACES[surface]
+    assert set(declared.required) == set(StructType.fromDDL(declared.schema).names)
+
+
+def test_topics_of_which_the_manifest_knows_no_line_are_read_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    raw = raw_tables(spark, tmp_path, topic_stats=STATS % (b"a", b"{}"))  # no newline, so of no lines
+    assert raw["topic_stats"].count() == 1
+    assert raw.counts == {"topic_stats.jsonl.zst": (1, 0)}
 
 
 def test_a_surface_that_is_not_kept_can_be_read_twice_and_is_counted_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -240,7 +241,7 @@ class RawTables:
     kept_counts: Mapping[str, tuple[int, int]]
     """Those of `counts` that are known from the beginning."""
     passing: Mapping[str, PassingLines]
-    """The surfaces that have lines and aren't kept."""
+    """The surfaces that have files and aren't kept."""
     has_extensible_brokers: bool
     """Whether some brokers gave metrics instead of a load report; lines of `topic_stats` have consumers only then."""
     readable: Mapping[str, int]
@@ -296,7 +297,7 @@ def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, An
     passing = {
         name: _passing(spark, folder, of_surface[name], with_consumers.get(name, SURFACES[name]))
         for name in _OF_TOPICS
-        if lines[name]
+        if of_surface[name]
     }
     alone = [name for name in SURFACES if name not in _OF_TOPICS and lines[name] > _MANY_LINES]
     others = [name for name in SURFACES if name not in (*_OF_TOPICS, *alone)]
@@ -306,10 +307,10 @@ def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, An
 
     kept = [materialized(parsed(others)), *(parsed([name]).persist(StorageLevel.MEMORY_AND_DISK) for name in alone)]
     counts = _counts(kept)
-    readable = {
-        surface: sum(read - unreadable for file in files_ for read, unreadable in [counts.get(file["path"], (0, 0))])
-        for surface, files_ in of_surface.items()
-    }
+    readable: Counter[str] = Counter()
+    for file in files:
+        read, unreadable = counts.get(file["path"], (0, 0))
+        readable[file["surface"]] += read - unreadable
     return RawTables(kept, counts, passing, extensible, readable)
 
 
@@ -361,7 +362,11 @@ def _lines(spark: SparkSession, urls: Sequence[str]) -> DataFrame:
 
 
 def _passing(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surface: Surface) -> PassingLines:
-    """Lines that Spark's own JSON source parses: from bytes, while `from_json` copies every line twice before."""
+    """Lines that Spark's JSON source parses: from bytes, where `from_json` makes a reader with 8 KB for each line.
+
+    It parses the columns that a query uses. These surfaces require all of theirs, so every query uses all of them, and
+    finds the same lines unusable.
+    """
     source = spark.read.schema(_schema(surface)).options(**_KEEP_CORRUPT)
     lines = in_few_partitions(source.json([spark_url(folder / file["path"]) for file in files]))
     unusable = _unusable(surface, sf.col, sf.col(_CORRUPT))
