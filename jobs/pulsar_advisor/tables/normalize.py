@@ -228,10 +228,7 @@ def _frames(
     owned = materialized(ownership(raw))
     figures = reported_figures(reports)
     namespace_rows = materialized(namespaces(raw, owned, figures))
-
-    def documents() -> DataFrame:
-        return frame_of(spark, DOCUMENTS.ddl(), captured_documents(manifest, raw.counts))
-
+    brokers_of_files = frame_of(spark, DOCUMENTS.ddl("path", "broker"), manifest["files"])
     return {
         TOPICS: lambda: topics(raw, owned, namespace_rows),
         BUNDLES: lambda: bundles(
@@ -248,14 +245,14 @@ def _frames(
             bundle_data_interval_ms=intervals[_BUNDLE_DATA_INTERVAL],
             report_interval_ms=unprompted_report_ms(intervals[_REPORT_INTERVAL], intervals[_REPORT_CHECKS]),
         ),
-        PROBLEMS: lambda: problems(raw, figures, documents(), frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
+        PROBLEMS: lambda: problems(raw, figures, brokers_of_files, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
         BROKERS: lambda: brokers(
             raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
         ),
         NAMESPACES: lambda: namespace_rows,
         POLICIES: lambda: policies(raw),
         SETTINGS: lambda: settings(raw),
-        DOCUMENTS: documents,
+        DOCUMENTS: lambda: frame_of(spark, DOCUMENTS.ddl(), captured_documents(manifest, raw.counts)),
     }
 
 

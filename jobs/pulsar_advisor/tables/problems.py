@@ -13,11 +13,11 @@ from pulsar_advisor.tables.raw import RawTables
 _DETAIL_CHARACTERS: Final = 500
 
 
-def problems(raw: RawTables, figures: DataFrame, documents: DataFrame, gaps: DataFrame) -> DataFrame:
-    """One row per problem. `gaps`: those of the manifest, in the table's columns."""
+def problems(raw: RawTables, figures: DataFrame, brokers_of_files: DataFrame, gaps: DataFrame) -> DataFrame:
+    """One row per problem. `brokers_of_files`: (path, broker). `gaps`: the manifest's, in the table's columns."""
     unreadable = (
         raw.unreadable()
-        .join(documents.select("path", "broker"), "path", "left")
+        .join(brokers_of_files, "path", "left")
         .select(sf.lit("unreadable_line").alias("problem"), "surface", "path", "broker", sf.col("text").alias("detail"))
     )
     return (

@@ -142,8 +142,8 @@ _WITH_CONSUMERS: Final = Surface(
 """Read if some brokers give no report that counts consumers; otherwise it would only cost time."""
 
 _OF_TOPICS: Final = ("topic_stats", "topic_names")
-"""The surfaces with a line per topic. Their lines are parsed on their way into the table `topics`, the only one that
-needs them all (`load_reports` may need them, too): keeping them in memory would cost as much as parsing them.
+"""The surfaces with a line per topic. Their lines are parsed on their way into the table `topics`, not kept in memory:
+nothing else needs them but the reports of Extensible brokers.
 """
 _MANY_LINES: Final = 100_000
 """Of another surface: more than this are parsed into a frame by themselves."""
