@@ -195,6 +195,9 @@ class Foresight(TypedDict):
     own: SimulationScore | None
     acting: list[CycleSeen]
     plan: dict[str, Any] | None
+    switched_off_by: NotRequired[
+        Annotated[list[str], Field(description="Switches that keep it from shedding; the simulations take them as on.")]
+    ]
 
 
 class Trial(TypedDict):
@@ -203,6 +206,12 @@ class Trial(TypedDict):
     change: dict[str, str]
     error: str | None
     score: SimulationScore | None
+    switched_off_by: NotRequired[
+        Annotated[
+            list[str],
+            Field(description="Switches that keep Pulsar from shedding even then; taken as on."),
+        ]
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,9 @@ RESOURCES: Final = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOu
 """Column order of `Brokers.usage` and `Brokers.limit`; Pulsar's names. cpu: percent points of one core; memory and
 directMemory: MiB; bandwidth: kbit/s."""
 
+RESOURCE_NAMES: Final = ("CPU", "heap", "direct memory", "inbound bandwidth", "outbound bandwidth")
+"""The same in a sentence."""
+
 CPU, MEMORY, DIRECT_MEMORY, BANDWIDTH_IN, BANDWIDTH_OUT = range(len(RESOURCES))
 
 FIGURES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")

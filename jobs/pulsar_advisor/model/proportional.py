@@ -28,12 +28,17 @@ def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
     broker's, order of RESOURCES, any number of times. A share is at most one. Nothing moves where a broker reports no
     such figure.
     """
+    return np.where(np.isfinite(usage), usage, 0.0) * shares_of(bundles, brokers)
+
+
+def shares_of(bundles: Floats, brokers: Floats) -> Floats:
+    """(m, 5): which share of a broker's usage beyond its base moves with each of m bundles; arguments as `usage_of`."""
     shares = np.zeros((len(bundles), len(RESOURCES)))
     with np.errstate(invalid="ignore", over="ignore"):
         shares[:, CPU] = _share(rate_per_s(bundles), rate_per_s(brokers))
     shares[:, BANDWIDTH_IN] = _share(bundles[:, THROUGHPUT_IN], brokers[:, THROUGHPUT_IN])
     shares[:, BANDWIDTH_OUT] = _share(bundles[:, THROUGHPUT_OUT], brokers[:, THROUGHPUT_OUT])
-    return np.where(np.isfinite(usage), usage, 0.0) * shares
+    return shares
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

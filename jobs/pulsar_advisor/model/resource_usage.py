@@ -52,13 +52,13 @@ def weighted_maximum(usage: Floats, limit: Floats, settings: LoadBalancerSetting
 
     The heap counts up to 2.11 only. A NaN share is ignored.
     """
-    with_heap = settings.behaviour < MEMORY_RETIRED
-    return _weighted(usage, limit, settings, tuple(range(len(RESOURCES))) if with_heap else _WITHOUTMEMORY)
+    return _greatest(_weighted_shares(usage, limit, settings))
 
 
 def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
     """The Extensible manager's weighted maximum (ratio): the heap counts in every release, by default with weight 0."""
-    return _weighted(usage, limit, settings, tuple(range(len(RESOURCES))))
+    with np.errstate(all="ignore"):
+        return _greatest(percent(usage, limit).astype(np.float64) * _weights(settings))
 
 
 def overload_usage(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
@@ -79,8 +79,31 @@ def overridden_bandwidth_limit_kbit_per_s(settings: LoadBalancerSettings, detect
     return speed_gbps * 1_000_000 * (len(settings.load_balancer_override_broker_nics) or detected_nics)
 
 
-def _weighted(usage: Floats, limit: Floats, settings: LoadBalancerSettings, columns: tuple[int, ...]) -> Floats:
-    weights = np.array(
+def deciding_resources(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> npt.NDArray[np.intp]:
+    """The column of RESOURCES whose weighted share is each broker's weighted maximum; the first of equal ones."""
+    shares = _weighted_shares(usage, limit, settings)
+    columns: npt.NDArray[np.intp] = np.argmax(np.where(np.isnan(shares), -np.inf, shares), axis=1)
+    return columns
+
+
+def _weighted_shares(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
+    """(n, 5): percent, weighted; the heap is NaN where it doesn't count."""
+    with np.errstate(all="ignore"):
+        shares: Floats = percent(usage, limit).astype(np.float64) * _weights(settings)
+    if settings.behaviour >= MEMORY_RETIRED:
+        shares[:, MEMORY] = np.nan
+    return shares
+
+
+def _greatest(shares: Floats) -> Floats:
+    """The ratio of the greatest share (percent) of each row; a NaN is ignored."""
+    with np.errstate(all="ignore"):
+        greatest: Floats = np.fmax.reduce(shares, axis=1, initial=-np.inf) / 100
+    return greatest
+
+
+def _weights(settings: LoadBalancerSettings) -> Floats:
+    return np.array(
         (
             settings.load_balancer_cpu_resource_weight,
             settings.load_balancer_memory_resource_weight,
@@ -94,10 +117,6 @@ def _weighted(usage: Floats, limit: Floats, settings: LoadBalancerSettings, colu
             ),
         )
     )
-    with np.errstate(all="ignore"):
-        shares = percent(usage[:, columns], limit[:, columns]).astype(np.float64) * weights[list(columns)]
-        greatest: Floats = np.fmax.reduce(shares, axis=1, initial=-np.inf) / 100
-    return greatest
 
 
 def _bandwidth_weight(spelt_correctly: float, misspelt: float) -> float:

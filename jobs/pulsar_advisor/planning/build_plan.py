@@ -16,7 +16,6 @@ from pulsar_advisor.model.cluster_state import (
     NO_ROW,
     ClusterState,
     Floats,
-    LoadManagerKind,
     rate_per_s,
     throughput_bytes_per_s,
 )
@@ -35,16 +34,15 @@ from pulsar_advisor.model.plan import (
     Step,
     StepPrediction,
 )
-from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.children import child_moves
 from pulsar_advisor.planning.confidence import CheckResult, Grade, Grading
-from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.deciding import deciding
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import Outlook, finite, forecast, usage_ratios
-from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.limits import left_out_sentence, splits_within, unloads_within
+from pulsar_advisor.planning.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.splitting.boundaries import split_bundles
@@ -56,32 +54,6 @@ def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
     rows = np.flatnonzero((state.bundles.namespace == namespace) & state.bundles.in_boundaries)
     bounds = np.unique(np.concatenate((state.bundles.lower[rows], state.bundles.upper[rows])))
     return [int(bound) for bound in bounds]
-
-
-def would_pulsar_act(
-    settings: ResolvedSettings, load_manager: LoadManagerKind, shedder: str, has_moves: bool, has_splits: bool
-) -> str:
-    """Whether the cluster's own switches would let it do the same; they never suppress a recommendation."""
-    if shedder in {kind.name for kind in KINDS}:
-        return "Pulsar itself would not act: none of its strategies has this goal"
-    own = configured_of(load_manager, settings.values).shedder
-    if off := switched_off(settings.values, has_moves=has_moves, has_splits=has_splits):
-        return f"Pulsar itself would not act: {', '.join(off)}"
-    if has_moves and own != shedder:
-        return f"Pulsar itself is configured with {own}, not {shedder}"
-    return (
-        "Pulsar itself would act the same way" if has_moves or has_splits else "Pulsar itself would do nothing either"
-    )
-
-
-def switched_off(values: LoadBalancerSettings, *, has_moves: bool, has_splits: bool) -> list[str]:
-    """The switches that keep Pulsar from moving or splitting, as `key=false`."""
-    off = [] if values.load_balancer_enabled else ["loadBalancerEnabled=false"]
-    if has_moves and not values.load_balancer_shedding_enabled:
-        off.append("loadBalancerSheddingEnabled=false")
-    if has_splits and not values.load_balancer_auto_bundle_split_enabled:
-        off.append("loadBalancerAutoBundleSplitEnabled=false")
-    return off
 
 
 def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[str, PlannedSetting]:

@@ -10,7 +10,11 @@ import numpy as np
 
 from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    CPU,
     NO_ROW,
+    RESOURCE_NAMES,
     Booleans,
     ClusterState,
     Floats,
@@ -18,12 +22,17 @@ from pulsar_advisor.model.cluster_state import (
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.model.proportional import shares_of
+from pulsar_advisor.model.resource_usage import deciding_resources
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.fitness import fit_part, judged_bundles, split_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.hot_topics import hot_topics
 
 _HOT_TOPICS_NAMED: Final = 3
+
+_GOES_WITH: Final = {CPU: "messages", BANDWIDTH_IN: "inbound bytes", BANDWIDTH_OUT: "outbound bytes"}
+"""What a resource follows, by its column; the others stay with the broker."""
 
 _HIGHEST_FIGURE: Final = 1e15
 """No machine reaches such a rate of messages or bytes; the checks of the figures use the same limit."""
@@ -119,8 +128,6 @@ def findings(
     found.append(
         Finding("warning", refused[0].sentence) if refused else _splits(advised or (plans[0] if plans else None))
     )
-    if advised is not None:
-        found.append(Finding("info", advised.decision.would_pulsar_act + "."))
     if (averages := _averages(fit)) is not None:
         found.append(averages)
     judged = coverage(state)
@@ -147,13 +154,19 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Find
     ratios = usage_ratios(loads_of(state), settings)
     broker = int(available[np.argmax(ratios[available])])
     mean = float(ratios[available].mean())
-    sentence = f"{state.brokers.ids[broker]} is the busiest broker at {ratios[broker]:.1%}; the mean is {mean:.1%}."
-    mine = np.flatnonzero(state.bundles.owner == broker)
-    throughput = throughput_bytes_per_s(state.bundles.traffic[mine])
-    if len(mine) and throughput.sum() > 0:
-        top = int(np.argmax(throughput))
-        share = throughput[top] / throughput.sum()
-        sentence += f" {state.bundle_name(int(mine[top]))} causes {share:.0%} of its throughput."
+    resource = int(deciding_resources(state.brokers.usage, state.brokers.limit, settings)[broker])
+    sentence = (
+        f"{state.brokers.ids[broker]} is the busiest broker at {ratios[broker]:.1%} ({RESOURCE_NAMES[resource]}); "
+        f"the mean is {mean:.1%}."
+    )
+    mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
+    if resource not in _GOES_WITH:
+        return Finding("info", f"{sentence} No bundle takes {RESOURCE_NAMES[resource]} along, so no unload lowers it.")
+    if len(mine):
+        shares = shares_of(state.bundles.traffic[mine], state.brokers.traffic[np.full(len(mine), broker)])[:, resource]
+        if (share := float(shares.max())) > 0:
+            bundle = state.bundle_name(int(mine[np.argmax(shares)]))
+            sentence += f" {bundle} has the largest part of its {_GOES_WITH[resource]}: {share:.0%}."
     return Finding("info", sentence)
 
 

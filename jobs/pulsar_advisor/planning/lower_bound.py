@@ -1,8 +1,9 @@
-"""The lowest highest usage that moving bundles could reach, whatever the moves: how far a plan is from the best.
+"""A bound for moves of whole bundles: the usage below which no such moves bring the busiest broker.
 
-A relaxation: bundles can be divided at will, policies and the number of moves don't count, and each resource is
-balanced by itself. Three bounds hold in the `base_load` model, and the highest of them is the answer: what stays on a
-broker; the level to which the moving part of a resource fills the brokers like water; and the largest bundle, which
+It shows how near a plan is to the best one; a plan that splits bundles may go below it. A relaxation, so moves that
+reach it need not exist: bundles can be divided at will, policies and the number of moves don't count, and each resource
+is balanced by itself. Three bounds hold in the `base_load` model, and the highest of them is the answer: what stays on
+a broker; the level to which the moving part of a resource fills the brokers like water; and the largest bundle, which
 one broker must carry whole on top of what stays there.
 """
 
@@ -20,9 +21,9 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 def lowest_maximum(
     state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad, *, whole: bool = True
 ) -> float | None:
-    """No plan brings the busiest available broker below this usage (ratio); None if no broker is available.
+    """No moves of whole bundles bring the busiest available broker below this usage (ratio); None without a broker.
 
-    Unless bundles stay `whole`, the bound holds for plans that split them too.
+    Unless bundles stay `whole`, the bound is the lower one that holds for plans that split them too.
     """
     brokers, bundles = state.brokers, state.bundles
     available = np.flatnonzero(brokers.available)

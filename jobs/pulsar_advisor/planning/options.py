@@ -13,8 +13,8 @@ from pulsar_advisor.planning.compare import Score, is_worthwhile, ranked_by_effe
 from pulsar_advisor.planning.configured import Configured
 
 OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
-"""Carry out a plan that unloads (and may split) · one that only splits · change a setting of Pulsar's own balancer ·
-let it act as it is · leave all as it is. Further kinds of plans add theirs."""
+"""Carry out a plan that unloads (and may split) · one that only splits · change settings of Pulsar's own balancer,
+which may be to switch it on · let it act as it is · leave all as it is."""
 
 _LEAST_GAIN: Final = 1e-9
 MOST_OF_A_KIND: Final = 3
@@ -67,6 +67,7 @@ class Balancing:
     """How Pulsar's own balancer fares in a simulation, with its settings or with some of them changed."""
 
     change: Mapping[str, str]
+    """What has to be set for that to happen, the balancer's switches included."""
     ends: str
     """How the simulation ends, in words."""
     settles: bool

@@ -141,7 +141,7 @@ def tradeoff_text(options: Options) -> str:
         f"Chart of {len(options.tradeoffs)} choices by the topics and clients they disturb and the usage of the "
         f"busiest broker. Without a plan it is at {percent(front[0].maximum_ratio)}. {best.name} reaches the lowest, "
         f"{percent(best.maximum_ratio)}, and disturbs {best.disturbed:,}."
-        + (f" No moves reach less than {percent(lowest)}." if lowest is not None else "")
+        + (f" No moves of whole bundles reach less than {percent(lowest)}." if lowest is not None else "")
         + " The table below has every figure."
     )
 

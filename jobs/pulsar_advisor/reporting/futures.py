@@ -131,11 +131,21 @@ def effect_sentence(trial: Mapping[str, Any]) -> str:
         for name, column in (("highest usage", "maximum"), ("standard deviation", "standard_deviation"))
     )
     unloads = f", {count(score['unloads'], 'unload')}, {', '.join(figures)}" if score["unloads"] else ""
-    return f"with it, Pulsar's own balancer {ending(score).replace('nothing happens', 'does nothing')}{unloads}"
+    needs = "".join(f" and {key}=true" for key in trial.get("switched_off_by", ()))
+    return f"with it{needs}, Pulsar's own balancer {ending(score).replace('nothing happens', 'does nothing')}{unloads}"
 
 
-def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
-    """What the cluster's own strategies would do in time; None if they were not simulated with its own settings."""
+def sheds_nothing(switched_off_by: Iterable[str]) -> str:
+    """That Pulsar itself doesn't shed, and why, without full stop; empty if it does."""
+    off = ", ".join(f"{key}=false" for key in switched_off_by)
+    return f"Pulsar itself sheds no load: {off}" if off else ""
+
+
+def own_sentence(scores: Iterable[Score], own: Mapping[str, str], switched_off_by: Sequence[str] = ()) -> str | None:
+    """What the cluster's own strategies would do in time; None if they were not simulated with its own settings.
+
+    `switched_off_by` are the switches that keep them from it: then that comes first.
+    """
     of_own = [
         score
         for score in scores
@@ -143,12 +153,18 @@ def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
     ]
     if not of_own:
         return None
-    score = of_own[0]
-    name = f"Pulsar's own {own['shedder']} with {own['placement']}"
+    does = _does(of_own[0], f"{own['shedder']} with {own['placement']}")
+    if off := sheds_nothing(switched_off_by):
+        return f"{off}. Switched on, its {does}."
+    return f"Pulsar's own {does}."
+
+
+def _does(score: Score, strategies: str) -> str:
+    """What these strategies do in a simulation, in words."""
     if score.get("error"):
-        return f"{name} could not be simulated: {score['error']}"
+        return f"{strategies} could not be simulated: {score['error']}"
     if score["ended"] == "settled" and not happens(score):
-        return f"{name} would leave the cluster as it is."
+        return f"{strategies} would leave the cluster as it is"
     before, after = score["first_usage_maximum_ratio"], score["last_usage_maximum_ratio"]
     if score["ended"] == "settled":
         end = f"would settle in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})"
@@ -165,7 +181,7 @@ def own_sentence(scores: Iterable[Score], own: Mapping[str, str]) -> str | None:
         effects.append(f"bundles moved more than once: {score['bundles_moved_again']:,}")
     if score["brokers_overshot"]:
         effects.append(f"brokers carried past the mean, further from it than now: {score['brokers_overshot']:,}")
-    return f"{name} {end}: {'; '.join(effects)}."
+    return f"{strategies} {end}: {'; '.join(effects)}"
 
 
 def _minutes(minutes: float) -> str:

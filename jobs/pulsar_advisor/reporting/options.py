@@ -55,10 +55,11 @@ class Options:
 
     rows: tuple[OptionRow, ...]
     notes: tuple[str, ...]
-    """How much figures vary, and what could be reached at best."""
+    """How much figures vary, the bound for moves of whole bundles, and how far off predictions are."""
     tradeoffs: tuple[Tradeoff, ...]
     """The least disruption first."""
     lowest_maximum_ratio: float | None
+    """No moves of whole bundles bring the busiest broker below it."""
 
 
 def options_of(recommendation: Mapping[str, Any]) -> Options | None:
@@ -86,7 +87,10 @@ def _notes(floor: Mapping[str, Any], lowest: float | None, errors: Mapping[str, 
         "comes first."
     )
     if lowest is not None:
-        yield f"No moves of bundles can bring the busiest broker below {percent(lowest)}."
+        yield (
+            f"The bound: no moves of whole bundles bring the busiest broker below {percent(lowest)}, whatever the "
+            "policies and however many; splits may. Moves that reach it need not exist."
+        )
     if errors is not None:
         yield (
             f"A broker's CPU, predicted from its other reports, was off by {percent(errors['base_load_ratio'])} on "
@@ -117,7 +121,8 @@ def _effect(option: Mapping[str, Any], lowest: float | None) -> str:
     effect = f"highest usage {change(after + gain, after)}"
     if lowest is not None and option["kind"] == "move":
         gap = 100 * (after - lowest)
-        effect += f", {gap:.1f} points above the lowest possible" if gap >= _LEAST_GAP else ", the lowest possible"
+        above = f"{gap:.1f} points above the bound" if gap >= _LEAST_GAP else "at the bound"
+        effect += f", {above} for moves of whole bundles"
     return effect
 
 

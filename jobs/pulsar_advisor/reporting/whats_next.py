@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,26 +31,34 @@ def whats_next(foresight: Mapping[str, Any] | None) -> WhatsNext | None:
         return None
     if foresight["error"]:
         return WhatsNext((f"What happens next could not be simulated: {foresight['error']}",), ())
-    own = foresight["own"]
-    sentences = [own_sentence([own], own) or ""]
+    own, off = foresight["own"], foresight.get("switched_off_by", ())
+    sentences = [own_sentence([own], own, off) or ""]
     if (plan := foresight["plan"]) is not None:
-        sentences.append(interference_sentence(plan, foresight["cycles"]))
+        sentences.append(interference_sentence(plan, foresight["cycles"], off))
     return WhatsNext(tuple(sentences), tuple(CycleSeen(**cycle) for cycle in foresight["acting"]))
 
 
-def interference_sentence(plan: Mapping[str, Any], cycles: int) -> str:
-    """What Pulsar's own balancer does with the bundles of a plan once it has been carried out."""
+def interference_sentence(plan: Mapping[str, Any], cycles: int, switched_off_by: Sequence[str] = ()) -> str:
+    """What Pulsar's own balancer does with the bundles of a plan once it has been carried out, or would if switched on.
+
+    `switched_off_by` are the switches that keep it from shedding.
+    """
+    conditions = ["the plan is carried out", *(f"{key}=true is set" for key in switched_off_by)]
+    return f"Once {' and '.join(conditions)}, {_interference(plan, cycles)}."
+
+
+def _interference(plan: Mapping[str, Any], cycles: int) -> str:
     number = count(plan["plan_bundles"], "bundle")
     highest = percent(plan["last_usage_maximum_ratio"])
     if not happens(plan):
-        return f"Once the plan is carried out, Pulsar's own balancer would do nothing for {cycles} cycles."
+        return f"Pulsar's own balancer would do nothing for {cycles} cycles"
     if not plan["moved_again"]:
         return (
-            f"Once the plan is carried out, Pulsar's own balancer would leave its {number} where they are, unload "
-            f"{count(plan['bundles'], 'other bundle')} and end with the busiest broker at {highest}."
+            f"Pulsar's own balancer would leave its {number} where they are, unload "
+            f"{count(plan['bundles'], 'other bundle')} and end with the busiest broker at {highest}"
         )
     back = f", {plan['moved_back']:,} of them back" if plan["moved_back"] else ""
     return (
-        f"Pulsar's own balancer would undo part of the plan: from cycle {plan['first_cycle']} on it moves "
-        f"{plan['moved_again']:,} of the plan's {number} again{back}, and ends with the busiest broker at {highest}."
+        f"Pulsar's own balancer would undo part of it: from cycle {plan['first_cycle']} on it would move "
+        f"{plan['moved_again']:,} of the plan's {number} again{back}, and end with the busiest broker at {highest}"
     )

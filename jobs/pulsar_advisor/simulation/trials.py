@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import configured_of
+from pulsar_advisor.planning.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.what_if import Resolve, with_what_if
 from pulsar_advisor.simulation.foresight import CYCLES
 from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
@@ -28,10 +29,17 @@ class Trial:
     change: Mapping[str, str]
     score: SimulationScore | None
     error: str | None
+    switched_off_by: tuple[str, ...] = ()
+    """The switches that would keep Pulsar from shedding even with the change: the simulation takes them as true."""
 
     def document(self) -> dict[str, Any]:
         """The trial as `recommendation.json` and `lint --json` hold it."""
-        return {"change": dict(self.change), "error": self.error, "score": self.score.columns() if self.score else None}
+        return {
+            "change": dict(self.change),
+            "error": self.error,
+            "score": self.score.columns() if self.score else None,
+            "switched_off_by": list(self.switched_off_by),
+        }
 
 
 def trials(
@@ -51,16 +59,21 @@ def _trial(
     change: Mapping[str, str], state: ClusterState, resolve: Resolve, history: Sequence[ClusterState], seed: int
 ) -> Trial:
     try:
-        return Trial(change, _simulated(change, state, resolve, history, seed), None)
+        own, settings = resolve({}), resolve(change)
+        score = _simulated(change, state, own, settings, history, seed)
+        return Trial(change, score, None, shedding_switched_off_by(settings))
     except AdvisorError as error:
         return Trial(change, None, str(error))
 
 
 def _simulated(
-    change: Mapping[str, str], state: ClusterState, resolve: Resolve, history: Sequence[ClusterState], seed: int
+    change: Mapping[str, str],
+    state: ClusterState,
+    own: LoadBalancerSettings,
+    settings: LoadBalancerSettings,
+    history: Sequence[ClusterState],
+    seed: int,
 ) -> SimulationScore:
-    own: LoadBalancerSettings = resolve({})
-    settings = resolve(change)
     seen, *earlier = (with_what_if(moment, own, settings, change) for moment in (state, *history))
     strategies = configured_of(state.load_manager, settings)
     found = simulate(*strategies, seen, settings, cycles=CYCLES, seed=seed, history=earlier)

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.planning.build_plan import would_pulsar_act
 from pulsar_advisor.planning.explain import Kind, explain
+from pulsar_advisor.planning.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, resolved_request, settings_of

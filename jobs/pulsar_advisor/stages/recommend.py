@@ -19,7 +19,7 @@ from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import ResolvedSettings, is_dynamic, resolve_settings
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
-from pulsar_advisor.planning.build_plan import build_plan, planned_settings, switched_off
+from pulsar_advisor.planning.build_plan import build_plan, planned_settings
 from pulsar_advisor.planning.compare import (
     Score,
     advice_sentence,
@@ -39,6 +39,7 @@ from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.model_errors import model_errors
 from pulsar_advisor.planning.noise import noise_floor
 from pulsar_advisor.planning.options import Balancing, Cost, ranked_options
+from pulsar_advisor.planning.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED
@@ -270,7 +271,7 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
     keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
     judged, base = coverage(state), base_load(fit, earlier)
     foresight = _foresight(simulated, configured, advised_plan)
-    balancing = _balancing(foresight, simulated.tried, settings)
+    balancing = _balancing(foresight, simulated.tried, settings.release)
     options = (
         ranked_options(scores, configured, balancing, floor.ratio, _spread(fit, settings))
         if request.goal is None
@@ -320,23 +321,25 @@ def _trials(root: Root, state: ClusterState, request: Request, earlier: Sequence
     )
 
 
-def _balancing(foresight: Mapping[str, Any], tried: Sequence[Trial], settings: ResolvedSettings) -> list[Balancing]:
-    """Pulsar's own balancer as it is, and with each of the changes that were tried."""
-    off = switched_off(settings.values, has_moves=True, has_splits=False)
-    condition = f"the balancer is switched on ({', '.join(off)} now)" if off else "the load stays as it is"
-    found: list[tuple[Mapping[str, str], Any]] = [({}, foresight["own"])] if foresight["own"] is not None else []
-    found += [(trial.change, trial.document()["score"]) for trial in tried if trial.score is not None]
+def _balancing(foresight: Mapping[str, Any], tried: Sequence[Trial], release: str) -> list[Balancing]:
+    """Pulsar's own balancer as it is, and with each of the changes that were tried; switched on where it isn't."""
+    found: list[tuple[Mapping[str, str], Sequence[str], Any]] = []
+    if foresight["own"] is not None:
+        found.append(({}, foresight["switched_off_by"], foresight["own"]))
+    found += [
+        (trial.change, trial.switched_off_by, trial.score.columns()) for trial in tried if trial.score is not None
+    ]
     return [
         Balancing(
-            change=change,
+            change=(change := {**dict.fromkeys(switched_off_by, "true"), **wanted}),
             ends=ending(score),
             settles=score["ended"] == "settled",
             maximum_ratio=score["last_usage_maximum_ratio"],
             standard_deviation_ratio=score["last_usage_standard_deviation_ratio"],
             cost=Cost(**{name: score[name] for name in _COSTS}),
-            condition=f"{condition}, and {_takes_effect(change, settings.release)}" if change else condition,
+            condition="the load stays as it is" + (f", and {_takes_effect(change, release)}" if change else ""),
         )
-        for change, score in found
+        for wanted, switched_off_by, score in found
     ]
 
 
@@ -354,13 +357,14 @@ def _dominated_by(row: Score, scores: Sequence[Score]) -> str | None:
 def _foresight(simulated: _LeftAlone, own: Configured, plan: Plan | None) -> dict[str, Any]:
     """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
     key = {"shedder": own.shedder, "placement": own.placement, "what_if": ""}
+    off = {"switched_off_by": list(shedding_switched_off_by(simulated.settings.values))}
     try:
         if isinstance(simulated.own, AdvisorError):
             raise simulated.own
         seed = 0 if plan is None else plan.seed
         found = foresee(simulated.own, simulated.settings.values, own, plan, seed=seed, history=simulated.earlier)
     except AdvisorError as error:
-        return {"cycles": CYCLES, "own": None, "acting": [], "plan": None, "error": str(error)}
+        return {"cycles": CYCLES, "own": None, "acting": [], "plan": None, "error": str(error), **off}
     undone = found.interference
     return {
         "cycles": found.cycles,
@@ -376,4 +380,5 @@ def _foresight(simulated: _LeftAlone, own: Configured, plan: Plan | None) -> dic
             **undone.score.columns(),
         },
         "error": None,
+        **off,
     }

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, DIRECT_MEMORY, NO_ROW, ClusterState
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.findings import coverage, findings
+from unit.planning.conftest import MIB
 
 
 def test_everything_judged_is_one(state: ClusterState) -> None:
@@ -88,17 +89,37 @@ def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small
 def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.complete[0] = False
     sentences = [finding.sentence for finding in findings(state, settings.values, None, [])]
-    assert sentences[0].startswith("c:8080 is the busiest broker at 20.0%; the mean is 15.0%.")
+    assert sentences[0].startswith("c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%.")
     assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
 
 
-def test_the_busiest_broker_is_named_with_its_heaviest_bundle(state: ClusterState, settings: ResolvedSettings) -> None:
-    sentences = [finding.sentence for finding in findings(state, settings.values, None, [])]
-    assert sentences[0] == (
-        "a:8080 is the busiest broker at 90.0%; the mean is 40.0%. "
-        "t/hot/0x00000000_0x40000000 causes 62% of its throughput."
-    )
-    assert len(sentences) == 2
+def busiest(state: ClusterState, settings: ResolvedSettings) -> str:
+    return findings(state, settings.values, None, [])[0].sentence
+
+
+def test_the_busiest_broker_is_named_with_its_resource_and_the_bundle_with_the_largest_share_of_that(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    first = "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%. "
+    assert busiest(state, settings) == first + "t/hot/0x00000000_0x40000000 has the largest part of its messages: 56%."
+    state.bundles.traffic[1] = (450.0, 450.0, 1.0, 1.0)
+    state.bundles.traffic[0] = (50.0, 50.0, 35 * MIB, 35 * MIB)
+    assert busiest(state, settings) == first + "t/hot/0x40000000_0x80000000 has the largest part of its messages: 50%."
+
+
+def test_where_bandwidth_decides_it_is_the_bundle_with_the_most_bytes(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.usage[0, [BANDWIDTH_IN, BANDWIDTH_OUT]] = 500_000.0, 950_000.0
+    state.brokers.limit[0, [BANDWIDTH_IN, BANDWIDTH_OUT]] = 1_000_000.0
+    assert "at 95.0% (outbound bandwidth)" in busiest(state, settings)
+    assert busiest(state, settings).endswith("0x00000000_0x40000000 has the largest part of its outbound bytes: 62%.")
+
+
+def test_of_direct_memory_no_bundle_is_blamed(state: ClusterState) -> None:
+    weighted = resolve_settings("2.11.4")
+    state.brokers.usage[0, DIRECT_MEMORY], state.brokers.limit[0, DIRECT_MEMORY] = 95.0, 100.0
+    assert busiest(state, weighted).endswith("No bundle takes direct memory along, so no unload lowers it.")
 
 
 def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings: ResolvedSettings) -> None:

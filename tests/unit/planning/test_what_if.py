@@ -15,8 +15,8 @@ from pulsar_advisor.model.errors import AdvisorError, DataNotFit, UsageError
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.build_plan import would_pulsar_act
 from pulsar_advisor.planning.configured import configured_strategies
+from pulsar_advisor.planning.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.propose import propose
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED, assumptions, check_what_if, keys_that_count, with_what_if

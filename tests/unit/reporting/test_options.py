@@ -20,7 +20,7 @@ def test_the_advice_is_an_option_with_effect_and_cost() -> None:
     (advised,) = [row for row in options().rows if row.advised]
     assert advised.kind == "move"
     assert plain(advised.effect).startswith("highest usage falls from 91 % to ")
-    assert "points above the lowest possible" in advised.effect
+    assert "points above the bound for moves of whole bundles" in advised.effect
     assert plain(advised.cost).startswith("2 unloads: ")
     assert plain(advised.cost).endswith("; 1 split, which can't be undone")
 
@@ -35,7 +35,7 @@ def test_the_notes_say_how_much_figures_vary_and_what_is_possible_at_best() -> N
     noise, lowest = (plain(note) for note in options().notes)
     assert "Usage differs by 3.0 % from one snapshot to the next" in noise
     assert "too few earlier snapshots" in noise
-    assert lowest.startswith("No moves of bundles can bring the busiest broker below ")
+    assert lowest.startswith("The bound: no moves of whole bundles bring the busiest broker below ")
 
 
 def test_plans_are_compared_by_disruption_and_balance() -> None:

@@ -27,6 +27,8 @@ PLAN = {
     "last_usage_maximum_ratio": 0.5,
 }
 
+UNDONE = {**PLAN, "unloads": 3, "moved_again": 3, "moved_back": 2, "first_cycle": 4}
+
 
 def foresight(**given: Any) -> dict[str, Any]:
     return {
@@ -52,10 +54,22 @@ def test_a_plan_that_stays_and_one_that_does_not() -> None:
         "Once the plan is carried out, Pulsar's own balancer would leave its 5 bundles where they are, unload 2 other "
         "bundles and end with the busiest broker at 50.0 %."
     )
-    undone = {**PLAN, "unloads": 3, "moved_again": 3, "moved_back": 2, "first_cycle": 4}
-    assert plain(interference_sentence(undone, 60)) == (
-        "Pulsar's own balancer would undo part of the plan: from cycle 4 on it moves 3 of the plan's 5 bundles again, "
-        "2 of them back, and ends with the busiest broker at 50.0 %."
+    assert plain(interference_sentence(UNDONE, 60)) == (
+        "Once the plan is carried out, Pulsar's own balancer would undo part of it: from cycle 4 on it would move 3 of "
+        "the plan's 5 bundles again, 2 of them back, and end with the busiest broker at 50.0 %."
+    )
+
+
+def test_of_a_balancer_that_is_switched_off_nothing_is_said_but_under_that_condition() -> None:
+    found = whats_next(foresight(plan=UNDONE, switched_off_by=["loadBalancerSheddingEnabled"]))
+    assert found is not None
+    own, undone = found.sentences
+    assert own.startswith(
+        "Pulsar itself sheds no load: loadBalancerSheddingEnabled=false. Switched on, its ThresholdShedder with "
+        "LeastLongTermMessageRate would settle in cycle 2"
+    )
+    assert undone.startswith(
+        "Once the plan is carried out and loadBalancerSheddingEnabled=true is set, Pulsar's own balancer would undo"
     )
 
 

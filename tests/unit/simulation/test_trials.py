@@ -42,3 +42,12 @@ def test_a_strategy_that_is_not_modelled_is_said() -> None:
     (found,) = trials([{"loadBalancerLoadSheddingStrategy": "com.example.Own"}], IDLE_BROKER, resolve)
     assert found.score is None
     assert found.error is not None and "there is no shedder 'Own'" in found.error
+
+
+def test_what_keeps_pulsar_from_shedding_with_a_change_is_known() -> None:
+    def off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve({"loadBalancerSheddingEnabled": "false", **what_if})
+
+    still_off, on = trials([LOWER_BOUNDARY, {"loadBalancerSheddingEnabled": "true"}], IDLE_BROKER, off)
+    assert still_off.document()["switched_off_by"] == ["loadBalancerSheddingEnabled"]
+    assert on.switched_off_by == ()
