@@ -24,6 +24,7 @@ from pulsar_advisor.planning.compare import Score
 from pulsar_advisor.planning.explain import Explanation
 from pulsar_advisor.planning.findings import Coverage, Finding
 from pulsar_advisor.planning.fitness import Refusal
+from pulsar_advisor.planning.goal_outcome import GoalOutcome
 from pulsar_advisor.planning.model_errors import ModelErrors
 from pulsar_advisor.planning.noise import NoiseFloor
 from pulsar_advisor.planning.options import Option
@@ -245,6 +246,7 @@ class Recommendation(TypedDict):
     view: Literal["fresh", "published"]
     combinations: list[Combination]
     advice: Advice
+    goal_outcome: NotRequired[GoalOutcome | None]
     findings: list[Finding]
     notes: list[str]
     coverage: JudgedCoverage
@@ -335,6 +337,7 @@ class ApplyOutcome(TypedDict):
     undoable_steps: list[str]
     refusals: list[str]
     ledger_head: NotRequired[str]
+    goal_outcome: NotRequired[GoalOutcome | None]
 
 
 class Verification(TypedDict):

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.planning.consent import needed_consents
+from pulsar_advisor.planning.goal_outcome import goal_outcome, outcome_sentence
 from pulsar_advisor.reporting.markdown import code, text
 
 if TYPE_CHECKING:
@@ -36,10 +38,13 @@ def _lines(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_
     unloads = [step for step in plan.steps if step.executable and step.action == "unload"]
     splits = [step for step in plan.steps if step.executable and step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after
-    yield f"**{text(proposer)}** proposes {len(unloads)} unload(s) and {len(splits)} split(s) on {code(plan.cluster)}"
+    calls = f"{count(len(unloads), 'unload')} and {count(len(splits), 'split')}"
+    yield f"**{text(proposer)}** proposes {calls} on {code(plan.cluster)}"
     yield f"(Pulsar's own name: {code(plan.identity.cluster_name)}), from snapshot {code(plan.snapshot)}."
     yield ""
     yield f"- strategy: {text(plan.title)}, view `{plan.view}`"
+    if short := outcome_sentence(goal_outcome(plan), plan.title):
+        yield f"- **{text(short)}**"
     yield from (f"- **mind**: {text(caveat)}" for caveat in plan.decision.caveats)
     yield f"- maximum usage: {_percent(before.maximum_ratio)} → {_percent(after.maximum_ratio)} (predicted)"
     yield (
@@ -54,7 +59,7 @@ def _lines(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_
         yield f"- {text(why_a_person)}"
     yield f"- approved with it: {'; '.join(throttle.sentences())}"
     if left_out := len(plan.steps) - len(unloads) - len(splits):
-        yield f"- {left_out} step(s) of the plan are predictions only and will not be sent"
+        yield f"- of the plan, {count(left_out, 'step')} can't be carried out and won't be sent"
     if unloads:
         yield from ("", "| | unload | from | to | why |", "|---|---|---|---|---|")
         yield from _rows(unloads, lambda step: f"{code(step.source)} | {_wish(step)}")

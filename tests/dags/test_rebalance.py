@@ -487,7 +487,7 @@ def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stag
         f"`{NAMESPACE}/{LOWER}`",
         "it splits 1 bundle, which can't be undone",
         "0 s between two calls",
-        "**dag_test** proposes 1 unload(s) and 1 split(s)",
+        "**dag_test** proposes 1 unload and 1 split",
     ):
         assert part in body
 

@@ -45,9 +45,20 @@ class _Lines:
         """Lines show steps, not units."""
 
 
+class _Nothing:
+    def begin(self, step: str, total: int) -> None:
+        """Nothing is shown."""
+
+    def advance(self) -> None:
+        """Nothing is shown."""
+
+
 @contextmanager
-def shown_progress() -> Iterator[CaptureProgress]:
-    """Progress on stderr, in the form that suits the stream."""
+def shown_progress(*, quiet: bool = False) -> Iterator[CaptureProgress]:
+    """Progress on stderr, in the form that suits the stream; none if it is to be quiet."""
+    if quiet:
+        yield _Nothing()
+        return
     stream = sys.stderr
     if not stream.isatty():
         yield _Lines(stream)

@@ -1,6 +1,7 @@
 """`pulsar-advisor`: one verb per stage; results on stdout, progress and logs on stderr, exit codes by outcome.
 
-0 done · 1 unexpected failure · 2 usage · 3 data not fit for use · 4 refused · 5 applied in part, or deviates.
+0 done · 1 unexpected failure · 2 usage · 3 data not fit for use · 4 refused · 5 applied in part, or deviates ·
+6 a goal not reached, or only in part · 7 changes proposed, with `--detailed-exitcode`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pulsar_advisor.cli import (
     snapshots,
     stages,
 )
-from pulsar_advisor.cli.output import Ended, log
+from pulsar_advisor.cli.output import Ended, listen, log
 from pulsar_advisor.cli.usage import PlainHelp, explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 
@@ -35,6 +36,13 @@ DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 INTERRUPTED: Final = 130
 UNREAD: Final = 141
 """As a shell reports a process that SIGPIPE ended."""
+
+
+_ANYWHERE: Final = (
+    "Anywhere: -q no progress; -v what each stage is doing; --debug the stack trace of a failure.\n\n"
+    "Exit codes: 0 done; 1 unexpected failure; 2 usage; 3 data not fit for use; 4 refused; 5 applied in part, or "
+    "deviates; 6 a goal not reached, or only in part; 7 changes proposed (with --detailed-exitcode)."
+)
 
 
 def _version() -> str:
@@ -47,6 +55,7 @@ app = App(
     name="pulsar-advisor",
     help="Previews, explains and carries out load balancing of Apache Pulsar clusters.",
     version=_version,
+    help_epilogue=_ANYWHERE,
     help_format="plaintext",
     help_formatter=PlainHelp(),
     default_parameter=Parameter(negative_iterable=(), show_default=shown_default),
@@ -114,7 +123,8 @@ def install_completion(
 
 app.command(install_completion, name="--install-completion")
 
-of_audit = App(name="audit", help="Check the ledger itself.")
+of_audit = App(name="audit")
+of_audit.default(ledger.verify_ledger)
 of_audit.command(ledger.verify_ledger, name="verify")
 app.command(of_audit)
 
@@ -138,8 +148,8 @@ def exit_code(arguments: Sequence[str]) -> int:
 
 def _exit_code(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
-    words = [argument for argument in arguments if argument != "--debug"]
     try:
+        words = listen([argument for argument in arguments if argument != "--debug"])
         app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         log(f"error: {explained(error)}\nSee `pulsar-advisor {' '.join(error.command_chain or ())} --help`.")

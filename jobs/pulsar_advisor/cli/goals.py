@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, LedgerPlace, Master, Place, PlanOptions
+from pulsar_advisor.cli.options import DetailedExitCode, Json, LedgerPlace, Master, Place, PlanOptions
 from pulsar_advisor.cli.output import print_json, say
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.cli.stages import answer
@@ -40,12 +40,21 @@ class Making:
     plan_options: PlanOptions = PlanOptions()
     ledger: LedgerPlace = LedgerPlace()
     master: Master = "local[*]"
+    detailed_exitcode: DetailedExitCode = False
     json: Json = False
 
     def plan(self, goal: Goal) -> None:
         """Make the plan for a goal, and show it."""
         request = self.plan_options.request_for(goal)
-        answer(request, self.place, self.snapshot, self.ledger, self.master, json=self.json)
+        answer(
+            request,
+            self.place,
+            self.snapshot,
+            self.ledger,
+            self.master,
+            detailed_exitcode=self.detailed_exitcode,
+            json=self.json,
+        )
 
 
 def drain(*broker: Broker, ceiling: Ceiling = None, onto: Onto = (), making: Making = Making()) -> None:

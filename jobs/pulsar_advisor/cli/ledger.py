@@ -7,6 +7,7 @@ from contextlib import closing
 from pulsar_advisor.cli.options import Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import Ended, print_json, say
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.some_of import count
 
 
 def verify_ledger(
@@ -42,6 +43,6 @@ def verify_ledger(
         for finding in result.findings:
             say(finding)
         say(f"head: {result.head}")
-        say(f"{len(result.findings)} finding(s)" if result.findings else "as it was written")
+        say(count(len(result.findings), "finding") if result.findings else "as it was written")
     if result.exit_code:
         raise Ended(result.exit_code)

@@ -33,6 +33,12 @@ Master = Annotated[
 ]
 
 
+DetailedExitCode = Annotated[
+    bool,
+    Parameter(negative="", help="End with exit code 7 instead of 0 if changes are proposed."),
+]
+
+
 Flag = Parameter(negative="")
 
 

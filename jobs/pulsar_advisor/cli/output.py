@@ -5,12 +5,25 @@ from __future__ import annotations
 import json as json_text
 import logging
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
+from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.plain_text import plain
+
+GOAL_NOT_REACHED: Final = 6
+"""Exit code: a plan was made, but it misses its goal, or reaches it only in part."""
+CHANGES_PROPOSED: Final = 7
+"""Exit code of `--detailed-exitcode`: there is something to change."""
+
+_QUIET: Final = ("--quiet", "-q")
+_VERBOSE: Final = ("--verbose", "-v")
+_PATIENCE_S: Final = 10.0
+_STAGES: Final = logging.getLogger("pulsar_advisor")
+_OF_RUNS: Final = "pulsar_advisor.apply"
 
 
 class Ended(Exception):
@@ -37,12 +50,64 @@ def print_json(document: Any) -> None:
     say(json_text.dumps(document, indent=1, sort_keys=True))
 
 
+def listen(words: Sequence[str]) -> list[str]:
+    """Set how much is said, by the words of a command line that say it; returns the others.
+
+    `-q`: no progress, only results, warnings and errors. `-v`: also what each stage is doing.
+    """
+    quiet, verbose = (any(word in options for word in words) for options in (_QUIET, _VERBOSE))
+    refuse_together({_QUIET[0]: quiet, _VERBOSE[0]: verbose})
+    _STAGES.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+    _STAGES.handlers = [_latest]
+    return [word for word in words if word not in (*_QUIET, *_VERBOSE)]
+
+
+def is_quiet() -> bool:
+    """Whether progress is not to be shown."""
+    return not _STAGES.isEnabledFor(logging.INFO)
+
+
+def progress(line: str) -> None:
+    """Write a line of progress, as `log` does, unless that isn't wanted."""
+    if not is_quiet():
+        log(line)
+
+
+class _Latest(logging.Handler):
+    """The latest message of the stages; with `-v` each of them is shown."""
+
+    message = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == _OF_RUNS:  # these have their own form
+            return
+        self.message = record.getMessage()
+        if _STAGES.isEnabledFor(logging.DEBUG):
+            log(self.message)
+
+
+_latest = _Latest()
+
+
 @contextmanager
 def timed(stage: str) -> Iterator[None]:
-    """Report how long the block took."""
-    started = time.monotonic()
-    yield
-    log(f"{stage}: {time.monotonic() - started:.1f} s")
+    """Report how long the block took, and every ten seconds meanwhile what it is doing."""
+    started, ended = time.monotonic(), threading.Event()
+    _latest.message = ""
+
+    def report() -> None:
+        while not ended.wait(_PATIENCE_S):
+            doing = f", {_latest.message}" if _latest.message else ""
+            progress(f"{stage}: {time.monotonic() - started:.0f} s so far{doing}")
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reporter.join()
+    progress(f"{stage}: {time.monotonic() - started:.1f} s")
 
 
 def log_lines_of(logger: str) -> None:

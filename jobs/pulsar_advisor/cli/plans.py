@@ -21,12 +21,13 @@ from pulsar_advisor.cli.options import (
     PolicyFile,
     Throttle,
 )
-from pulsar_advisor.cli.output import Ended, log, log_lines_of, print_json, say
+from pulsar_advisor.cli.output import GOAL_NOT_REACHED, Ended, log, log_lines_of, print_json, progress, say, timed
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import next_time, seconds
 from pulsar_advisor.model.errors import Deviates, Refused, UsageError
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def withdraw(
     if json:
         print_json({"digest": digest, "withdrawn": number})
     else:
-        say(f"withdrawn: {number} approval(s) of {digest}")
+        say(f"withdrawn: {count(number, 'approval')} of {digest}")
 
 
 def apply(
@@ -213,6 +214,7 @@ def apply(
         from pulsar_advisor.execution.person import person_on_command_line, system_user
         from pulsar_advisor.execution.probe import PublishProbe
         from pulsar_advisor.execution.telemetry import LOGGER
+        from pulsar_advisor.planning.goal_outcome import FALLS_SHORT, goal_outcome, outcome_sentence
         from pulsar_advisor.stages.apply import run as carry_out
         from pulsar_advisor.storage.plans import short
 
@@ -246,10 +248,10 @@ def apply(
         if log_json:
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
-            result = carry_out(document, book, admin, options, _silent if log_json else log, interruption, probe)
-        head = str(book.head())
+            result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
+        head, outcome = str(book.head()), goal_outcome(document)
     if json:
-        print_json({**result.as_document(), "ledger_head": head})
+        print_json({**result.as_document(), "ledger_head": head, "goal_outcome": outcome})
     else:
         say("\n".join(apply_lines(result)))
         if result.undoable_steps:
@@ -257,6 +259,9 @@ def apply(
         say(f"ledger: {head}")
     if result.exit_code:
         raise Ended(result.exit_code)
+    if result.outcome == "done" and outcome in FALLS_SHORT:
+        log(outcome_sentence(outcome, document.title))
+        raise Ended(GOAL_NOT_REACHED)
 
 
 def undo(
@@ -335,7 +340,8 @@ def verify(
         else:
             snapshot = root.resolve(snapshot or LATEST)
             check_snapshot(document, book, root, snapshot)
-        make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
+        with timed("normalize"):
+            make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
         _mind_the_guard(document, book, reach if captures else None)
         result = compare(document, book, root, snapshot)
         head = str(book.head())

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName
 from pulsar_advisor.cli.output import print_json, say
-from pulsar_advisor.cli.rendering import plan_table, run_table
+from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,9 +41,38 @@ def plans(
         say("\n".join(plan_table(listed)) if listed else f"no plan of cluster '{cluster}' was proposed yet")
 
 
-def history(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
-    """List the runs of plans, the newest first: when, by which approval, and how they ended."""
+def history(
+    plan: PlanName | None = None,
+    /,
+    *,
+    place: Place = Place(),
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """List the runs of plans, the newest first: when, by which approval, and how they ended.
+
+    With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
+    """
     with _ledger_of(place, ledger) as (cluster, book):
+        if plan is not None:
+            from pulsar_advisor.model.plan import digest_of
+            from pulsar_advisor.storage.plans import open_plan, short
+
+            digest = digest_of(open_plan(place.open(), plan))
+            events = [
+                {
+                    "event": event.id,
+                    "at_ms": event.at_ms,
+                    "run": event.run_id,
+                    "step": event.step_id,
+                    "kind": event.kind,
+                    "detail": event.detail,
+                }
+                for event in book.events(digest)
+            ]
+            none = f"{short(digest)} was never proposed"
+            print_json(events) if json else say("\n".join(event_table(events)) if events else none)
+            return
         runs = [
             {
                 "run": run.id,
@@ -68,6 +97,7 @@ def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]
     from pulsar_advisor.execution.ledger import ledger_exists
 
     root = place.open()
+    root.require_known()
     if not ledger_exists(url := ledger.url(place)):
         raise UsageError(f"there is no ledger at {url}: run `recommend` first, or name it with --ledger URL")
     with closing(ledger.open(place)) as book:

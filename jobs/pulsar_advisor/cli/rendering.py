@@ -64,6 +64,16 @@ def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{run['run']:>5}  {short(run['digest'])}  {run['state']:<8}  {started}  {run['approver']}{ended}"
 
 
+def event_table(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """One line per event of a plan: when, in which run, what."""
+    yield f"{'time (UTC)':<19}  {'run':>5}  what"
+    for event in events:
+        at = datetime.fromtimestamp(event["at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        step = f"{event['step']} " if event["step"] else ""
+        detail = f": {event['detail']}" if event["detail"] else ""
+        yield f"{at}  {event['run'] or '':>5}  {step}{event['kind']}{detail}"
+
+
 def entry_lines(entry: Mapping[str, str]) -> Iterator[str]:
     """What a check asserts, from its entry in the catalogue."""
     yield f"{entry['check']}: {entry['title']}"
@@ -123,7 +133,7 @@ def restart_lines(order: RestartOrder) -> Iterator[str]:
         again = f", {restart.will_move_again:,} of them again later" if restart.will_move_again else ""
         stay = f", {restart.stay:,} {'stays' if restart.stay == 1 else 'stay'}" if restart.stay else ""
         yield f"     {moves}{again}{stay}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
-    yield f"{order.moves} moves in all; no order needs fewer than {order.moves_bound}"
+    yield f"{count(order.moves, 'move')} in all; no order needs fewer than {order.moves_bound:,}"
 
 
 def scale_lines(found: Scale) -> Iterator[str]:
@@ -169,9 +179,9 @@ def check_lines(result: dict[str, Any]) -> Iterator[str]:
     failed = [check for check in result["results"] if not check["success"]]
     for check in failed:
         if check["error"] is None:
-            yield f"{check['severity']:<9} {check['check']}: {check['title']} ({check['failed_rows']} rows)"
+            yield f"{check['severity']:<9} {check['check']}: {check['title']} ({count(check['failed_rows'], 'row')})"
     for (table, error), number in not_evaluated(failed).items():
-        yield f"critical  {table}: {number} check(s) could not be evaluated: {error}"
+        yield f"critical  {table}: {count(number, 'check')} could not be evaluated: {error}"
     yield f"{len(result['results']) - len(failed)} of {len(result['results'])} checks passed"
 
 

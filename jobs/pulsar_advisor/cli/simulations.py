@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place
-from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.output import print_json, say, timed
 from pulsar_advisor.cli.stages import spark_for
 from pulsar_advisor.storage.root import LATEST
 
@@ -87,7 +87,8 @@ def simulate(
     from pulsar_advisor.stages.simulate import run as compute
 
     check(root, snapshot, request)
-    document = compute(spark_for(master, "simulate", root, snapshot), root, snapshot, request)
+    with timed("simulate"):
+        document = compute(spark_for(master, "simulate", root, snapshot), root, snapshot, request)
     print_json(document) if json else _show(document)
 
 

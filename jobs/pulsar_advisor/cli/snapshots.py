@@ -14,6 +14,8 @@ def list_snapshots(*, place: Place = Place(), json: Json = False) -> None:
     """The snapshots of a cluster, oldest first."""
     root = place.open()
     ids = root.snapshots()
+    if not ids:
+        root.require_known()
     none = f"no snapshots of cluster '{root.cluster}' under {root.location}"
     print_json(ids) if json else say("\n".join(ids) or none)
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pulsar_advisor.cli.options import Connection, Flag, Json, LedgerPlace, Master, Place, RequestOptions
-from pulsar_advisor.cli.output import log, print_json, say, timed
+from pulsar_advisor.cli.options import (
+    Connection,
+    DetailedExitCode,
+    Flag,
+    Json,
+    LedgerPlace,
+    Master,
+    Place,
+    RequestOptions,
+)
+from pulsar_advisor.cli.output import CHANGES_PROPOSED, GOAL_NOT_REACHED, Ended, is_quiet, log, print_json, say, timed
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.background import in_background
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.storage.root import LATEST, RESULT, Root
 
 if TYPE_CHECKING:
@@ -74,7 +84,7 @@ def capture_into(root: Root, options: CaptureOptions) -> str:
     """Take a snapshot now; return its id."""
     from pulsar_advisor.stages.capture import run as take_snapshot
 
-    return take_snapshot(options, root)
+    return take_snapshot(options, root, quiet=is_quiet())
 
 
 def normalize(
@@ -85,7 +95,8 @@ def normalize(
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
+    with timed("normalize"):
+        result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
     if json:
         print_json(result)
         return
@@ -140,7 +151,8 @@ def validate(
         return
     from pulsar_advisor.stages.validate import run as judge
 
-    result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
+    with timed("validate"):
+        result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
     if data_docs is not None:
         from pulsar_advisor.quality.data_docs import write_data_docs
 
@@ -155,7 +167,7 @@ def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critica
         return
     unknown = not_evaluated(grave)
     found = [c["check"] for c in grave if c["error"] is None]
-    found += [f"{number} check(s) of {table} could not be evaluated" for (table, _), number in unknown.items()]
+    found += [f"{count(number, 'check')} of {table} could not be evaluated" for (table, _), number in unknown.items()]
     todo = "capture again"
     if unknown:
         place = f"cluster={result['cluster']}/snapshot={result['snapshot']}"
@@ -173,23 +185,46 @@ def recommend(
     request_options: RequestOptions = RequestOptions(),
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
+    detailed_exitcode: DetailedExitCode = False,
     json: Json = False,
 ) -> None:
     """Compute what Pulsar's strategies would do, and write a plan for each combination."""
-    answer(request_options.request(), place, snapshot, ledger, master, json=json)
+    request = request_options.request()
+    answer(request, place, snapshot, ledger, master, detailed_exitcode=detailed_exitcode, json=json)
 
 
-def answer(request: Request, place: Place, snapshot: str, ledger: LedgerPlace, master: str, *, json: bool) -> None:
-    """Make the plans of a request, and show the verdict on them."""
+def answer(
+    request: Request,
+    place: Place,
+    snapshot: str,
+    ledger: LedgerPlace,
+    master: str,
+    *,
+    detailed_exitcode: bool,
+    json: bool,
+) -> None:
+    """Make the plans of a request, show the verdict on them, and end with the exit code that fits it."""
     root = place.open()
     snapshot = root.resolve(snapshot)
-    document = _recommend(spark_soon(master, "recommend", root, snapshot), snapshot, request, place, ledger)
+    with timed("recommend"):
+        document = _recommend(spark_soon(master, "recommend", root, snapshot), snapshot, request, place, ledger)
     if json:
         print_json(document)
-        return
-    from pulsar_advisor.stages.report import report_page
+    else:
+        from pulsar_advisor.stages.report import report_page
 
-    _show_verdict(report_page(root, snapshot))
+        _show_verdict(report_page(root, snapshot))
+    _end(document, detailed_exitcode=detailed_exitcode)
+
+
+def _end(document: Mapping[str, Any], *, detailed_exitcode: bool) -> None:
+    """Raise `Ended` unless the exit code is 0: for a goal that is missed, and for proposed changes where asked for."""
+    from pulsar_advisor.planning.goal_outcome import FALLS_SHORT
+
+    if document["goal_outcome"] in FALLS_SHORT:
+        raise Ended(GOAL_NOT_REACHED)
+    if detailed_exitcode and document["advice"]["plan"] is not None:
+        raise Ended(CHANGES_PROPOSED)
 
 
 def _recommend(
@@ -272,6 +307,7 @@ def run(
     request_options: RequestOptions = RequestOptions(),
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
+    detailed_exitcode: DetailedExitCode = False,
     json: Json = False,
 ) -> None:
     """Capture to report in one go, in one Spark session; says how long each stage took.
@@ -313,9 +349,10 @@ def run(
         page, path = make_report(root, snapshot, ledger_head=ledger.head(place))
     if json:
         print_json({**document, "report": path})
-        return
-    _show_verdict(page)
-    say(f"report: {path}")
+    else:
+        _show_verdict(page)
+        say(f"report: {path}")
+    _end(document, detailed_exitcode=detailed_exitcode)
 
 
 def spark_soon(master: str, stage: str, root: Root, snapshot: str) -> Callable[[], SparkSession]:

@@ -41,6 +41,7 @@ from pulsar_advisor.execution.preconditions import (
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plan import Plan, Step, digest_of
+from pulsar_advisor.model.some_of import count
 
 APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/2"
 
@@ -336,7 +337,8 @@ def _dry_run(
         else:
             owners.update({f"{step.namespace}/{child}": found.owner for child in step.children})
     against = (*refusals, *changes)
-    sentence = f"dry run: {len(results)} call(s), {len(against)} reason(s) to refuse; nothing was sent"
+    summary = f"{count(len(results), 'call')}, {count(len(against), 'reason')} to refuse"
+    sentence = f"dry run: {summary}; nothing was sent"
     return ApplyResult("dry_run", digest_of(plan), None, sentence, tuple(results), against)
 
 

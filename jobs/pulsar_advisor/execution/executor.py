@@ -40,6 +40,7 @@ from pulsar_advisor.execution.probe import Probe, unprobed
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.model.some_of import count
 
 T = TypeVar("T")
 
@@ -212,7 +213,7 @@ class Executor:
             raise Stop("; ".join(reasons)) from ends[0]
 
     def _say_slower(self, last: Step, speed: Pace, pause_s: float, why: str) -> None:
-        slower = f"{speed.width} step(s) in flight, {pause_s:g} s between two waves: {why}"
+        slower = f"{count(speed.width, 'step')} in flight, {pause_s:g} s between two waves: {why}"
         self.run.note(last.id, "slowed down", slower)
         self.progress(f"slowing down to {slower}")
 

@@ -25,6 +25,7 @@ from pydantic import (
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plan import CONFIDENCES, Plan, Step
 from pulsar_advisor.model.problems import problems
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.planning.consent import needed_consents
 
 POLICY_SCHEMA: Final = "pulsar-advisor/approval-policy/1"
@@ -123,7 +124,7 @@ class Criteria(_Part):
         steps = [step for step in plan.steps if step.executable]
         moves = sum(step.action == "unload" for step in steps)
         if not 1 <= moves <= self.max_moves:
-            yield f"it moves {moves} bundle(s), and max_moves is {self.max_moves}"
+            yield f"it moves {count(moves, 'bundle')}, and max_moves is {self.max_moves}"
         if self.kinds is not None and plan.shedder not in self.kinds:
             yield f"it was made by {plan.shedder}, and kinds are {', '.join(self.kinds)}"
         for needed in needed_consents(plan):
@@ -136,7 +137,8 @@ class Criteria(_Part):
         least = CONFIDENCES.index(self.min_confidence)
         unsure = [step.id for step in steps if CONFIDENCES.index(step.confidence) < least]
         if unsure:
-            yield f"{len(unsure)} step(s) are less certain than {self.min_confidence}, {unsure[0]} first"
+            verb = "is" if len(unsure) == 1 else "are"
+            yield f"{count(len(unsure), 'step')} {verb} less certain than {self.min_confidence}, {unsure[0]} first"
         yield from self._other_namespaces(steps)
         local = self.window.local(now)
         if not self.window.holds(now):

@@ -17,7 +17,7 @@ from pulsar_advisor.model.isolation_policies import broker_host, needs_secondari
 from pulsar_advisor.model.java_expressions import matched
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.plan import Plan, Step
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.planning.consent import overloaded_ratio
 
 _SPECIFIED_POSITIONS_SINCE = (2, 11)
@@ -225,7 +225,7 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
     if step.action == "unload" and found.topics == 0:
         yield "no topic of the bundle is loaded: nothing would bring it back"
     if step.action == "split" and found.topics < 2:
-        yield f"the bundle has {found.topics} topic(s), and fewer than two can't be parted"
+        yield f"the bundle has {count(found.topics, 'topic')}, and fewer than two can't be parted"
     if step.action == "unload":
         for bundle, run in found.unresolved.items():
             if bundle.endswith(f"/{step.bundle}"):

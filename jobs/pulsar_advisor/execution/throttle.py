@@ -20,6 +20,7 @@ from pulsar_advisor.model.bounds import (
     TOPICS_PER_MINUTE,
 )
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.some_of import count
 
 Drift = Literal["stop", "skip"]
 
@@ -75,11 +76,13 @@ class ApplyThrottle:
         yield f"the snapshot is at most {_hours(self.max_age_s)} old"
         yield f"{self.pause_s:g} s between two {'calls' if self.in_flight == 1 else 'waves of calls'}"
         yield f"the first step holds for {self.canary_hold_s:g} s before the second is sent"
-        yield f"{self.error_budget} failed step(s) after the first are tolerated"
+        verb = "is" if self.error_budget == 1 else "are"
+        yield f"{count(self.error_budget, 'failed step')} after the first {verb} tolerated"
         yield "a step that the cluster no longer matches " + (
             "ends the run" if self.on_drift == "stop" else "is left out"
         )
-        yield f"at most {self.in_flight} step(s) are in flight"
+        verb = "is" if self.in_flight == 1 else "are"
+        yield f"at most {count(self.in_flight, 'step')} {verb} in flight"
         yield f"at most {self.per_source} of them leave the same broker"
         yield f"at most {self.per_destination} of them go to the same broker"
         yield f"at most {self.per_namespace} of them are of the same namespace"

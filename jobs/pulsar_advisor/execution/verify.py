@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import BrokerForecast, Plan, digest_of
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.planning.forecast import Outlook, forecast
 
 VERIFY_RESULT_SCHEMA: Final = "pulsar-advisor/verify-result/1"
@@ -178,7 +178,8 @@ def _deviations(
     run: Run, steps: tuple[str, ...], bundles: tuple[BundleCheck, ...], brokers: tuple[UsageCheck, ...]
 ) -> Iterator[str]:
     if steps:
-        yield f"{len(steps)} step(s) of run {run.id} were not confirmed: {some_of(steps)}"
+        verb = "was" if len(steps) == 1 else "were"
+        yield f"{count(len(steps), 'step')} of run {run.id} {verb} not confirmed: {some_of(steps)}"
     for bundle in bundles:
         if not bundle.as_predicted:
             where = bundle.predicted or "another broker"

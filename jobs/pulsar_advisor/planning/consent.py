@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from pulsar_advisor.model.plan import Plan, Step
 from pulsar_advisor.model.settings import setting_value
+from pulsar_advisor.model.some_of import count
 
 ConsentName = Literal["splits", "worse", "low_confidence"]
 
@@ -71,7 +72,7 @@ def _executable(plan: Plan) -> tuple[Step, ...]:
 
 def _splits(plan: Plan) -> Iterator[str]:
     if splits := sum(step.action == "split" for step in _executable(plan)):
-        yield f"it splits {splits} bundle{'s' * (splits > 1)}, which can't be undone"
+        yield f"it splits {count(splits, 'bundle')}, which can't be undone"
 
 
 def _worse(plan: Plan) -> Iterator[str]:
@@ -104,4 +105,4 @@ def _unsure(plan: Plan) -> Iterator[str]:
         why = " ".join(doubt.sentence for doubt in step.doubts if doubt.confidence == "low")
         yield f"{step.id}: {why.removesuffix('.') or 'the plan does not say why'}"
     if (more := len(unsure) - _STEPS_NAMED) > 0:
-        yield f"{more} more step{'s' * (more > 1)}"
+        yield count(more, "more step")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from upath import UPath
 
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.quality.checks import Check, checks, suites
 from pulsar_advisor.storage.files import write_file
 
@@ -76,7 +77,7 @@ def _as_great_expectations(check: Check, expectation: Mapping[str, Any], outcome
         expectation_config=ExpectationConfiguration(
             type=expectation["type"], kwargs=dict(expectation["kwargs"]), description=f"{check.title} ({check.name})"
         ),
-        result={"observed_value": "not evaluated" if outcome["error"] else f"{outcome['failed_rows']} rows failed"},
+        result={"observed_value": "not evaluated" if outcome["error"] else count(outcome["failed_rows"], "failed row")},
         exception_info={
             "raised_exception": outcome["error"] is not None,
             "exception_message": outcome["error"] or "",

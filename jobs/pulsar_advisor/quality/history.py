@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
@@ -62,7 +63,8 @@ def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:
     failing = sorted({row.check for row in rows if not row.success})
     signs = {(row.check, row.snapshot): _sign(row) for row in rows}
     return (
-        f"{len(snapshots)} snapshots, {snapshots[0]} to {snapshots[-1]}: . passed, F failed, ? could not be evaluated",
+        f"{count(len(snapshots), 'snapshot')}, {snapshots[0]} to {snapshots[-1]}: . passed, F failed, "
+        "? could not be evaluated",
         *(f"{''.join(signs.get((one, at), ' ') for at in snapshots)}  {one}" for one in failing),
     )
 
@@ -70,7 +72,7 @@ def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:
 def _outcome(row: CheckRow) -> str:
     if row.success:
         return "passed"
-    return f"failed for {row.failed_rows} rows ({row.severity})" if row.evaluated else "could not be evaluated"
+    return f"failed for {count(row.failed_rows, 'row')} ({row.severity})" if row.evaluated else "could not be evaluated"
 
 
 def _sign(row: CheckRow) -> str:
@@ -94,8 +96,9 @@ def started_failing(rows: Sequence[CheckRow]) -> tuple[str, ...]:
 
 def _sentence(row: CheckRow, earlier: Sequence[CheckRow]) -> str:
     passed = sum(one.success for one in earlier)
-    now = f"fails for {row.failed_rows} rows" if row.evaluated else "could not be evaluated"
-    return f"Check {row.check} ({row.severity}) {now}; it passed in {passed} of the last {len(earlier)} snapshots."
+    last = count(len(earlier), "snapshot")
+    now = f"fails for {count(row.failed_rows, 'row')}" if row.evaluated else "could not be evaluated"
+    return f"Check {row.check} ({row.severity}) {now}; it passed in {passed} of the last {last}."
 
 
 def _rows(result: Mapping[str, Any]) -> Iterable[CheckRow]:

@@ -58,6 +58,8 @@ _CONFINABLE_ROWS: Final = 100_000
 _NAMED_ROWS: Final = 10_000
 """An info check that fails for more rows than this names none of them: it may concern any step."""
 
+_log = logging.getLogger(__name__)
+
 _UNREADABLE: Final = re.compile(
     r"FAILED_READ_FILE.* reading file \S+/tables/(?P<table>\w+)/cluster[^/]+/snapshot(=|%3D)(?P<snapshot>[^/]+)/"
 )
@@ -168,7 +170,9 @@ def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapp
         message = str(error).partition(";\n")[0]  # what follows is Spark's plan
         unknown = {"success": False, "exception_info": {"raised_exception": True, "exception_message": message}}
         return [_result(check, unknown, []) for check in checks() if check.table == table]
-    return run_suite(rows, table, suites()[table]["expectations"], parameters)
+    results = run_suite(rows, table, suites()[table]["expectations"], parameters)
+    _log.info("the checks of table %s are done", table)
+    return results
 
 
 def run_suite(

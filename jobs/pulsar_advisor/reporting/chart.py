@@ -10,7 +10,7 @@ import vl_convert
 
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
-from pulsar_advisor.reporting.figures import percent
+from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.options import Options, Tradeoff
 
 # Colours are names here: the style sheet defines each for light mode, dark mode and print.
@@ -173,7 +173,7 @@ def text_alternative(table: BrokerTable) -> str:
     later = max(known, key=lambda row: row.after_ratio or 0.0)
     lines = ", ".join(f"{line.label} at {percent(line.ratio)}" for line in table.thresholds)
     return plain(
-        f"Bar chart of usage before and after, {len(known)} brokers. Highest before: {busiest.id} at "
+        f"Bar chart of usage before and after, {count(len(known), 'broker')}. Highest before: {busiest.id} at "
         f"{percent(busiest.before_ratio)}. Highest after: {later.id} at {percent(later.after_ratio)}."
         + (f" Thresholds: {lines}." if lines else "")
         + " The table below has every figure."

@@ -25,6 +25,9 @@ def render_markdown(page: ReportPage) -> str:
 def _lines(page: ReportPage) -> Iterator[str]:
     verdict = page.verdict
     yield f"# {text(verdict.headline)}"
+    if verdict.goal:
+        yield ""
+        yield f"**{text(verdict.goal)}**"
     yield ""
     yield (
         f"Cluster {code(page.cluster)}, snapshot {code(page.snapshot)}, captured {page.captured_at}, "

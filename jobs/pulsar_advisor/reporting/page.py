@@ -25,7 +25,7 @@ from pulsar_advisor.reporting.brokers import (
     hot_brokers,
     thresholds_of,
 )
-from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.reporting.figures import count, moment
 from pulsar_advisor.reporting.futures import effect_sentence
 from pulsar_advisor.reporting.options import Options, options_of
 from pulsar_advisor.reporting.steps import StepList, step_lists
@@ -332,8 +332,8 @@ def _provenance(
     facts = [
         Fact("Snapshot", state.snapshot),
         Fact("Captured at", moment(state.captured_at_ms)),
-        Fact("Cluster", f"{state.cluster_name} (here named {state.cluster}), {len(state.brokers):,} brokers"),
-        Fact("Bundles and topics", f"{len(state.bundles):,} bundles, {len(state.topics):,} topics"),
+        Fact("Cluster", f"{state.cluster_name} (here named {state.cluster}), {count(len(state.brokers), 'broker')}"),
+        Fact("Bundles and topics", f"{count(len(state.bundles), 'bundle')}, {count(len(state.topics), 'topic')}"),
         Fact("Pulsar", ", ".join(versions) or state.pulsar_version),
         Fact("Load manager", state.load_manager),
         Fact("View", state.view),

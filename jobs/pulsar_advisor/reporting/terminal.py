@@ -28,6 +28,8 @@ def render_terminal(page: ReportPage, console: Console) -> None:
     def fact(label: str, text: str, style: str = "") -> None:
         console.print(Text.assemble((f"{label:<15}", "dim"), (plain(text), style)), soft_wrap=True)
 
+    if verdict.goal:
+        line(verdict.goal, "bold red")
     line(verdict.headline, f"bold {_COLOUR_OF_KIND[verdict.kind]}")
     console.print()
     for number, option in enumerate(page.options.rows if page.options else (), 1):

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
 from pulsar_advisor.planning.compare import all_refused
 from pulsar_advisor.planning.consent import NeededConsent, needed_consents
+from pulsar_advisor.planning.goal_outcome import outcome_sentence
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import change, count, percent, sentence
 from pulsar_advisor.reporting.trust import Trust
@@ -46,6 +47,8 @@ class Verdict:
 
     kind: Literal["act", "nothing", "not_executable", "not_fit"]
     headline: str
+    goal: str
+    """How far a plan falls short of its goal; empty if it doesn't, or has none."""
     strategy: str
     """Shedder and placement strategy the advice is made with; empty if nothing is advised."""
     confidence: Confidence | None
@@ -85,6 +88,7 @@ def verdict_of(
     return Verdict(
         kind=kind,
         headline=_headline(kind, plan, executable, obstacles, recommendation, trust),
+        goal=outcome_sentence(recommendation.get("goal_outcome"), plan.title if plan and plan.goal else ""),
         strategy=acting.title if acting else "",
         confidence=next((grade for grade in CONFIDENCES if grades[grade]), None),
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(CONFIDENCES) if grades[grade]),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.storage.root import Root
 
 
-def run(options: CaptureOptions, root: Root) -> str:
+def run(options: CaptureOptions, root: Root, *, quiet: bool = False) -> str:
     """Capture the cluster, showing progress on stderr; returns the snapshot's id. Raises as `capture.capture`."""
-    with shown_progress() as progress:
+    with shown_progress(quiet=quiet) as progress:
         return capture(options, root, progress)

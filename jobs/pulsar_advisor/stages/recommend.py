@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -17,6 +18,7 @@ from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import ResolvedSettings, is_dynamic, resolve_settings
+from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings
@@ -35,6 +37,7 @@ from pulsar_advisor.planning.deciding import deciding
 from pulsar_advisor.planning.findings import coverage, findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.model_errors import model_errors
 from pulsar_advisor.planning.noise import noise_floor
@@ -77,6 +80,8 @@ if TYPE_CHECKING:
 
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.execution.person import Person
+
+_log = logging.getLogger(__name__)
 
 ALWAYS_IN_A_PLAN: Final = frozenset(
     {
@@ -140,7 +145,10 @@ def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, req
         }
         for shedder in sorted(request.shedders, key=lambda name: (*_LONGEST, name).index(name))
     }
-    answers = fan_out(spark(), tasks, recommend_shedder)
+    session = spark()
+    _log.info("asking %s", some_of(request.shedders))
+    answers = fan_out(session, tasks, recommend_shedder)
+    _log.info("simulating what happens next, and comparing")
     scores = [Score(**row) for shedder in request.shedders for row in json.loads(answers[shedder])]
     return {**_document(root, simulated.result(), scores, request), "proposer": request.proposer}
 
@@ -262,6 +270,9 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
     else:
         advised = next((row for row in scores if row.steps), None)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
+    outcome: GoalOutcome | None = None
+    if request.goal is not None:
+        outcome = goal_outcome(plan_in(planned[0].plan)) if planned else "missed"
     if request.goal is None or not planned:
         sentence = advice_sentence(advised, advised_plan, scores, refused, floor.ratio)
     else:
@@ -289,6 +300,7 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
             "digest": advised.digest if advised else None,
             "sentence": sentence,
         },
+        "goal_outcome": outcome,
         "findings": [asdict(finding) for finding in found],
         "coverage": {**asdict(judged), "sentence": judged.sentence},
         "refusals": [{**asdict(refusal), "sentence": refusal.sentence} for refusal in refused],

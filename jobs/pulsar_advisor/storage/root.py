@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.nearest import nearest
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -86,6 +87,24 @@ class Root:
         """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
         return self.path / stage / f"cluster={self.cluster}" / f"snapshot={snapshot}"
 
+    def clusters(self) -> list[str]:
+        """Names of the clusters that have snapshots under this root, sorted."""
+        parent = self.location / "raw"
+        try:
+            names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
+        except OSError as error:
+            raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+        return sorted(name.removeprefix("cluster=") for name in names if name.startswith("cluster="))
+
+    def require_known(self) -> None:
+        """Raise `UsageError` if there is nothing of this cluster under the root, but of others."""
+        known = self.clusters()
+        if known and self.cluster not in known:
+            raise UsageError(
+                f"there is no cluster '{self.cluster}' under {self.location}{nearest(self.cluster, known)}; there are: "
+                f"{', '.join(known)}"
+            )
+
     def snapshots(self) -> list[str]:
         """Ids of the snapshots that exist, oldest first."""
         ids = self._folders()
@@ -121,6 +140,7 @@ class Root:
         if snapshot == LATEST:
             newest = next(self.newest_first(), None)
             if newest is None:
+                self.require_known()
                 raise UsageError(
                     f"there is no snapshot of cluster '{self.cluster}' under {self.location}: run `capture`"
                 )
@@ -128,6 +148,7 @@ class Root:
         if not _SNAPSHOT_ID.fullmatch(snapshot):
             raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
         if not self._exists(snapshot):
+            self.require_known()
             raise UsageError(
                 f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.location}: "
                 "see `pulsar-advisor snapshots list`"

@@ -53,7 +53,7 @@ def _java() -> Path | None:
     """The library of the Java that Spark's scripts start."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
-    if java is None:
+    if java is None or not Path(java).exists():
         return None
     library = Path(java).resolve().parents[1] / "lib" / "server" / "libjvm.so"
     return library if library.exists() else Path(java).resolve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.next_publication import unprompted_report_ms
 from pulsar_advisor.model.settings import setting_value
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
@@ -57,6 +59,8 @@ _LAST: Final = (PROBLEMS, DOCUMENTS)
 _PARQUET: Final = {"compression": "zstd"} | {f"parquet.enable.dictionary#{name}": "false" for name in ("topic", "hash")}
 """How tables are written: a dictionary of values that are all different would be filled in vain."""
 
+_log = logging.getLogger(__name__)
+
 _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_CHECKS: Final = "loadBalancerReportUpdateMinIntervalMillis"
@@ -84,6 +88,8 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
     earlier = _earlier_snapshot(root, snapshot)
     files = manifest["files"]
+    lines = sum(file["rows"] for file in files)
+    _log.info("reading %s with %s", count(len(files), "file"), count(lines, "line"))
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
     try:
@@ -273,6 +279,7 @@ def _longest_intervals(raw: RawTables, pulsar_version: str) -> dict[str, int]:
 
 def _write(root: Root, snapshot: str, frames: Mapping[Table, Callable[[], DataFrame]]) -> None:
     """Build and write tables, some at a time."""
+    _log.info("writing tables: %s", ", ".join(table.name for table in frames))
     with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:
         written = [
             pool.submit(_write_one, frame, table, root.folder(f"tables/{table.name}", snapshot))
@@ -291,3 +298,4 @@ def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> N
     typed = frame().select(*columns)
     placed = in_few_partitions(typed) if table.name == "topics" else in_one_partition(typed)
     placed.write.mode("overwrite").options(**_PARQUET).parquet(spark_url(folder))
+    _log.info("table %s is written", table.name)

@@ -7,12 +7,15 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from pyspark import SparkContext
-from pyspark.errors import PySparkException
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import UsageError
@@ -92,6 +95,12 @@ _SMALL: Final[dict[str, Any]] = {
 }
 
 
+_ALWAYS_WRITTEN: Final = b"WARNING: Using incubator modules"
+"""Spark starts Java with a module that makes it warn; no option of Java's turns that off."""
+
+_LAST_WORDS_S: Final = 5.0
+"""How long a Java that failed to start may take to say why."""
+
 _CLASSES: Final = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
 """Of Spark, as PySpark names them thousands of times in a run. Each time, Py4J asks Java, which searches its packages
 and jars for them (0.3 to 1.5 ms).
@@ -125,6 +134,8 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     for key, value in settings.items():
         if submitted(key) is None:
             builder = builder.config(key, value)
+    if master is not None and SparkContext._gateway is None:
+        _start_java(settings | {"spark.master": master})
     session: SparkSession = builder.getOrCreate()
     java: Any = session._jvm
     for name in _CLASSES:
@@ -136,6 +147,33 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
         # Spark's Python side logs every failed query as JSON; the exception says the same.
         logging.getLogger(f"{context}QueryContextLogger").setLevel(logging.CRITICAL)
     return session
+
+
+def _start_java(settings: Mapping[str, Any]) -> None:
+    """Start the Java that the session will use; what it writes to stderr goes to ours, except what it always writes.
+
+    Raises `UsageError` if it doesn't start.
+    """
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
+    reader, writer = os.pipe()
+    passing = threading.Thread(target=_pass_on, args=(reader,), daemon=True)
+    passing.start()
+    try:
+        with os.fdopen(writer, "wb") as stderr:
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))
+    except PySparkRuntimeError as error:
+        passing.join(_LAST_WORDS_S)  # they say why
+        raise UsageError("Java did not start: Spark needs Java 17 or newer, on PATH or in JAVA_HOME") from error
+
+
+def _pass_on(reader: int) -> None:
+    with os.fdopen(reader, "rb") as lines, suppress(OSError, ValueError):
+        for line in lines:
+            if not line.startswith(_ALWAYS_WRITTEN):
+                sys.stderr.write(line.decode(errors="replace"))
+                sys.stderr.flush()
 
 
 def session_for_few_rows(spark: SparkSession) -> SparkSession:

@@ -289,11 +289,11 @@ def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
     assert exit_code(["validate", "--root", str(tmp_path), "--cluster", "c"]) == 3
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [
-        "critical  capture.skew: Read at once. (1 rows)",
-        "critical  bundles: 2 check(s) could not be evaluated: no column `owner`",
+        "critical  capture.skew: Read at once. (1 row)",
+        "critical  bundles: 2 checks could not be evaluated: no column `owner`",
         "1 of 4 checks passed",
     ]
-    assert "capture.skew, 2 check(s) of bundles could not be evaluated" in printed.err
+    assert "capture.skew, 2 checks of bundles could not be evaluated" in printed.err
     assert f"remove tables/*/cluster=c/snapshot={snapshot}" in printed.err
     assert "normalize again" in printed.err
     assert "capture again" not in printed.err

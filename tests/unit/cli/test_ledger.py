@@ -30,6 +30,7 @@ def test_an_intact_ledger_shows_its_head(url: str, capsys: pytest.CaptureFixture
     head, verdict = capsys.readouterr().out.splitlines()
     assert (head.startswith("head: 1:"), verdict) == (True, "as it was written")
     assert exit_code(["audit", "verify", "--ledger", url, "--head", head.removeprefix("head: ")]) == 0
+    assert exit_code(["audit", "--ledger", url]) == 0
 
 
 def test_a_changed_ledger_ends_with_five(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,9 @@ from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.plans import short, write_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 
@@ -63,3 +64,24 @@ def test_withdrawing_prints_its_result_as_json_too(plan: Plan, capsys: pytest.Ca
     capsys.readouterr()
     assert exit_code(["withdraw", short(digest_of(plan)), "--as", "bob", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"digest": digest_of(plan), "withdrawn": 1}
+
+
+def test_the_history_of_a_plan_is_all_that_happened_with_it(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    exit_code(["approve", short(digest_of(plan)), "--as", "bob"])
+    capsys.readouterr()
+    assert exit_code(["history", short(digest_of(plan))]) == 0
+    _, proposed, approved = capsys.readouterr().out.splitlines()
+    assert "proposed: by alice" in proposed
+    assert "approved: by bob" in approved
+    assert exit_code(["history", short(digest_of(plan)), "--json"]) == 0
+    assert [event["kind"] for event in json.loads(capsys.readouterr().out)] == ["proposed", "approved"]
+
+
+@pytest.mark.parametrize("verb", [["plans"], ["history"], ["snapshots", "list"], ["recommend"]])
+def test_an_unknown_cluster_names_those_that_there_are(
+    verb: list[str], plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_json(Root(str(tmp_path), "prod-eu").folder("raw", plan.snapshot) / MANIFEST, {})
+    assert exit_code([*verb, "--cluster", "prod-ue"]) == 2
+    assert "there is no cluster 'prod-ue'" in (said := capsys.readouterr().err)
+    assert said.endswith("; the nearest is 'prod-eu'; there are: prod-eu\n")

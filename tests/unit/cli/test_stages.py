@@ -1,15 +1,16 @@
-"""Spark starts while Python loads a stage, unless the stage is going to refuse the snapshot."""
+"""Spark starts while Python loads a stage, unless the stage is going to refuse the snapshot; how a command ends."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pulsar_advisor.cli import stages
+from pulsar_advisor.cli import exit_code, stages
 from pulsar_advisor.storage.files import write_json
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
 SNAPSHOT = "20261121T083000Z"
 SESSION = object()
@@ -59,3 +60,29 @@ def test_what_keeps_spark_from_starting_is_raised_where_it_is_needed(
     monkeypatch.setattr(stages, "spark_for", fails)
     with pytest.raises(OSError, match="no Java"):
         stages.spark_soon("local[1]", "recommend", root, SNAPSHOT)()
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome", "plan", "code"),
+    [
+        (["drain", "broker-3"], "reached", "plan.json", 0),
+        (["drain", "broker-3"], "perhaps", "plan.json", 0),
+        (["drain", "broker-3"], "in part", "plan.json", 6),
+        (["drain", "broker-3"], "missed", None, 6),
+        (["drain", "broker-3", "--detailed-exitcode"], "reached", "plan.json", 7),
+        (["drain", "broker-3", "--detailed-exitcode"], "in part", "plan.json", 6),
+        (["drain", "broker-3", "--detailed-exitcode"], "reached", None, 0),
+        (["recommend"], None, "plan.json", 0),
+        (["recommend", "--detailed-exitcode"], None, "plan.json", 7),
+        (["recommend", "--detailed-exitcode"], None, None, 0),
+    ],
+)
+def test_an_exit_code_says_whether_the_goal_is_reached_and_if_asked_whether_something_changes(
+    words: list[str], outcome: str | None, plan: str | None, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recommended(*_: Any) -> dict[str, Any]:
+        return {"goal_outcome": outcome, "advice": {"plan": plan}}
+
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {})
+    monkeypatch.setattr(stages, "_recommend", recommended)
+    assert exit_code([*words, "--json", "--root", root.url, "--cluster", root.cluster]) == code

@@ -58,8 +58,8 @@ def gaining(after: float | None) -> Plan:
 @pytest.mark.parametrize(
     ("plan", "because"),
     [
-        (make_plan([unload_step(number) for number in (1, 2, 3)]), "it moves 3 bundle(s), and max_moves is 2"),
-        (make_plan([unload_step(executable=False)]), "it moves 0 bundle(s), and max_moves is 2"),
+        (make_plan([unload_step(number) for number in (1, 2, 3)]), "it moves 3 bundles, and max_moves is 2"),
+        (make_plan([unload_step(executable=False)]), "it moves 0 bundles, and max_moves is 2"),
         (gaining(0.76), "the highest usage falls by 4.0%, and min_gain_ratio is 5.0%"),
         (make_plan([unload_step(namespace="bank/core")]), "namespace bank/core matches none of shop/*"),
     ],
@@ -91,7 +91,7 @@ def test_a_plan_that_needs_consent_goes_to_a_person(file: Path) -> None:
 
 def test_a_step_of_low_confidence_goes_to_a_person(file: Path) -> None:
     reasons = unmet(file, make_plan([unload_step(confidence="low")]))
-    assert reasons[1] == "1 step(s) are less certain than medium, step-001 first"
+    assert reasons[1] == "1 step is less certain than medium, step-001 first"
 
 
 def test_a_gain_that_is_not_known_goes_to_a_person(file: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_guard_that_was_approved_can_not_be_left_out() -> None:
 def test_every_limit_is_said_to_the_approver() -> None:
     sentences = " ".join(APPROVED.sentences())
     assert len(list(APPROVED.sentences())) == len(fields(ApplyThrottle))
-    assert all(text in sentences for text in ("1 h", "5 s", "30 s", "2 failed", "is left out", "4 step(s)", "500"))
+    assert all(text in sentences for text in ("1 h", "5 s", "30 s", "2 failed", "is left out", "4 steps", "500"))
 
 
 @pytest.mark.parametrize("throttle", [ApplyThrottle(), APPROVED])

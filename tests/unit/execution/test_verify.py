@@ -94,7 +94,7 @@ def test_steps_that_were_not_confirmed_deviate(ledger: Ledger, cluster: FakeClus
     cluster.owners[f"{NAMESPACE}/{LOWER}"] = B3
     run(approved(ledger, PLAN), ledger, cluster, on_drift="skip")
     result = verify(ledger, captured(cluster))
-    assert result.deviations[0] == "1 step(s) of run 1 were not confirmed: step-001"
+    assert result.deviations[0] == "1 step of run 1 was not confirmed: step-001"
 
 
 def test_an_unload_without_destination_is_as_predicted_anywhere_else(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -28,9 +28,9 @@ def test_every_suite_has_a_page(pages: dict[str, str]) -> None:
 
 
 def test_a_page_distinguishes_failed_from_not_evaluated(pages: dict[str, str]) -> None:
-    assert pages["bundles"].count("17 rows failed") == 1
+    assert pages["bundles"].count("17 failed rows") == 1
     assert "no such column: steadiness" in pages["bundles"]
-    assert "rows failed" in pages["topics"]
+    assert "failed rows" in pages["topics"]
     assert "no such column" not in pages["topics"]
 
 

@@ -88,7 +88,7 @@ def test_a_check_that_can_no_longer_be_evaluated_has_a_sign_of_its_own(root: Roo
     judged(root, SECOND, leader=0)
     judged(root, THIRD, leader="no such column")
     assert started_failing(quality_history(root, THIRD)) == (
-        "Check leader (warning) could not be evaluated; it passed in 1 of the last 1 snapshots.",
+        "Check leader (warning) could not be evaluated; it passed in 1 of the last 1 snapshot.",
     )
 
 

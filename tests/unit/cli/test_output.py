@@ -1,0 +1,65 @@
+"""Progress goes to stderr, as much of it as asked for, and results don't change with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from pulsar_advisor.cli import exit_code, output
+from pulsar_advisor.cli.output import is_quiet, listen, log, progress, timed
+
+STAGE = logging.getLogger("pulsar_advisor.tables.normalize")
+RUN = logging.getLogger("pulsar_advisor.apply")
+
+
+@pytest.fixture(autouse=True)
+def loggers_as_before() -> Iterator[None]:
+    stages = logging.getLogger("pulsar_advisor")
+    level, handlers = stages.level, stages.handlers
+    yield
+    stages.level, stages.handlers = level, handlers
+    listen([])
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a stage writes to stderr under these words of the command line."""
+    assert listen(["normalize", *words, "--json"]) == ["normalize", "--json"]
+    with timed("normalize"):
+        STAGE.info("table topics is written")
+        RUN.info('{"event": "step sent"}')
+    progress("capture: reading")
+    log("warning: the disk is full")
+    return capsys.readouterr().err
+
+
+def test_a_stage_says_how_long_it_took_and_if_asked_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys) == "normalize: 0.0 s\ncapture: reading\nwarning: the disk is full\n"
+    assert said(capsys, "-v").splitlines()[0] == "table topics is written"
+    assert not is_quiet()
+
+
+@pytest.mark.parametrize("option", ["-q", "--quiet"])
+def test_who_wants_quiet_still_hears_of_trouble(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, option) == "warning: the disk is full\n"
+    assert is_quiet()
+
+
+def test_a_long_stage_says_meanwhile_what_it_does(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[str] = []
+    monkeypatch.setattr(output, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(output, "progress", reports.append)
+    listen([])
+    with timed("normalize"):
+        STAGE.info("writing tables: topics")
+        while not any("writing" in report for report in reports):
+            pass
+    assert "normalize: 0 s so far, writing tables: topics" in reports
+
+
+def test_quiet_and_verbose_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["snapshots", "list", "-q", "-v"]) == 2
+    assert "--quiet and --verbose exclude each other" in capsys.readouterr().err
