@@ -154,7 +154,7 @@ def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, req
 
 
 @dataclass(frozen=True)
-class _LeftAlone:
+class LeftAlone:
     """A cluster, and what would become of it without a plan."""
 
     state: ClusterState
@@ -167,7 +167,7 @@ class _LeftAlone:
     tried: tuple[Trial, ...]
 
 
-def _left_alone(root: Root, snapshot: str, request: Request) -> _LeftAlone:
+def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
     settings = settings_of(root, snapshot, request.what_if)
     state = state_of(root, snapshot, request.view, request.what_if)
     earlier = earlier_states(root, state, request.history, request.what_if, settings.values)
@@ -179,7 +179,7 @@ def _left_alone(root: Root, snapshot: str, request: Request) -> _LeftAlone:
     except AdvisorError as error:
         own = error
     tried = _trials(root, state, request, earlier) if request.goal is None else ()
-    return _LeftAlone(state, fit, earlier, settings, own, tried)
+    return LeftAlone(state, fit, earlier, settings, own, tried)
 
 
 def recommend_shedder(task: Mapping[str, Any]) -> str:
@@ -253,17 +253,30 @@ def _setting_keys(shedder: str, placement: str, request: Request) -> frozenset[s
     return keys | (request.what_if.keys() & {NIC_SPEED})
 
 
-def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], request: Request) -> dict[str, Any]:
+def _document(root: Root, simulated: LeftAlone, scores: Sequence[Score], request: Request) -> dict[str, Any]:
+    snapshot = simulated.state.snapshot
+    folder = root.folder(PLANS, snapshot)
+
+    @cache
+    def plan_in(file: str) -> Plan:  # a plan of a large cluster takes a second and many megabytes
+        return read_plan(str(folder / file))
+
+    return {
+        "schema": RECOMMENDATION_SCHEMA,
+        "cluster": root.cluster,
+        "manifest_sha256": inputs_of(root, snapshot).manifest_sha256,
+        **answer(simulated, scores, request, plan_in),
+    }
+
+
+def answer(
+    simulated: LeftAlone, scores: Sequence[Score], request: Request, plan_in: Callable[[str], Plan]
+) -> dict[str, Any]:
+    """What `recommendation.json` says about the snapshot itself; `plan_in` has the plan of each file in the scores."""
     state, fit, settings, earlier = simulated.state, simulated.fit, simulated.settings, simulated.earlier
     refused = _refusals(fit, settings, scores, with_splits=request.splits)
     configured = configured_of(state.load_manager, settings.values)
-    folder = root.folder(PLANS, state.snapshot)
     planned = [row for row in scores if row.plan is not None]
-
-    @cache
-    def plan_in(file: str | None) -> Plan:  # a plan of a large cluster takes a second and many megabytes
-        return read_plan(str(folder / str(file)))
-
     floor = noise_floor([*earlier, fit], settings.values)
     if request.goal is None:
         advised = advise(scores, configured, floor.ratio)
@@ -272,13 +285,13 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     outcome: GoalOutcome | None = None
     if request.goal is not None:
-        outcome = goal_outcome(plan_in(planned[0].plan)) if planned else "missed"
+        outcome = goal_outcome(plan_in(str(planned[0].plan))) if planned else "missed"
     if request.goal is None or not planned:
         sentence = advice_sentence(advised, advised_plan, scores, refused, floor.ratio)
     else:
-        sentence = goal_sentence(plan_in(planned[0].plan))
+        sentence = goal_sentence(plan_in(str(planned[0].plan)))
     own = [row for row in planned if (row.shedder, row.placement) == configured] or planned
-    found = findings(state, settings.values, advised_plan, [plan_in(row.plan) for row in own])
+    found = findings(state, settings.values, advised_plan, [plan_in(str(row.plan)) for row in own])
     keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
     judged, base = coverage(state), base_load(fit, earlier)
     foresight = _foresight(simulated, configured, advised_plan)
@@ -289,10 +302,7 @@ def _document(root: Root, simulated: _LeftAlone, scores: Sequence[Score], reques
         else ()
     )
     return {
-        "schema": RECOMMENDATION_SCHEMA,
-        "cluster": root.cluster,
         "snapshot": state.snapshot,
-        "manifest_sha256": inputs_of(root, state.snapshot).manifest_sha256,
         "view": state.view,
         "combinations": [{**row.document(), "dominated_by": _dominated_by(row, scores)} for row in scores],
         "advice": {
@@ -366,7 +376,7 @@ def _dominated_by(row: Score, scores: Sequence[Score]) -> str | None:
     return None if better is None else combination(better.shedder, better.placement)
 
 
-def _foresight(simulated: _LeftAlone, own: Configured, plan: Plan | None) -> dict[str, Any]:
+def _foresight(simulated: LeftAlone, own: Configured, plan: Plan | None) -> dict[str, Any]:
     """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
     key = {"shedder": own.shedder, "placement": own.placement, "what_if": ""}
     off = {"switched_off_by": list(shedding_switched_off_by(simulated.settings.values))}
