@@ -90,6 +90,7 @@ def approve(
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.plan import digest_of
         from pulsar_advisor.stages.approve import run as record
+        from pulsar_advisor.storage.plans import short
 
         how: dict[str, Any] = {
             "policy": policy.read(),
@@ -118,6 +119,7 @@ def approve(
         say("\n".join(plan_lines(document)))
         say("\n".join(f"- {limit}" for limit in approval.throttle.sentences()))
         say(f"approved by {approval.approver} for {expires}: {approval.digest}")
+        say(f"next: pulsar-advisor apply {short(approval.digest)} --dry-run")
 
 
 def withdraw(
@@ -301,7 +303,8 @@ def undo(
         move = f"{step.source} → {step.destination}" if step.executable else f"left out: {step.not_executable_because}"
         say(f"{step.id} {step.namespace}/{step.bundle} {move}")
     consents = "".join(f" {needed.consent.flag}" for needed in needed_consents(back))
-    say(f"for somebody else to approve: pulsar-advisor approve {short(written.digest)} --as NAME{consents}")
+    say("for somebody else to approve, from another account:")
+    say(f"pulsar-advisor approve {short(written.digest)} --as NAME{consents}")
 
 
 def verify(

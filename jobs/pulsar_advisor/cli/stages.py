@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pulsar_advisor.cli.options import (
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
     from pulsar_advisor.planning.request import Request
     from pulsar_advisor.reporting.page import ReportPage
+    from pulsar_advisor.reporting.verdict import Command
 
 _LEDGER: Final = "pulsar_advisor.execution.ledger"
 """Loads the database library."""
@@ -296,7 +299,18 @@ def _show_verdict(page: ReportPage) -> None:
 
     from pulsar_advisor.reporting.terminal import render_terminal
 
-    render_terminal(page, Console())
+    render_terminal(page, Console(), tuple(_on_path()))
+
+
+def _on_path() -> Iterator[Command]:
+    """The command after which the shell finds ours, unless it does already: `make demo` activates nothing."""
+    from pulsar_advisor.reporting.verdict import Command
+
+    ours = Path(sys.executable).parent
+    if which("pulsar-advisor") is None and (ours / "pulsar-advisor").exists():
+        yield Command(
+            "Once in a shell, so that it finds the command", (f'export PATH={shlex.quote(str(ours))}:"$PATH"',)
+        )
 
 
 def run(

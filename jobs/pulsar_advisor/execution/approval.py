@@ -14,7 +14,7 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Plan, digest_of, seal
-from pulsar_advisor.planning.consent import ConsentName, NeededConsent, needed_consents
+from pulsar_advisor.planning.consent import ALONE, ConsentName, NeededConsent, needed_consents
 
 VALID_FOR_S: Final = 4 * 3600
 """How long an approval is valid by default."""
@@ -108,7 +108,9 @@ def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> App
     digest = digest_of(plan)
     approvals = ledger.approvals(digest)
     if not approvals:
-        raise Refused(f"{digest} has no approval: have it approved with `approve PLAN --digest {digest} --as NAME`")
+        flags = "".join(f" {each.consent.flag}" for each in needed_consents(plan))
+        command = f"pulsar-advisor approve {digest.removeprefix('sha256:')} --as NAME{flags}"
+        raise Refused(f"{digest} has no approval: have it approved by somebody else, with `{command}`")
     objections = [_objection(ledger, plan, approval, policy) for approval in approvals]
     for approval, objection in zip(reversed(approvals), reversed(objections), strict=True):
         if objection is None:
@@ -156,7 +158,7 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, source: str, policy: 
     if policy.separate_system_user and typed_by_one_user:
         user = source.removeprefix(UNAUTHENTICATED)
         return (
-            f"the system user {user} proposed {digest}: somebody else has to approve it from an account of their own, "
-            "or an approval policy with separate_system_user: false has to allow it (--policy FILE)"
+            f"the system user {user} proposed {digest}: somebody else has to approve it from an account of their own. "
+            f"Alone, on a cluster to play with, an approval policy allows it: {' '.join(ALONE)}"
         )
     return None

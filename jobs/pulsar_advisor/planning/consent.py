@@ -35,6 +35,14 @@ CONSENTS: Final = (
 )
 
 
+ALONE: Final = (
+    "printf '%s\\n' 'schema: pulsar-advisor/approval-policy/1'",
+    "'separate_approver: false' 'separate_system_user: false' >alone.yaml",
+    '&& export PULSAR_ADVISOR_POLICY="$PWD/alone.yaml"',
+)
+"""A shell command, in parts, for a cluster to play with: a policy under which one person may propose and approve."""
+
+
 @dataclass(frozen=True)
 class NeededConsent:
     """A consent that a plan can't be carried out without, and why: one clause for each reason."""

@@ -141,7 +141,7 @@ def build_page(
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
-    `plan` is the one of `shown_combination`, `root_url` the root as the user gave it, for use in the commands. The same
+    `plan` is the one of `shown_combination`, `root_url` the root, for use in the commands. The same
     inputs give the same page. Raises `StorageError` if the plan is not the advised one.
     """
     advised = _advised(recommendation["advice"]["digest"], plan)

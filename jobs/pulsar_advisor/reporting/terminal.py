@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
@@ -10,16 +11,22 @@ from rich.text import Text
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.verdict import Command
 
 FINDINGS_SHOWN: Final = 3
+COMMANDS_SHOWN: Final = 2
+"""Those up to the approval."""
 _REASONS_SHOWN: Final = 3
 _COLOUR_OF_KIND: Final = {"act": "blue", "nothing": "green", "not_executable": "yellow", "not_fit": "red"}
 _COLOUR_OF_GRADE: Final = {"high": "green", "medium": "yellow", "low": "red"}
 _COLOUR_OF_SEVERITY: Final = {"critical": "red", "warning": "yellow", "info": ""}
 
 
-def render_terminal(page: ReportPage, console: Console) -> None:
-    """Print to the console; rich omits colours if the console isn't a terminal."""
+def render_terminal(page: ReportPage, console: Console, before: Sequence[Command] = ()) -> None:
+    """Print to the console; rich omits colours if the console isn't a terminal.
+
+    `before`: what this reader's shell needs before the commands of the page.
+    """
     verdict = page.verdict
 
     def line(text: str, style: str = "") -> None:
@@ -56,7 +63,7 @@ def render_terminal(page: ReportPage, console: Console) -> None:
     fact("Coverage", page.trust.coverage.sentence)
     for finding in page.findings[:FINDINGS_SHOWN]:
         fact("Finding", finding.sentence, _COLOUR_OF_SEVERITY[finding.severity])
-    for command in verdict.commands[:2]:
+    for command in (*before, *verdict.commands[:COMMANDS_SHOWN]) if verdict.commands else ():
         console.print()
         line(f"{command.purpose}:", "dim")
         for part in command.continued.splitlines():

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
 from pulsar_advisor.planning.compare import all_refused
-from pulsar_advisor.planning.consent import NeededConsent, needed_consents
+from pulsar_advisor.planning.consent import ALONE, NeededConsent, needed_consents
 from pulsar_advisor.planning.goal_outcome import outcome_sentence
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import change, count, percent, sentence
@@ -99,7 +99,11 @@ def verdict_of(
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
         warnings=tuple(sentence(why) for each in needed if each.consent.name == "worse" for why in each.reasons),
-        commands=_commands(acting, str(recommendation["advice"]["digest"]), needed, root_url) if acting else (),
+        commands=_commands(
+            acting, str(recommendation["advice"]["digest"]), needed, root_url, recommendation["proposer"]
+        )
+        if acting
+        else (),
     )
 
 
@@ -193,18 +197,25 @@ def _split_what(splits: Sequence[Step]) -> str:
     return f"{count(len(splits), 'bundle')} {of}"
 
 
-def _commands(plan: Plan, digest: str, needed: Sequence[NeededConsent], root_url: str) -> tuple[Command, ...]:
+def _commands(
+    plan: Plan, digest: str, needed: Sequence[NeededConsent], root_url: str, proposer: str | None
+) -> tuple[Command, ...]:
     consent = [each.consent.flag for each in needed]
 
     def line(verb: str, *options: str) -> tuple[str, ...]:
         return (shlex.join(("pulsar-advisor", verb, short(digest), *options)),)
 
     place = {"PULSAR_ADVISOR_ROOT": root_url, "PULSAR_ADVISOR_CLUSTER": plan.cluster}
+    reach = ", with a profile or --admin-url"
     export = " ".join(f"{name}={shlex.quote(value)}" for name, value in place.items())
     return (
         Command("Once in a shell, unless a profile names the cluster", (f"export {export}",)),
-        Command("Approve exactly this plan", line("approve", "--as", "NAME", *consent)),
-        Command("Preview the calls", line("apply", "--dry-run")),
-        Command("Apply the plan", line("apply")),
-        Command("Compare with the prediction", line("verify")),
+        Command(
+            f"Approve exactly this plan: somebody other than {proposer or 'its proposer'}, from another account",
+            line("approve", "--as", "NAME", *consent),
+        ),
+        Command("Alone, on a cluster that is yours to play with, before approve and apply", ALONE),
+        Command(f"Preview the calls{reach}", line("apply", "--dry-run")),
+        Command(f"Apply the plan, once it is approved{reach}", line("apply")),
+        Command("Compare with the prediction: a profile captures again, else name a later --snapshot", line("verify")),
     )

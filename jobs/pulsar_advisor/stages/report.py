@@ -61,7 +61,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         validation,
         outcomes_of(root, snapshot, shedders),
         settings,
-        root_url=root.url,
+        root_url=str(root.location),
         tool_version=version(DISTRIBUTION),
         ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),

@@ -64,11 +64,12 @@ def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
     run(approved(ledger, PLAN), ledger, cluster)
     written = list(cluster.writes)
     assert undo(PLAN, root) == 0
-    move, command = capsys.readouterr().out.splitlines()
+    move, who, command = capsys.readouterr().out.splitlines()
     assert move == f"undo-step-001 {NAMESPACE}/{LOWER} {B2} → {B1}"
     assert cluster.writes == written
     digest = command.partition("approve ")[2].split()[0]
-    assert command == f"for somebody else to approve: pulsar-advisor approve {digest} --as NAME --accept-worse"
+    assert who == "for somebody else to approve, from another account:"
+    assert command == f"pulsar-advisor approve {digest} --as NAME --accept-worse"
     back = find_plan(root, digest)
     (proposal,) = ledger.proposals(back.digest)
     assert (proposal.proposer, proposal.source) == ("carol", f"unauthenticated:{system_user()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.plans import short, write_plan
@@ -85,3 +87,23 @@ def test_an_unknown_cluster_names_those_that_there_are(
     assert exit_code([*verb, "--cluster", "prod-ue"]) == 2
     assert "there is no cluster 'prod-ue'" in (said := capsys.readouterr().err)
     assert said.endswith("; the nearest is 'prod-eu'; there are: prod-eu\n")
+
+
+def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_ledger(default_ledger_url(Root(str(tmp_path), "demo")))) as ledger:
+        propose(ledger, plan, person_on_command_line("alice"))
+    approve = ["approve", short(digest_of(plan)), "--as", "alicia"]
+    assert exit_code(approve) == 4
+    shown = capsys.readouterr().err.strip().partition("an approval policy allows it: ")[2]
+    written = subprocess.run(
+        ["bash", "-c", f'{shown} && printf "%s" "$PULSAR_ADVISOR_POLICY"'],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    monkeypatch.setenv("PULSAR_ADVISOR_POLICY", written.stdout)
+    assert exit_code(approve) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"next: pulsar-advisor apply {short(digest_of(plan))} --dry-run"

@@ -7,6 +7,7 @@ import io
 from rich.console import Console
 
 from pulsar_advisor.reporting.terminal import render_terminal
+from pulsar_advisor.reporting.verdict import Command
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
 
 
@@ -33,6 +34,14 @@ def test_the_three_findings_that_matter_are_there() -> None:
 def test_the_next_command_can_be_pasted() -> None:
     inputs = skewed_inputs()
     assert printed(inputs).endswith(inputs.page().verdict.commands[1].continued + "\n")
+
+
+def test_what_a_shell_needs_comes_before_the_commands() -> None:
+    page = skewed_inputs().page()
+    console = Console(file=io.StringIO(), width=80)
+    render_terminal(page, console, [Command("Once in a shell", ("export PATH=/bin",))])
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.index("export PATH=/bin\n") < shown.index("export PULSAR_ADVISOR_ROOT")
 
 
 def test_it_is_short() -> None:

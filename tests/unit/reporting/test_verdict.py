@@ -125,7 +125,12 @@ def test_commands_name_the_plan_by_the_first_digits_of_its_digest() -> None:
     verdict = verdict_on(plan)
     prefix = digest_of(plan).removeprefix("sha256:")[:8]
     assert verdict.commands[1].continued == f"pulsar-advisor approve {prefix} --as NAME"
-    assert verdict.commands[3].continued == f"pulsar-advisor apply {prefix}"
+    assert verdict.commands[4].continued == f"pulsar-advisor apply {prefix}"
+
+
+def test_an_approval_is_somebody_elses_to_give() -> None:
+    approve = verdict_on(plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3))).commands[1]
+    assert approve.purpose == "Approve exactly this plan: somebody other than its proposer, from another account"
 
 
 def test_wishes_that_cant_be_carried_out_are_not_called_balance() -> None:
