@@ -22,7 +22,7 @@ from harness.errors import HarnessError, LoadDidNotStart
 from harness.record import capture_command, record
 from harness.record_decisions import SCENARIOS, Scenario, record_decisions
 from harness.skew import MARGIN_PERCENT, cpu_percents, wait_for_skew
-from harness.workload import DEFAULT_SEED
+from harness.workload import DEFAULT_SEED, WORKLOADS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATE = REPOSITORY / ".cache" / "cluster"
@@ -66,8 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="stop cluster and load").set_defaults(command=_down)
     commands.add_parser("status", help="what is running, and the load of each broker").set_defaults(command=_status)
 
-    generator = commands.add_parser("load", help="start the skewed load in the background")
+    generator = commands.add_parser("load", help="start a load in the background")
     generator.set_defaults(command=_load)
+    generator.add_argument("--workload", choices=WORKLOADS, default="skewed", help="which broker has how much of it")
     generator.add_argument("--seed", type=int, default=DEFAULT_SEED)
     generator.add_argument("--stop", action="store_true", help="stop it")
 
@@ -92,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--admin-url", action="append", required=True)
     generate.add_argument("--service-url", required=True)
     generate.add_argument("--token-file", type=Path)
+    generate.add_argument("--workload", choices=WORKLOADS, required=True)
     generate.add_argument("--seed", type=int, default=DEFAULT_SEED)
     generate.add_argument("--place", action="store_true", help="bring each bundle to its broker first")
     return parser
@@ -191,6 +193,7 @@ def _load(arguments: argparse.Namespace) -> None:
             state["admin_urls"],
             state["service_url"],
             token_file=state["token_file"],
+            workload=arguments.workload,
             seed=arguments.seed,
             placed=state["manager"] != "simple",
         ),
@@ -217,7 +220,8 @@ def _record_decisions(arguments: argparse.Namespace) -> None:
 def _generate(arguments: argparse.Namespace) -> None:
     token = arguments.token_file.read_text(encoding="utf-8") if arguments.token_file else None
     admin = AdminApi(arguments.admin_url, token)
-    load.generate(admin, arguments.service_url, seed=arguments.seed, placed=arguments.place)
+    workload = WORKLOADS[arguments.workload](arguments.seed)
+    load.generate(admin, arguments.service_url, workload=workload, seed=arguments.seed, placed=arguments.place)
 
 
 def _status(_: argparse.Namespace) -> None:

@@ -39,7 +39,8 @@ _PORTS = range(15000, 32000)
 class ClusterOptions:
     """What to start. `settings` are broker.conf keys that override the harness's own.
 
-    `settings_of` are those of single brokers, by their position.
+    `settings_of` are those of single brokers, by their position, as are `machines`: what those brokers run on as far as
+    the CPU sensor says.
     """
 
     release: str = DEFAULT_RELEASE
@@ -50,6 +51,7 @@ class ClusterOptions:
     token_authentication: bool = False
     tls: bool = False
     cpu_sensor: bool = True
+    machines: Mapping[int, sensor.Machine] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,11 @@ class LiveCluster:
         return [process.pid for process in self._processes if process.poll() is None]
 
     @property
+    def machines(self) -> dict[str, sensor.Machine]:
+        """What each broker is said to run on, by its admin URL."""
+        return {url: self._machine(position) for position, url in enumerate(self.admin_urls)}
+
+    @property
     def has_cpu_skew(self) -> bool:
         """Whether each broker reports CPU usage by its own message rate (see `harness.sensor`), or all the host's."""
         return self._sensor is not None
@@ -235,7 +242,7 @@ class LiveCluster:
             self._wait_until(self._healthy(broker), broker.name, broker.process, deadline)
         if isolation is not None:
             counters = {broker.admin_url: self._counters(broker.name) for broker in self.brokers}
-            self._sensor = sensor.CpuSensor(counters, self.admin)
+            self._sensor = sensor.CpuSensor(counters, self.machines, self.admin)
 
     def _start_zookeeper(self, port: int, deadline: float) -> None:
         self.zookeeper = f"127.0.0.1:{port}"
@@ -302,7 +309,7 @@ class LiveCluster:
         wrapper: list[str] = []
         if isolation is not None:
             counters = self._counters(name)
-            sensor.create_counters(counters)
+            sensor.create_counters(counters, self._machine(position))
             wrapper = isolation.wrapper(counters)
         process = self._start_jvm(
             name,
@@ -344,6 +351,9 @@ class LiveCluster:
     @property
     def _log4j(self) -> Path:
         return self.directory / "log4j2.xml"
+
+    def _machine(self, position: int) -> sensor.Machine:
+        return self.options.machines.get(position, sensor.Machine())
 
     def _counters(self, name: str) -> Path:
         return self.directory / f"{name}.cpu"

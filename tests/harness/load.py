@@ -17,7 +17,7 @@ from harness.admin_api import AdminApi
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.errors import LoadDidNotStart
-from harness.workload import DEFAULT_SEED, Workload, shifted, skewed_workload
+from harness.workload import DEFAULT_SEED, WORKLOADS, Workload, shifted
 
 SUBSCRIPTION = "harness"
 STEADY = "load is steady"
@@ -68,14 +68,13 @@ def place(workload: Workload, admin: AdminApi) -> list[str]:
         time.sleep(TICK_S)
 
 
-def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> None:
+def generate(admin: AdminApi, service_url: str, *, workload: Workload, seed: int, placed: bool) -> None:
     """Create the workload, connect, place it if asked to, then hold its rates until this process is ended.
 
     `SHIFT_SIGNAL` changes the rates to those of the next shift.
     """
     import pulsar
 
-    workload = skewed_workload(seed)
     create(workload, admin)
     misplaced = place(workload, admin) if placed else []
     client = pulsar.Client(
@@ -121,10 +120,10 @@ def generate(admin: AdminApi, service_url: str, *, seed: int, placed: bool) -> N
 
 
 def generator_arguments(
-    admin_urls: list[str], service_url: str, *, token_file: str | Path | None, seed: int, placed: bool
+    admin_urls: list[str], service_url: str, *, token_file: str | Path | None, workload: str, seed: int, placed: bool
 ) -> list[str]:
     """The arguments of `python -m harness` that run the load in the foreground."""
-    arguments = ["generate", "--service-url", service_url, "--seed", str(seed)]
+    arguments = ["generate", "--service-url", service_url, "--workload", workload, "--seed", str(seed)]
     for url in admin_urls:
         arguments += ["--admin-url", url]
     if token_file:
@@ -147,18 +146,20 @@ def wait_until_steady(generator: subprocess.Popen[bytes], log: Path) -> str:
 
 
 @contextmanager
-def running_load(cluster: LiveCluster, seed: int = DEFAULT_SEED) -> Iterator[Workload]:
+def running_load(cluster: LiveCluster, workload: str = "skewed", seed: int = DEFAULT_SEED) -> Iterator[Workload]:
     """The load on this cluster, steady, from a process of its own that ends with the block.
 
     Raises:
         LoadDidNotStart: it ended, or wasn't steady within `STEADY_LIMIT_S`.
     """
-    with running_generator(cluster, seed):
-        yield skewed_workload(seed)
+    with running_generator(cluster, workload, seed):
+        yield WORKLOADS[workload](seed)
 
 
 @contextmanager
-def running_generator(cluster: LiveCluster, seed: int = DEFAULT_SEED) -> Iterator[subprocess.Popen[bytes]]:
+def running_generator(
+    cluster: LiveCluster, workload: str = "skewed", seed: int = DEFAULT_SEED
+) -> Iterator[subprocess.Popen[bytes]]:
     """The process of that load, to send it `SHIFT_SIGNAL`. Raises as `running_load`."""
     token_file = None
     if cluster.tokens:
@@ -168,6 +169,7 @@ def running_generator(cluster: LiveCluster, seed: int = DEFAULT_SEED) -> Iterato
         cluster.admin_urls,
         cluster.service_url,
         token_file=token_file,
+        workload=workload,
         seed=seed,
         placed=cluster.options.load_manager != "simple",
     )

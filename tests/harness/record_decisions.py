@@ -1,7 +1,8 @@
 """Records what the brokers of a live cluster decide by themselves: every shedding cycle, and the snapshot before it.
 
 A capture is taken every few seconds while the cluster balances itself under a load that changes every few cycles. The
-last capture before each cycle is kept with what the leader then logged.
+last capture before each cycle is kept with what the leader then logged. Of a crowded cluster, all of whose load is on
+one broker above its limit, the first minutes are recorded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,7 +24,7 @@ from harness.configuration import CLUSTER_NAME, LoadManager
 from harness.errors import HarnessError
 from harness.load import SHIFT_SIGNAL, running_generator
 from harness.skew import wait_for_figures
-from harness.workload import skewed_workload
+from harness.workload import DEFAULT_SEED, WORKLOADS
 from pulsar_advisor.storage.root import Root
 
 DECISIONS: Final = 5
@@ -32,12 +33,14 @@ HISTORY: Final = 3
 CYCLES_OF_A_LOAD: Final = 4
 """The load changes at this interval."""
 MOST_CYCLES: Final = 24
+CROWDED_CYCLES: Final = 3
+"""Of a crowded cluster: fewer than those after which the load changes."""
 CAPTURE_EVERY_S: Final = 4.0
 LARGEST_BYTES: Final = 300_000
 
-_GRACE_MINUTES: Final = 3
+_GRACE_PERIOD: Final = "loadBalancerSheddingGracePeriodMinutes"
 _EVERYWHERE: Final = {
-    "loadBalancerSheddingGracePeriodMinutes": str(_GRACE_MINUTES),
+    _GRACE_PERIOD: "3",
     "loadBalancerSheddingIntervalMinutes": "1",
 }
 _SMALL_UNLOADS: Final = {"minUnloadMessage": "10", "minUnloadMessageThroughput": "1000"}
@@ -51,11 +54,21 @@ class Scenario:
     load_manager: LoadManager
     shedder: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    workload: str = "skewed"
+    decisions: int = DECISIONS
+    most_cycles: int = MOST_CYCLES
 
     @property
     def name(self) -> str:
         """The name of its recording."""
-        return f"{self.shedder}-{self.release}-{self.load_manager}"
+        name = f"{self.shedder}-{self.release}-{self.load_manager}"
+        return name if self.workload == "skewed" else f"{name}-{self.workload}"
+
+    @property
+    def crowded(self) -> Scenario:
+        """With all load on one broker in the beginning, which the first cycles have to mend."""
+        settings = {**self.settings, _GRACE_PERIOD: "2"}
+        return replace(self, settings=settings, workload="crowded", decisions=1, most_cycles=CROWDED_CYCLES)
 
 
 def _modular(shedder: str, **settings: str) -> Scenario:
@@ -78,21 +91,30 @@ def _transfer(release: str) -> Scenario:
     )
 
 
+_THRESHOLD: Final = _modular("ThresholdShedder", loadBalancerHistoryResourcePercentage="0.5")
+_UNIFORM: Final = _modular("UniformLoadShedder", **_SMALL_UNLOADS)
+_AVG: Final = _modular(
+    "AvgShedder",
+    loadBalancerLoadPlacementStrategy="org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
+    loadBalancerAvgShedderLowThreshold="8",
+    loadBalancerAvgShedderHitCountLowThreshold="2",
+    loadBalancerAvgShedderHitCountHighThreshold="1",
+    maxUnloadPercentage="0.5",
+    **_SMALL_UNLOADS,
+)
+
+CROWDED: Final = tuple(
+    scenario.crowded for scenario in (_THRESHOLD, _modular("OverloadShedder"), _UNIFORM, _AVG, _transfer("4.0.8"))
+)
+"""Each shedder of the Modular and the Extensible manager, with all load on one broker."""
+
 SCENARIOS: Final = {
     scenario.name: scenario
     for scenario in (
-        _modular("ThresholdShedder", loadBalancerHistoryResourcePercentage="0.5"),
+        _THRESHOLD,
         _modular("OverloadShedder", loadBalancerBrokerOverloadedThresholdPercentage="60"),
-        _modular("UniformLoadShedder", **_SMALL_UNLOADS),
-        _modular(
-            "AvgShedder",
-            loadBalancerLoadPlacementStrategy="org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
-            loadBalancerAvgShedderLowThreshold="8",
-            loadBalancerAvgShedderHitCountLowThreshold="2",
-            loadBalancerAvgShedderHitCountHighThreshold="1",
-            maxUnloadPercentage="0.5",
-            **_SMALL_UNLOADS,
-        ),
+        _UNIFORM,
+        _AVG,
         Scenario(
             "4.0.8",
             "simple",
@@ -106,6 +128,7 @@ SCENARIOS: Final = {
         ),
         _transfer("4.0.8"),
         _transfer("4.2.4"),
+        *CROWDED,
     )
 }
 
@@ -129,19 +152,19 @@ def record_decisions(scenario: Scenario, folder: Path) -> Path:
     )
     with (
         LiveCluster(options) as cluster,
-        running_generator(cluster) as generator,
+        running_generator(cluster, scenario.workload) as generator,
         tempfile.TemporaryDirectory() as captured,
     ):
         if not cluster.has_cpu_skew:
             raise HarnessError("This machine doesn't permit mount namespaces: all brokers would be equally hot.")
         placed = time.monotonic()
-        wait_for_figures(cluster.admin, skewed_workload())
+        wait_for_figures(cluster.admin, WORKLOADS[scenario.workload](DEFAULT_SEED))
         # A snapshot shows no difference between bundles that were placed by hand and those that the leader unloaded.
-        time.sleep(max(0.0, placed + _GRACE_MINUTES * 60 - time.monotonic()))
+        time.sleep(max(0.0, placed + int(options.settings[_GRACE_PERIOD]) * 60 - time.monotonic()))
         begun_ms = _now_ms()
         cluster.admin.write("POST", "/brokers/configuration/loadBalancerSheddingEnabled/true")
         root = Root(captured, CLUSTER_NAME)
-        captures, shifts = _watch(cluster, generator, root, begun_ms)
+        captures, shifts = _watch(scenario, cluster, generator, root, begun_ms)
         logged = logged_cycles(_logs(cluster), begun_ms)
         cycles = with_captures(logged, captures, shifts)
         kept = sorted({name for cycle in cycles for name in (cycle.before, cycle.after) if name is not None})
@@ -158,8 +181,10 @@ def record_decisions(scenario: Scenario, folder: Path) -> Path:
     recording.write(file)
     size = file.stat().st_size
     print(f"{file}: {len(cycles)} cycles, {len(recording.decisions)} decisions, {size} bytes", file=sys.stderr)
-    if len(recording.decisions) < DECISIONS or size > LARGEST_BYTES:
-        raise HarnessError(f"{file} has too few decisions or is too large; wanted are {DECISIONS}, {LARGEST_BYTES}.")
+    if len(recording.decisions) < scenario.decisions or size > LARGEST_BYTES:
+        raise HarnessError(
+            f"{file} has too few decisions or is too large; wanted are {scenario.decisions}, {LARGEST_BYTES}."
+        )
     return file
 
 
@@ -184,7 +209,7 @@ def with_captures(
 
 
 def _watch(
-    cluster: LiveCluster, generator: subprocess.Popen[bytes], root: Root, begun_ms: int
+    scenario: Scenario, cluster: LiveCluster, generator: subprocess.Popen[bytes], root: Root, begun_ms: int
 ) -> tuple[list[Capture], list[int]]:
     """Capture until there are enough decisions; the captures, and when the load was changed."""
     captures: list[Capture] = []
@@ -194,7 +219,7 @@ def _watch(
         started_at_ms = _now_ms()
         captures.append(Capture(take_snapshot(cluster, root), started_at_ms, _now_ms()))
         cycles = logged_cycles(_logs(cluster), begun_ms)
-        if _enough(cycles) or cycles_passed(cycles, _now_ms()) > MOST_CYCLES:
+        if _enough(scenario, cycles) or cycles_passed(cycles, _now_ms()) > scenario.most_cycles:
             return captures, shifts_ms
         if cycles_passed(cycles, _now_ms()) >= (len(shifts_ms) + 1) * CYCLES_OF_A_LOAD:
             generator.send_signal(SHIFT_SIGNAL)
@@ -207,9 +232,9 @@ def cycles_passed(cycles: Sequence[LoggedCycle], now_ms: int) -> int:
     return len(cycles) + (now_ms - cycles[-1].at_ms) // (CYCLE_S * 1000) if cycles else 0
 
 
-def _enough(cycles: Sequence[LoggedCycle]) -> bool:
+def _enough(scenario: Scenario, cycles: Sequence[LoggedCycle]) -> bool:
     """Whether there are enough decisions, each with its history and a next cycle."""
-    return sum(bool(cycle.unloads) for cycle in cycles[HISTORY:-1]) >= DECISIONS
+    return sum(bool(cycle.unloads) for cycle in cycles[HISTORY:-1]) >= scenario.decisions
 
 
 def _logs(cluster: LiveCluster) -> list[Path]:

@@ -22,15 +22,26 @@ import requests
 
 from harness.admin_api import AdminApi
 
-CORES = 4
-"""The limit of every broker, whatever the machine has: usage is a percentage of these."""
-IDLE_CORES = 0.1
-CORES_PER_1000_MESSAGES = 2.2
-"""Cores that 1,000 messages per second (in and out) cost."""
 INTERVAL_S = 1.0
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _USAGE = Path("cpu", "cpuacct.usage")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a broker is said to run on, whatever this machine has."""
+
+    cores: float = 4
+    """Its limit: usage is a percentage of these, and may be above 100."""
+    idle_cores: float = 0.1
+    """What it uses whatever it serves."""
+    cores_per_1000_messages: float = 2.2
+    """What 1,000 messages per second (in and out) cost beside."""
+
+    def cores_used(self, messages_per_s: float) -> float:
+        """The cores that a broker with this message rate (in + out) is said to use."""
+        return self.idle_cores + self.cores_per_1000_messages * messages_per_s / 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +72,13 @@ def mount_isolation() -> MountIsolation | None:
     return None
 
 
-def create_counters(directory: Path) -> None:
+def create_counters(directory: Path, machine: Machine) -> None:
     """Write the three files of a broker that has used no CPU yet, below `directory`/cpu."""
     usage = directory / _USAGE
     usage.parent.mkdir(parents=True)
     usage.write_text("0\n")
-    usage.with_name("cpu.cfs_quota_us").write_text(f"{CORES * 100_000}\n")
+    usage.with_name("cpu.cfs_quota_us").write_text(f"{machine.cores * 100_000:.0f}\n")
     usage.with_name("cpu.cfs_period_us").write_text("100000\n")
-
-
-def cpu_cores(messages_per_s: float) -> float:
-    """The cores that a broker with this message rate (in + out) is said to use."""
-    return IDLE_CORES + CORES_PER_1000_MESSAGES * messages_per_s / 1000
 
 
 def messages_per_s(admin: AdminApi, url: str) -> float:
@@ -83,11 +89,12 @@ def messages_per_s(admin: AdminApi, url: str) -> float:
 class CpuSensor:
     """Advances each broker's counter every second by its own message rate, until stopped.
 
-    `counters` gives the directory made by `create_counters` for each broker's admin URL.
+    `counters` gives the directory made by `create_counters` for each broker's admin URL, `machines` what it runs on.
     """
 
-    def __init__(self, counters: Mapping[str, Path], admin: AdminApi) -> None:
+    def __init__(self, counters: Mapping[str, Path], machines: Mapping[str, Machine], admin: AdminApi) -> None:
         self._counters = counters
+        self._machines = machines
         self._admin = admin
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cpu-sensor", daemon=True)
@@ -100,14 +107,14 @@ class CpuSensor:
 
     def _run(self) -> None:
         used_ns = dict.fromkeys(self._counters, 0.0)
-        cores = dict.fromkeys(self._counters, IDLE_CORES)
+        cores = {url: machine.idle_cores for url, machine in self._machines.items()}
         last = time.monotonic()
         while not self._stopped.wait(INTERVAL_S):
             now = time.monotonic()
             for url, directory in self._counters.items():
                 # A busy broker keeps its last rate; a dead one's counter is not read.
                 with suppress(requests.RequestException):
-                    cores[url] = cpu_cores(messages_per_s(self._admin, url))
+                    cores[url] = self._machines[url].cores_used(messages_per_s(self._admin, url))
                 used_ns[url] += cores[url] * (now - last) * 1e9
                 # In place and never shorter than before: the broker may read at any moment.
                 with (directory / _USAGE).open("r+") as usage:

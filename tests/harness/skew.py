@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from statistics import mean
 
 from harness import sensor
@@ -67,12 +68,22 @@ def wait_for_skew(admin: AdminApi) -> dict[str, float]:
     Raises:
         NoSkew: not within `SKEW_LIMIT_S`.
     """
+    return wait_until_settled(admin, dict.fromkeys(admin.urls, sensor.Machine()), MARGIN_PERCENT)
+
+
+def wait_until_settled(
+    admin: AdminApi, machines: Mapping[str, sensor.Machine], margin_percent: float = 0
+) -> dict[str, float]:
+    """CPU usage per broker id, once it is what the message rates give on these machines (by admin URL).
+
+    And once the highest is over this many points above the mean. Raises as `wait_for_skew`.
+    """
     deadline = time.monotonic() + SKEW_LIMIT_S
     while True:
         usage = cpu_percents(admin)
-        expected = _expected_percents(admin)
+        expected = _expected_percents(admin, machines)
         settled = all(abs(usage[broker_id] - expected[broker_id]) < SETTLED_PERCENT for broker_id in expected)
-        if settled and max(usage.values()) > mean(usage.values()) + MARGIN_PERCENT:
+        if settled and max(usage.values()) >= mean(usage.values()) + margin_percent:
             return usage
         if time.monotonic() > deadline:
             raise NoSkew(
@@ -83,9 +94,9 @@ def wait_for_skew(admin: AdminApi) -> dict[str, float]:
         time.sleep(POLL_INTERVAL_S)
 
 
-def _expected_percents(admin: AdminApi) -> dict[str, float]:
+def _expected_percents(admin: AdminApi, machines: Mapping[str, sensor.Machine]) -> dict[str, float]:
     return {
-        broker_id: 100 * sensor.cpu_cores(sensor.messages_per_s(admin, url)) / sensor.CORES
+        broker_id: 100 * machines[url].cores_used(sensor.messages_per_s(admin, url)) / machines[url].cores
         for url, broker_id in zip(admin.urls, admin.broker_ids, strict=True)
     }
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import itertools
 import random
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 DEFAULT_SEED = 1
 SHIFT_SIGMA = 1.0
@@ -112,6 +114,16 @@ def skewed_workload(seed: int = DEFAULT_SEED) -> Workload:
     topics.append(TopicLoad("persistent://telemetry/devices/readings", 8, 40, 128))
     topics.append(TopicLoad("persistent://retail/orders/events", 6, 18, 256))
     return Workload(dict(_NAMESPACES), topics, brokers)
+
+
+def crowded_workload(seed: int = DEFAULT_SEED) -> Workload:
+    """The same load with every bundle on the first broker, as after a rolling restart: at 140 % of its CPU."""
+    workload = skewed_workload(seed)
+    return replace(workload, brokers=dict.fromkeys(workload.brokers, 0))
+
+
+WORKLOADS: Final[Mapping[str, Callable[[int], Workload]]] = {"skewed": skewed_workload, "crowded": crowded_workload}
+"""By name; each is made of a seed."""
 
 
 def shifted(workload: Workload, seed: int, shift: int) -> Workload:

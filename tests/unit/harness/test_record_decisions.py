@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from decisions.recording import Unload
 from harness.balancing_log import LoggedCycle
-from harness.record_decisions import SCENARIOS, Capture, cycles_passed, with_captures
+from harness.record_decisions import (
+    CROWDED,
+    CROWDED_CYCLES,
+    CYCLES_OF_A_LOAD,
+    SCENARIOS,
+    Capture,
+    cycles_passed,
+    with_captures,
+)
 
 MOVE = Unload("a/b/0x00000000_0xffffffff", "one:1", "two:2")
 
@@ -54,4 +62,14 @@ def test_every_scenario_is_named_after_shedder_release_and_manager() -> None:
         "SimpleLoadManagerImpl-4.0.8-simple",
         "TransferShedder-4.0.8-extensible",
         "TransferShedder-4.2.4-extensible",
+        "ThresholdShedder-4.0.8-modular-crowded",
+        "OverloadShedder-4.0.8-modular-crowded",
+        "UniformLoadShedder-4.0.8-modular-crowded",
+        "AvgShedder-4.0.8-modular-crowded",
+        "TransferShedder-4.0.8-extensible-crowded",
     ]
+
+
+def test_of_a_crowded_cluster_the_first_minutes_are_recorded_before_the_load_changes() -> None:
+    assert CROWDED_CYCLES < CYCLES_OF_A_LOAD
+    assert all(scenario.settings["loadBalancerSheddingGracePeriodMinutes"] == "2" for scenario in CROWDED)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.workload import bundle_range, skewed_workload, topic_hash
+from harness.sensor import Machine
+from harness.workload import bundle_range, crowded_workload, skewed_workload, topic_hash
 
 
 def test_the_same_seed_gives_the_same_workload_and_another_seed_another() -> None:
@@ -40,6 +41,14 @@ def test_the_bundles_that_brokers_look_up_by_themselves_are_placed_first() -> No
         "telemetry/devices/0xc0000000_0xffffffff",
         "telemetry/alerts/0x80000000_0xffffffff",
     ]
+
+
+def test_a_crowded_cluster_has_the_same_load_on_its_first_broker() -> None:
+    crowded, skewed = crowded_workload(7), skewed_workload(7)
+    assert (crowded.topics, crowded.brokers.keys()) == (skewed.topics, skewed.brokers.keys())
+    assert set(crowded.brokers.values()) == {0}
+    machine = Machine()
+    assert machine.cores_used(2 * crowded.messages_per_s) > 1.3 * machine.cores
 
 
 def test_every_placed_bundle_has_a_plain_topic_to_look_up() -> None:
