@@ -14,8 +14,9 @@ import pytest
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.numbered_messages import numbered_messages
-from harness.shell import QUICK, Shell, plain_connection
+from harness.shell import Shell, plain_connection
 from harness.skew import cpu_percents
+from live.goals import carry_out, executable
 from live.plans import boundaries, topics_inside, wait_until_reported
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
@@ -24,8 +25,6 @@ NAMESPACE = "goals/many"
 BUNDLES = 12
 IDLE_PERCENT = 3
 SETTLED_LIMIT_S = 200
-MISSES_ALLOWED = 2
-"""A destination is a wish under the Modular manager: about one in ten is missed."""
 
 
 @dataclass(frozen=True)
@@ -52,27 +51,8 @@ class Ground:
 
     def carried_out(self, *goal: str, consents: tuple[str, ...] = ()) -> tuple[dict[str, Any], set[str]]:
         """The plan for a goal on a fresh snapshot, applied, and the ranges that did not arrive."""
-        for stage in (("capture", *self.shell.connection), ("normalize",), ("validate",)):
-            done = self.shell(*stage)
-            assert done.code == 0, done.err
-        made = self.shell(*goal, "--as", "olive", "--json")
-        assert made.code == 0, made.err
-        digest = made.document["advice"]["digest"]
-        assert digest is not None, made.out
-        print(f"\n{made.document['advice']['sentence']}")
-        (plan,) = [plan for plan in self.shell.plans() if plan["digest"] == digest]
-        consents = (*consents, "--accept-worse", "--accept-low-confidence")
-        budget = ("--error-budget", str(BUNDLES))
-        agreed = self.shell("approve", digest, "--as", "bob", *consents, *QUICK, *budget)
-        assert agreed.code == 0, agreed.err
-        applied = self.shell("apply", digest, *self.shell.connection)
-        owners = self.owners()
-        moves = unloads(plan)
-        astray = {step["bundle"] for step in moves if owners[step["bundle"]] != step["destination"]}
-        assert applied.code == (5 if astray else 0), applied.out + applied.err
-        assert len(astray) <= MISSES_ALLOWED, applied.out
-        print(f"{len(moves) - len(astray)} of {len(moves)} arrived")
-        return plan, astray
+        done = carry_out(self.cluster, self.shell, *goal, consents=consents)
+        return done.plan, {bundle.rpartition("/")[2] for bundle in done.astray}
 
     def until_idle(self, broker: str) -> None:
         """Brokers sample their CPU once a minute."""
@@ -80,10 +60,6 @@ class Ground:
         while cpu_percents(self.cluster.admin)[broker] > IDLE_PERCENT:
             assert time.monotonic() < deadline, cpu_percents(self.cluster.admin)
             time.sleep(3)
-
-
-def executable(plan: dict[str, Any], action: str) -> list[dict[str, Any]]:
-    return [step for step in plan["steps"] if step["executable"] and step["action"] == action]
 
 
 def unloads(plan: dict[str, Any]) -> list[dict[str, Any]]:

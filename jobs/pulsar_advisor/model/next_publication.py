@@ -5,8 +5,9 @@ more than `loadBalancerReportUpdateThresholdPercentage`, and one after `loadBala
 The changes of the next minute are unknown; but how often a broker has published lately shows whether it will do so
 again before the next cycle, and with every sample its smoothed load approaches its usage.
 
-A Modular broker writes its report after that longest interval too, with the figures that it answers itself. Every
-report, and the storing of averages every `loadBalancerResourceQuotaUpdateIntervalMinutes`, adds a sample to them.
+A Modular broker checks its report at that same pace, and writes it for the same two reasons, with the figures that it
+answers itself: answers that differ by more than the threshold are in a report after one check. Every report, and the
+storing of averages every `loadBalancerResourceQuotaUpdateIntervalMinutes`, adds a sample to them.
 
 Cycles start at a fixed rate, and a cycle unloads at once: its unloads show when the next one comes.
 
@@ -25,14 +26,17 @@ import numpy.typing as npt
 from pulsar_advisor.model.averages import with_samples
 from pulsar_advisor.model.cluster_state import (
     NO_ROW,
+    Booleans,
     Bundles,
     ClusterState,
     Floats,
+    Integers,
     PublishedLoad,
+    rate_per_s,
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.recent_unloads import shedding_interval_ms
-from pulsar_advisor.model.resource_usage import weighted_maximum_with_heap
+from pulsar_advisor.model.resource_usage import weighted_maximum, weighted_maximum_with_heap
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 _MINUTE_MS = 60_000
@@ -89,18 +93,22 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
 
     Brokers write reports, whose figures are those of `fresh`, the same snapshot's answers of the brokers; and the
     leader stores its averages. Each of these adds a sample to the averages of all bundles. Without an unload that shows
-    when the next cycle comes, only what is overdue counts.
+    when the next cycle comes, only what is overdue counts, and what changed: one check is short beside an interval.
     """
     brokers, answered = published.brokers, fresh.brokers
     row_of = {broker: row for row, broker in enumerate(answered.ids) if answered.report_updated_at_ms[row] > 0}
     rows = np.array([row_of.get(broker, NO_ROW) for broker in brokers.ids], dtype=np.intp)
     shows_cycles = published.bundles.last_unloaded_at_ms.any()
     at_ms = next_cycle_at_ms(published, settings) if shows_cycles else _now_ms(published)
-    due_at_ms = brokers.report_updated_at_ms + unprompted_report_ms(
-        settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS,
-        max(settings.load_balancer_report_update_min_interval_millis, 1),
-    )
-    due = np.flatnonzero((due_at_ms <= at_ms) & (rows != NO_ROW))
+    check_ms = max(settings.load_balancer_report_update_min_interval_millis, 1)
+    longest_ms = settings.load_balancer_report_update_max_interval_minutes * _MINUTE_MS
+    due_at_ms = brokers.report_updated_at_ms + unprompted_report_ms(longest_ms, check_ms)
+    is_due = due_at_ms <= at_ms
+    changed = _differ(published, fresh, rows, settings)
+    next_check_ms = _now_ms(published) + check_ms - (_now_ms(published) - brokers.report_updated_at_ms) % check_ms
+    due_at_ms = np.where(changed, np.minimum(due_at_ms, next_check_ms), due_at_ms)
+    is_due |= changed & (due_at_ms <= next_cycle_at_ms(published, settings))
+    due = np.flatnonzero(is_due & (rows != NO_ROW))
     due = due[np.argsort(due_at_ms[due], kind="stable")]
     stored_at_ms = published.averages_stored_at_ms
     stored_at_ms += settings.load_balancer_resource_quota_update_interval_minutes * _MINUTE_MS
@@ -121,6 +129,46 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
         brokers=replace(brokers, **{name: then(name) for name in _REPORTED}),
         bundles=_bundles_then(published, fresh, turn),
     )
+
+
+def _differ(
+    published: ClusterState, fresh: ClusterState, rows: npt.NDArray[np.intp], settings: LoadBalancerSettings
+) -> Booleans:
+    """Whether each broker answers (rows of `fresh`) what is more than the threshold from its report."""
+    before, now = published.brokers, fresh.brokers
+    greatest = change_percent(
+        (before.traffic, now.traffic[rows]),
+        (before.bundles, now.bundles[rows]),
+        (
+            weighted_maximum(before.usage, before.limit, settings),
+            weighted_maximum(now.usage, now.limit, settings)[rows],
+        ),
+    )
+    differ: Booleans = greatest > settings.load_balancer_report_update_threshold_percentage
+    return differ
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def change_percent(
+    traffic: tuple[Floats, Floats], bundles: tuple[Floats | Integers, Floats | Integers], usage: tuple[Floats, Floats]
+) -> Floats:
+    """The greatest change of each broker's figures, each given before and now: what decides whether it publishes.
+
+    Percent of its message rate, throughput and number of bundles; points of its usage (a ratio). `traffic` is (n, 4).
+    """
+    changes = (
+        _percent_change(*map(rate_per_s, traffic)),
+        _percent_change(*map(throughput_bytes_per_s, traffic)),
+        _percent_change(*bundles),
+        100 * np.abs(usage[0] - usage[1]),
+    )
+    greatest: Floats = np.fmax.reduce(changes)
+    return greatest
+
+
+def _percent_change(before: Floats | Integers, now: Floats | Integers) -> Floats:
+    """As Pulsar computes it: none between two zeros, infinite from zero to anything else."""
+    return np.where((before == 0) & (now == 0), 0.0, 100 * np.abs((before - now) / before))
 
 
 def _bundles_then(published: ClusterState, fresh: ClusterState, turn: npt.NDArray[np.intp]) -> Bundles:

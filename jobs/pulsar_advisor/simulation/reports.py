@@ -31,10 +31,9 @@ from pulsar_advisor.model.cluster_state import (
     Indices,
     Integers,
     PublishedLoad,
-    rate_per_s,
-    throughput_bytes_per_s,
 )
 from pulsar_advisor.model.extensible_load import extensible_load
+from pulsar_advisor.model.next_publication import change_percent
 from pulsar_advisor.model.resource_usage import maximum, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.simulation.cluster import BUNDLES, CONSUMERS, PRODUCERS, TOPICS, SimulatedCluster
@@ -338,7 +337,7 @@ class _Publishing:
             self._count(int(publishing.sum()), now_ms)
 
     def _change_percent(self, before: Figures, now: Figures) -> Floats:
-        """The greatest change of a broker's figures: percent of rate, throughput and bundles, points of its usage."""
+        """The greatest change of a broker's figures, as its manager compares them."""
         extensible = self.reports.smoothed is not None
 
         def usage(figures: Figures) -> Floats:
@@ -346,14 +345,11 @@ class _Publishing:
                 return maximum(figures.usage, self._limit)
             return weighted_maximum(figures.usage, self._limit, self._settings)
 
-        changes = (
-            _percent_change(rate_per_s(before.traffic), rate_per_s(now.traffic)),
-            _percent_change(throughput_bytes_per_s(before.traffic), throughput_bytes_per_s(now.traffic)),
-            _percent_change(before.counts[:, BUNDLES], now.counts[:, BUNDLES]),
-            100 * np.abs(usage(before) - usage(now)),
+        return change_percent(
+            (before.traffic, now.traffic),
+            (before.counts[:, BUNDLES], now.counts[:, BUNDLES]),
+            (usage(before), usage(now)),
         )
-        greatest: Floats = np.fmax.reduce(changes)
-        return greatest
 
     def _published(self, measured: Figures, publishing: Booleans, now_ms: int) -> Reports:
         published, each = self.reports.published, publishing[:, None]
@@ -406,9 +402,3 @@ class _Publishing:
             return
         sample = reports.published.bundle_traffic[rows]
         self.reports = replace(reports, **with_samples(reports, rows, sample, number))
-
-
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _percent_change(before: Floats, now: Floats) -> Floats:
-    """As Pulsar computes it: none between two zeros, infinite from zero to anything else."""
-    return np.where((before == 0) & (now == 0), 0.0, 100 * np.abs((before - now) / before))

@@ -128,11 +128,41 @@ def test_the_report_of_a_broker_that_gave_no_answer_or_is_not_known_stays() -> N
 
 def test_answers_are_those_of_the_same_broker() -> None:
     published, fresh = modular(67, [61, 59]), modular(75, [61, 61])
-    turned = replace(fresh.brokers, ids=("b:8080", "a:8080"), usage=fresh.brokers.usage * [[1.0], [2.0]])
+    turned = replace(
+        fresh.brokers,
+        ids=("b:8080", "a:8080"),
+        usage=fresh.brokers.usage * [[1.0], [2.0]],
+        bundles=fresh.brokers.bundles[::-1],
+    )
     assert with_due_reports(published, replace(fresh, brokers=turned), MODULAR).brokers.usage[:, 0].tolist() == [
         150,
         67,
     ]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "next_cycle_s", "used"),
+    [
+        # Checks come every second: the reports are 200 and 400 ms past one.
+        (78, 0.9, [78.0, 78.0]),
+        (78, 0.7, [67.0, 78.0]),
+        (78, 0.5, [67.0, 67.0]),
+        # Ten points are not more than the threshold.
+        (77, 0.9, [67.0, 67.0]),
+        # No unload shows when the next cycle comes.
+        (78, None, [78.0, 78.0]),
+    ],
+)
+def test_a_broker_whose_figures_changed_writes_them_at_its_next_check(
+    cpu: float, next_cycle_s: float | None, used: list[float]
+) -> None:
+    published, fresh = modular(67, [0, 0]), modular(cpu, [0, 0])
+    now_ms = published.captured_at_ms
+    written = replace(published.brokers, report_updated_at_ms=np.array([now_ms - 20_200, now_ms - 20_400]))
+    unloaded = 0 if next_cycle_s is None else now_ms + round(next_cycle_s * 1000) - 60_000
+    bundles = replace(published.bundles, last_unloaded_at_ms=np.array([unloaded]))
+    published = replace(published, brokers=written, bundles=bundles)
+    assert with_due_reports(published, fresh, MODULAR).brokers.usage[:, 0].tolist() == used
 
 
 def averaged(report_ages_s: list[int], unloaded_ago_s: int = 0) -> tuple[ClusterState, ClusterState]:
