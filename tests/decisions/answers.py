@@ -1,4 +1,4 @@
-"""What the product answers before each recorded decision, as an operator gets it: validated, then recommended.
+"""What the product answers before each recorded cycle, as an operator gets it: validated, then recommended.
 
 `decisions.replay` asks the strategies alone, which see every figure. Here the checks decide what they see.
 
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from decisions.recording import Cycle, Recording
-from decisions.replay import recordings
+from decisions.replay import recordings, settings_of
 from pulsar_advisor.planning.configured import CONFIGURED
+from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.stages import recommend
@@ -25,6 +26,7 @@ from pulsar_advisor.storage.plans import PLANS, read_plan
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
+from pulsar_advisor.tables.state import cluster_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer before one decision, about the cluster's own strategies."""
+    """The answer before one cycle, about the cluster's own strategies."""
 
     cycle: Cycle
     sentence: str
@@ -41,6 +43,18 @@ class Answer:
     """The bundles that its plan unloads."""
     judged_msg_rate_ratio: float
     """The share of the messages that could be judged."""
+    busiest_ratio: float
+    """The usage of the busiest broker, as published, whether it could be judged or not."""
+
+    @property
+    def above_limit(self) -> bool:
+        """Whether a broker used more than all of a resource."""
+        return self.busiest_ratio > 1
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether it begins with the advice to leave everything as it is."""
+        return self.sentence.startswith("Do nothing")
 
     @property
     def unloaded(self) -> frozenset[str]:
@@ -54,11 +68,11 @@ class Answer:
 
 
 def answers(recording: Recording, spark: SparkSession, folder: Path) -> list[Answer]:
-    """What `recommend` says before each decision, on what the leader sees, with the snapshots before it."""
+    """What `recommend` says before each cycle, on what the leader sees, with the snapshots before it."""
     root = Root(str(folder), "recorded")
     for snapshot in recording.snapshots.values():
         validate(spark, root, _normalized(spark, root, snapshot.write(root)))
-    return [_answer(spark, root, cycle) for cycle in recording.decisions]
+    return [_answer(spark, root, cycle) for cycle in recording.cycles]
 
 
 def _normalized(spark: SparkSession, root: Root, snapshot: str) -> str:
@@ -70,16 +84,32 @@ def _answer(spark: SparkSession, root: Root, cycle: Cycle) -> Answer:
     request = Request(CONFIGURED, CONFIGURED, splits=False, view="published")
     document = recommend.run(lambda: spark, root, cycle.before, request)
     [combination] = document["combinations"]
-    plan = read_plan(str(root.folder(PLANS, cycle.before) / combination["plan"]))
     return Answer(
         cycle,
         document["advice"]["sentence"],
-        frozenset(f"{step.namespace}/{step.bundle}" for step in plan.steps if step.action == "unload"),
+        _unloads(root, cycle.before, combination["plan"]),
         document["coverage"]["judged_msg_rate_ratio"],
+        _busiest_ratio(root, cycle.before),
     )
 
 
-HEAD: Final = ("cycle", "judged", "unloaded", "named", "in the plan only", "the answer begins")
+def _unloads(root: Root, snapshot: str, plan: str | None) -> frozenset[str]:
+    """The bundles that a plan (its file, if there is one) unloads."""
+    steps = () if plan is None else read_plan(str(root.folder(PLANS, snapshot) / plan)).steps
+    return frozenset(f"{step.namespace}/{step.bundle}" for step in steps if step.action == "unload")
+
+
+def _busiest_ratio(root: Root, snapshot: str) -> float:
+    state = cluster_state(root, snapshot, "published")
+    return float(usage_ratios(loads_of(state), settings_of(root, snapshot)).max())
+
+
+def named_ratio(found: Sequence[Answer]) -> float:
+    """Of all bundles that the leader unloaded, the share that was named before."""
+    return sum(answer.named for answer in found) / sum(len(answer.unloaded) for answer in found)
+
+
+HEAD: Final = ("cycle", "busiest", "judged", "unloaded", "named", "in the plan only", "the answer begins")
 
 
 def table(found: Iterable[Answer]) -> str:
@@ -91,11 +121,12 @@ def table(found: Iterable[Answer]) -> str:
 def _row(answer: Answer) -> tuple[str, ...]:
     at = datetime.fromtimestamp(answer.cycle.at_ms / 1000, UTC)
     counts = (len(answer.unloaded), answer.named, len(answer.unloads - answer.unloaded))
-    return f"{at:%H:%M:%S}", f"{answer.judged_msg_rate_ratio:.0%}", *map(str, counts), answer.sentence
+    shares = (f"{ratio:.0%}" for ratio in (answer.busiest_ratio, answer.judged_msg_rate_ratio))
+    return f"{at:%H:%M:%S}", *shares, *map(str, counts), answer.sentence
 
 
 def main(names: Sequence[str]) -> None:
-    """Print what is answered before the decisions of these recordings, or of all."""
+    """Print what is answered before the cycles of these recordings, or of all."""
     spark = spark_session("local[2]", "answers")
     for recording in recordings(names):
         with tempfile.TemporaryDirectory() as folder:

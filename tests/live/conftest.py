@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -66,15 +66,22 @@ def secured_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
         yield _start(options, running, request.session)
 
 
-def _start(options: ClusterOptions, running: ExitStack, session: pytest.Session) -> LiveCluster:
-    failed_before = session.testsfailed
-    cluster = LiveCluster(options)
+@contextmanager
+def unavailable_skips() -> Iterator[None]:
+    """Skip the test where no cluster can be had, unless it is required."""
     try:
-        running.enter_context(cluster)
+        yield
     except LiveClusterUnavailable as error:
         if os.environ.get(REQUIRE_LIVE) == "1":
             raise
         pytest.skip(str(error))
+
+
+def _start(options: ClusterOptions, running: ExitStack, session: pytest.Session) -> LiveCluster:
+    failed_before = session.testsfailed
+    cluster = LiveCluster(options)
+    with unavailable_skips():
+        running.enter_context(cluster)
 
     def keep_logs_of_failures() -> None:
         cluster.keep_logs = session.testsfailed > failed_before

@@ -16,7 +16,7 @@ from harness.configuration import CLUSTER_NAME
 from harness.numbered_messages import numbered_messages
 from harness.shell import Shell, plain_connection
 from harness.skew import cpu_percents
-from live.goals import carry_out, executable
+from live.goals import carry_out, executable, judge
 from live.plans import boundaries, topics_inside, wait_until_reported
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
@@ -51,6 +51,7 @@ class Ground:
 
     def carried_out(self, *goal: str, consents: tuple[str, ...] = ()) -> tuple[dict[str, Any], set[str]]:
         """The plan for a goal on a fresh snapshot, applied, and the ranges that did not arrive."""
+        judge(self.shell)
         done = carry_out(self.cluster, self.shell, *goal, consents=consents)
         return done.plan, {bundle.rpartition("/")[2] for bundle in done.astray}
 
