@@ -326,6 +326,30 @@ class AppliedStep(TypedDict):
     request: Call
 
 
+class ExportedStep(TypedDict):
+    """One call of a plan, and who owns what before and after it."""
+
+    id: str
+    after: Annotated[list[str], Field(description="The steps that must be done before it.")]
+    action: Literal["unload", "split"]
+    reason: str
+    owner_before: Annotated[dict[str, str], Field(description="Bundle -> broker.")]
+    call: Call
+    owner_after: Annotated[dict[str, str | None], Field(description="Bundle -> broker; null where Pulsar chooses.")]
+
+
+class PlanCalls(TypedDict):
+    """A plan as a list of calls, for tools that make them."""
+
+    cluster: str
+    cluster_name: str
+    digest: str
+    snapshot: str
+    to_mind: Annotated[list[str], Field(description="What an approver would be told.")]
+    unloads: list[ExportedStep]
+    splits_and_after: Annotated[list[ExportedStep], Field(description="What can't be undone.")]
+
+
 class ApplyOutcome(TypedDict):
     """How a run of `apply` ended, step by step."""
 
@@ -420,6 +444,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "broker-tables/1": Load,
     "doctor/1": Examined,
     "explanation/1": ExplanationOfSnapshot,
+    "plan-calls/1": PlanCalls,
     "plan/4": Plan,
     "prune-result/1": Pruned,
     "raw-snapshot/1": RawSnapshot,

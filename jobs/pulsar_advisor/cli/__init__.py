@@ -85,7 +85,6 @@ for verb in (
     plans.apply,
     plans.undo,
     plans.verify,
-    records.plans,
     records.history,
     clusters.doctor,
     clusters.brokers,
@@ -122,6 +121,11 @@ def install_completion(
 
 
 app.command(install_completion, name="--install-completion")
+
+of_plans = App(name="plans")
+of_plans.default(records.plans)
+of_plans.command(plans.export)
+app.command(of_plans)
 
 of_audit = App(name="audit")
 of_audit.default(ledger.verify_ledger)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -264,6 +265,37 @@ def apply(
     if result.outcome == "done" and outcome in FALLS_SHORT:
         log(outcome_sentence(outcome, document.title))
         raise Ended(GOAL_NOT_REACHED)
+
+
+def export(
+    plan: PlanName,
+    /,
+    *,
+    format: Literal["pulsar-admin", "curl", "json"] = "pulsar-admin",
+    output: Annotated[Path | None, Parameter(name=("-o", "--output"))] = None,
+    place: Place = Place(),
+) -> None:
+    """Write a plan as a script to read and run step by step, without the advisor: its calls, with a check around each.
+
+    Parameters
+    ----------
+    format
+        A script of pulsar-admin commands, a script of curl commands, or the calls as JSON.
+    output
+        File to write, else stdout.
+    """
+    from pulsar_advisor.execution.by_hand import exported
+    from pulsar_advisor.storage.plans import open_plan
+
+    text = exported(open_plan(place.open(), plan), format)
+    if output is None:
+        say(text.rstrip("\n"))
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"can't write {output}: {error.strerror or error}") from error
+    log(f"written: {output}")
 
 
 def undo(

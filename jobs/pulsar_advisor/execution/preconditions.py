@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,9 +17,9 @@ from pulsar_advisor.model.java_expressions import matched
 from pulsar_advisor.model.namespaces import is_pulsars_own
 from pulsar_advisor.model.plan import Plan, Step
 from pulsar_advisor.model.some_of import count, some_of
+from pulsar_advisor.planning.by_hand import SPECIFIED_POSITIONS_SINCE, release_of, takes_positions
 from pulsar_advisor.planning.consent import overloaded_ratio
 
-_SPECIFIED_POSITIONS_SINCE = (2, 11)
 _DESTINATION_SINCE = (3, 0)
 _CLOCK_TOLERANCE_S = 300
 _LEDGER_CLOCK_TOLERANCE_S = 30
@@ -54,7 +53,7 @@ def call_of(step: Step, pulsar_version: str) -> Unload | Split:
     """The call for a step. Up to 2.10, it can't include positions; there `malformed` allows only equal halves."""
     if step.action == "unload":
         return Unload(step.namespace, step.bundle, step.destination)
-    if (_release(pulsar_version) or ()) < _SPECIFIED_POSITIONS_SINCE:
+    if not takes_positions(pulsar_version):
         return Split(step.namespace, step.bundle, ())
     return Split(step.namespace, step.bundle, tuple(int(boundary, 16) for boundary in step.boundaries))
 
@@ -86,7 +85,7 @@ def destinations_after(done: Iterable[Step]) -> Mapping[str, str]:
 
 def malformed(plan: Plan) -> Iterator[str]:
     """Why a plan must not be applied, regardless of the cluster's state."""
-    release = _release(plan.pulsar_version)
+    release = release_of(plan.pulsar_version)
     if release is None:
         yield f"the plan's Pulsar version '{plan.pulsar_version}' can't be read"
         return
@@ -147,7 +146,7 @@ def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, rele
             yield f"the children {', '.join(step.children)} are not what the boundaries give: {', '.join(children)}"
     if load_manager == "extensible" and len(positions) != 1:
         yield f"the Extensible load manager splits in two only, not at {len(positions)} boundaries"
-    if release < _SPECIFIED_POSITIONS_SINCE and positions != [lower + (upper - lower) // 2]:
+    if release < SPECIFIED_POSITIONS_SINCE and positions != [lower + (upper - lower) // 2]:
         yield f"Pulsar {'.'.join(map(str, release))} can only split in equal halves (positions came with 2.11)"
 
 
@@ -323,8 +322,3 @@ def _matches(expressions: Iterable[str], text: str) -> bool:
     for expression, why in found.unusable.items():
         raise _Unreadable(f"expression '{expression}': {why}")
     return bool(found.matches[0])
-
-
-def _release(version: str) -> tuple[int, ...] | None:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    return (int(match[1]), int(match[2])) if match else None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, parse_range
 from pulsar_advisor.model.cluster_state import ClusterState, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.plan import Plan, Step
-from pulsar_advisor.reporting.by_hand import pulsar_admin
+from pulsar_advisor.planning.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import count
 
 
@@ -85,7 +85,7 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
         if step.executable:
             usage.update(step.predicted.brokers)
         rests_on = len(plan.rests_on.get(step.action, ()))
-        by_hand = pulsar_admin(step) if step.executable else ""
+        by_hand = pulsar_admin(step, plan.pulsar_version) if step.executable else ""
         listed.append(StepView(step, effects, _children(state, step, topics_of), rests_on, by_hand))
     return (
         StepList(tuple(unloads), len(unloads), plan.rests_on.get("unload", ())),

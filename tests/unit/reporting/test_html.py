@@ -15,7 +15,7 @@ import pytest
 
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.plan import digest_of
-from pulsar_advisor.reporting.by_hand import pulsar_admin
+from pulsar_advisor.planning.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.storage.plans import short
@@ -264,4 +264,4 @@ def test_the_commands_by_hand_are_those_of_the_executable_steps_in_the_order_of_
 ) -> None:
     [listed] = re.findall(r'<pre[^>]*aria-label="Commands of pulsar-admin">(.*?)</pre>', html, re.DOTALL)
     commands = [unescape(line) for line in listed.strip().splitlines()]
-    assert commands == [pulsar_admin(step) for step in inputs.plans[0].steps if step.executable]
+    assert commands == [pulsar_admin(step, "4.0.8") for step in inputs.plans[0].steps if step.executable]

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster_port import Split, Unload
 from pulsar_advisor.model.plan import Step
-from pulsar_advisor.reporting.by_hand import pulsar_admin
+from pulsar_advisor.planning.by_hand import pulsar_admin
 from unit.reporting.skewed import hostile_inputs, skewed_inputs
 
 
@@ -27,7 +27,7 @@ def steps_of(action: str) -> list[Step]:
 @pytest.mark.parametrize("step", steps_of("unload"), ids=lambda step: step.id)
 def test_an_unload_names_bundle_and_destination_as_apply_does(step: Step) -> None:
     sent = Unload(step.namespace, step.bundle, step.destination).request
-    words, options, namespace = options_of(pulsar_admin(step))
+    words, options, namespace = options_of(pulsar_admin(step, "4.0.8"))
     assert words == ["pulsar-admin", "namespaces", "unload"]
     assert sent.path == f"/admin/v2/namespaces/{namespace}/{options['--bundle']}/unload"
     assert sent.query == {"destinationBroker": options["--destinationBroker"]}
@@ -36,7 +36,7 @@ def test_an_unload_names_bundle_and_destination_as_apply_does(step: Step) -> Non
 @pytest.mark.parametrize("step", steps_of("split"), ids=lambda step: step.id)
 def test_a_split_names_algorithm_and_positions_as_apply_does(step: Step) -> None:
     sent = Split(step.namespace, step.bundle, tuple(int(one, 16) for one in step.boundaries)).request
-    words, options, namespace = options_of(pulsar_admin(step))
+    words, options, namespace = options_of(pulsar_admin(step, "4.0.8"))
     assert words == ["pulsar-admin", "namespaces", "split-bundle"]
     assert sent.path == f"/admin/v2/namespaces/{namespace}/{options['--bundle']}/split"
     assert sent.query["splitAlgorithmName"] == options["--split-algorithm-name"]
@@ -47,10 +47,10 @@ def test_where_pulsar_chooses_no_destination_is_named_and_a_split_without_positi
     (unload, *_), (split, *_) = steps_of("unload"), steps_of("split")
     anywhere = unload.model_copy(update={"destination": None})
     halves = split.model_copy(update={"boundaries": ()})
-    assert "--destinationBroker" not in pulsar_admin(anywhere)
-    assert options_of(pulsar_admin(halves))[1]["--split-algorithm-name"] == "range_equally_divide"
+    assert "--destinationBroker" not in pulsar_admin(anywhere, "4.0.8")
+    assert options_of(pulsar_admin(halves, "4.0.8"))[1]["--split-algorithm-name"] == "range_equally_divide"
 
 
 def test_a_name_that_is_a_command_stays_one_word() -> None:
     step = hostile_inputs().plans[0].steps[0]
-    assert options_of(pulsar_admin(step))[2] == step.namespace
+    assert options_of(pulsar_admin(step, "4.0.8"))[2] == step.namespace

@@ -1,0 +1,186 @@
+"""A plan as a script or a list of calls that an operator reads and runs without the advisor, its executor or its token.
+
+The calls are those of `apply`, in the order of the plan; what can't be undone comes last, and only if it is asked for.
+A script asks the cluster who owns the bundle before each call and where it went afterwards, and ends at the first
+answer that it doesn't expect. It keeps no record: the ledger knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any, Final, Literal
+from urllib.parse import urlencode
+
+from pulsar_advisor.admin.read_client import escaped
+from pulsar_advisor.execution.cluster_port import Request
+from pulsar_advisor.execution.ledger import bundle_name
+from pulsar_advisor.execution.preconditions import call_of, executable_steps, malformed, observed_at
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.plan import Plan, Step, digest_of
+from pulsar_advisor.model.some_of import count
+from pulsar_advisor.planning.by_hand import pulsar_admin
+from pulsar_advisor.planning.consent import needed_consents
+
+PLAN_CALLS_SCHEMA: Final = "pulsar-advisor/plan-calls/1"
+
+Form = Literal["pulsar-admin", "curl", "json"]
+
+_MISSED: Final = {
+    "modular": "the Modular load manager takes a destination as a wish; make a new plan from there",
+    "simple": "make a new plan from there",
+    "extensible": "make a new plan from there",
+}
+
+
+def exported(plan: Plan, form: Form) -> str:
+    """The plan in this form. Raises `Refused` for one that must not be carried out, or has nothing to carry out."""
+    if objections := list(malformed(plan)):
+        raise Refused(f"this plan must not be carried out: {'; '.join(objections)}")
+    if not executable_steps(plan):
+        raise Refused(f"the plan has no step that can be carried out: {plan.decision.why_nothing or plan.title}")
+    return json.dumps(_document(plan), indent=1) + "\n" if form == "json" else "\n".join(_script(plan, form)) + "\n"
+
+
+def _parts(plan: Plan) -> tuple[list[Step], list[Step]]:
+    """The unloads, and the splits with the steps that come after one, each in the order of the plan."""
+    irreversible: dict[str, Step] = {}
+    for step in executable_steps(plan):
+        if step.action == "split" or any(before in irreversible for before in step.after):
+            irreversible[step.id] = step
+    return [step for step in executable_steps(plan) if step.id not in irreversible], list(irreversible.values())
+
+
+def _to_mind(plan: Plan) -> Iterator[str]:
+    """What an approver would be told."""
+    yield from plan.decision.caveats
+    for needed in needed_consents(plan):
+        yield f"{needed.sentence}."
+
+
+def _document(plan: Plan) -> dict[str, Any]:
+    unloads, splits = _parts(plan)
+    return {
+        "schema": PLAN_CALLS_SCHEMA,
+        "cluster": plan.cluster,
+        "cluster_name": plan.identity.cluster_name,
+        "digest": digest_of(plan),
+        "snapshot": observed_at(plan),
+        "to_mind": list(_to_mind(plan)),
+        "unloads": [_step_document(plan, step) for step in unloads],
+        "splits_and_after": [_step_document(plan, step) for step in splits],
+    }
+
+
+def _step_document(plan: Plan, step: Step) -> dict[str, Any]:
+    request = call_of(step, plan.pulsar_version).request
+    after = step.children if step.action == "split" else (step.bundle,)
+    broker = step.source if step.action == "split" else step.destination
+    return {
+        "id": step.id,
+        "after": list(step.after),
+        "action": step.action,
+        "reason": step.reason,
+        "owner_before": {bundle_name(step): step.source},
+        "call": {
+            "method": request.method,
+            "path": escaped(request.path),
+            "query": dict(request.query),
+            "body": request.body,
+        },
+        "owner_after": {f"{step.namespace}/{bundle}": broker for bundle in after},
+    }
+
+
+def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
+    unloads, splits = _parts(plan)
+    yield "#!/usr/bin/env bash"
+    yield from (f"# {_one_line(line)}" for line in _head(plan, len(unloads), splits))
+    taken = datetime.strptime(observed_at(plan), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    yield "set -u"
+    yield f"CLUSTER={shlex.quote(plan.identity.cluster_name)}"
+    yield f"BROKERS=({shlex.join(plan.identity.broker_ids)})"
+    yield f"STEPS={shlex.quote(''.join(f' {step.id}' for step in executable_steps(plan)) + ' ')}"
+    yield f"TAKEN_AT={int(taken.timestamp())}  # {observed_at(plan)}"
+    yield f"MISSED={shlex.quote(_MISSED[plan.load_manager])}"
+    yield ""
+    yield _shell("checks")
+    yield _shell(form.replace("-", "_"))
+    yield "# Unloads"
+    for step in unloads:
+        yield from _unload_lines(plan, step, form)
+    if splits:
+        yield ""
+        yield "# Splits, and what comes after them. A split can't be undone: they are sent only with --splits."
+        yield "case $ASKED in *' --splits '*) ;; *) say 'done, without the splits'; exit 0 ;; esac"
+    for step in splits:
+        yield from (_split_lines if step.action == "split" else _unload_lines)(plan, step, form)
+    yield "say 'done'"
+
+
+def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
+    before, after = (_percent(one.maximum_ratio) for one in (plan.predicted.before, plan.predicted.after))
+    cuts = sum(step.action == "split" for step in splits)
+    calls = f"{count(unloads + len(splits) - cuts, 'unload')}, {count(cuts, 'split')}"
+    yield f"{plan.title}, cluster {plan.identity.cluster_name}, from the figures of {observed_at(plan)}"
+    yield f"{digest_of(plan)}: {calls}; predicted: the highest usage goes from {before} to {after}"
+    yield from (f"Mind: {line}" for line in _to_mind(plan))
+    yield ""
+    yield "bash FILE             all unloads in turn, with a check before and after each"
+    yield "bash FILE STEP...     only these steps"
+    if splits:
+        yield "bash FILE --splits    then the splits too: they can't be undone"
+    yield "What is done already is skipped, so it can be run again. The first unexpected answer ends it."
+    yield "No approval is asked for, and the ledger gets no record: `undo` and `verify` know nothing of it."
+
+
+def _one_line(text: str) -> str:
+    """A text that can't leave its comment."""
+    return " ".join(plain(text).split(" ")).rstrip()
+
+
+def _shell(name: str) -> str:
+    return (files("pulsar_advisor.execution") / "scripts" / f"{name}.sh").read_text(encoding="utf-8")
+
+
+def _unload_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
+    bundle, destination = shlex.quote(bundle_name(step)), shlex.quote(step.destination or "")
+    yield ""
+    yield f"# {_one_line(step.id)}: {_one_line(step.reason)}"
+    yield f"if begin {shlex.quote(step.id)} {bundle} {destination}; then"
+    yield f"  expect_owner {bundle} {shlex.quote(step.source)}"
+    yield f"  {_command(plan, step, form)} || refused {shlex.quote(step.id)}"
+    yield f"  arrives {bundle} {destination}"
+    yield "fi"
+
+
+def _split_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
+    source = shlex.quote(step.source)
+    children = [f"{step.namespace}/{child}" for child in step.children]
+    yield ""
+    yield f"# {_one_line(step.id)}: {_one_line(step.reason)}"
+    yield f"if begin {shlex.quote(step.id)} {shlex.quote(children[0])} {source}; then"
+    yield f"  expect_owner {shlex.quote(bundle_name(step))} {source}"
+    yield f"  {_command(plan, step, form)} || refused {shlex.quote(step.id)}"
+    yield f"  are_at {source} {shlex.join(children)}"
+    yield "fi"
+
+
+def _command(plan: Plan, step: Step, form: str) -> str:
+    if form == "pulsar-admin":
+        return pulsar_admin(step, plan.pulsar_version)
+    return _curl(call_of(step, plan.pulsar_version).request)
+
+
+def _curl(request: Request) -> str:
+    query = f"?{urlencode(request.query)}" if request.query else ""
+    body = [] if request.body is None else [json.dumps(request.body)]
+    return shlex.join(["call", request.method, f"{escaped(request.path)}{query}", *body])
+
+
+def _percent(ratio: float | None) -> str:
+    return "unknown" if ratio is None else f"{ratio:.1%}"

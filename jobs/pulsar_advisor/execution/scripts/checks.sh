@@ -1,0 +1,72 @@
+PAUSE_S=${PAUSE_S:-10}         # between two calls
+HOLD_S=${HOLD_S:-60}           # how long the first call must hold before the second is sent
+WAIT_S=${WAIT_S:-60}           # how long a bundle may take to arrive
+MAX_AGE_S=${MAX_AGE_S:-21600}  # the greatest age of the snapshot
+ASKED=" $* " SOME_ONLY=''
+SENT=0 LAST_BUNDLE='' LAST_BROKER=''
+
+say() { printf '%s\n' "$*"; }
+stop() { printf 'stopped: %s\n' "$*" >&2; exit 1; }
+
+for word in "$@"; do
+  [[ $word == --splits ]] && continue
+  [[ $STEPS == *" $word "* ]] || stop "there is no step $word; the steps are:$STEPS"
+  SOME_ONLY=yes
+done
+age_s=$(($(date +%s) - TAKEN_AT))
+[ "$age_s" -le "$MAX_AGE_S" ] || stop "the figures are $((age_s / 3600)) h old: make a new plan, or set MAX_AGE_S"
+
+owns() { # BUNDLE BROKER: whether the broker lists the bundle among its own
+  local text
+  text=$(owned "$2") || stop "$2 doesn't say what it owns"
+  text=" $(printf '%s' "$text" | tr '"{},\n\t' '      ') "
+  [[ $text == *" $1 "* ]]
+}
+
+refused() { # STEP
+  stop "$1 was not accepted, or its outcome is unknown: look where its bundle is; run this again to go on"
+}
+
+expect_owner() { # BUNDLE BROKER
+  owns "$1" "$2" || stop "$1 is not at $2 any more, nothing was sent for it: make a new plan"
+}
+
+begin() { # STEP BUNDLE BROKER: whether the step is asked for, and not done yet
+  [[ -z $SOME_ONLY || $ASKED == *" $1 "* ]] || return 1
+  if [ -n "$3" ] && owns "$2" "$3"; then
+    say "$1: $2 is at $3 already"
+    return 1
+  fi
+  if [ "$SENT" -eq 1 ]; then sleep "$HOLD_S"; elif [ "$SENT" -gt 1 ]; then sleep "$PAUSE_S"; fi
+  if [ "$SENT" -gt 0 ]; then
+    owns "$LAST_BUNDLE" "$LAST_BROKER" || stop "$LAST_BUNDLE did not stay at $LAST_BROKER: look there first"
+  fi
+  say "$1: $2"
+}
+
+arrives() { # BUNDLE BROKER: wait for it there; without a broker, anywhere
+  local deadline=$(($(date +%s) + WAIT_S)) broker
+  while :; do
+    for broker in ${2:+"$2"} "${BROKERS[@]}"; do
+      [ -z "$2" ] || [ "$broker" = "$2" ] || continue
+      if owns "$1" "$broker"; then
+        say "  $1 is at $broker"
+        SENT=$((SENT + 1)) LAST_BUNDLE=$1 LAST_BROKER=$broker
+        return
+      fi
+    done
+    [ "$(date +%s)" -lt "$deadline" ] || break
+    sleep 1
+  done
+  for broker in "${BROKERS[@]}"; do
+    if owns "$1" "$broker"; then stop "$1 is at $broker, not at $2: $MISSED"; fi
+  done
+  stop "no broker owns $1 after $WAIT_S s: no client asked for it; look up one of its topics, then look again"
+}
+
+are_at() { # BROKER CHILD...: wait for the children of a split at the broker that had the bundle
+  local broker=$1 child before=$SENT
+  shift
+  for child in "$@"; do arrives "$child" "$broker"; done
+  SENT=$((before + 1))
+}
