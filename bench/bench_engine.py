@@ -81,6 +81,7 @@ def cluster(brokers: int, bundles: int) -> ClusterState:
             consumers=zero,
             report_updated_at_ms=np.full(brokers, NOW_MS),
             complete=up,
+            doubtful=~up,
             available=up,
             persistent_topics_enabled=up,
             non_persistent_topics_enabled=up,

@@ -158,14 +158,18 @@ class Check(TypedDict):
     title: str
     severity: Literal["critical", "warning", "info"]
     scope: str
+    effect: Annotated[
+        Literal["stop", "confine", "doubt"],
+        Field(description="What becomes of the failing rows, or stop: the snapshot must not be used."),
+    ]
     about: Annotated[list[str] | None, Field(description="Inputs of decisions that the check is about.")]
     reason: str
     action: str
     success: bool
     failed_rows: int
     examples: list[dict[str, Any]]
-    excluded: Annotated[list[str], Field(description="What the advice leaves out because of it.")]
-    concerned: list[str] | None
+    excluded: Annotated[list[str], Field(description="What is set aside because of it.")]
+    concerned: Annotated[list[str] | None, Field(description="What it casts doubt on; null if too many to list.")]
     error: Annotated[str | None, Field(description="Why the check could not be evaluated.")]
 
 
@@ -455,7 +459,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "simulation/1": SimulationResult,
     "snapshot-summary/1": SnapshotSummary,
     "tables-result/1": TablesResult,
-    "validation-result/1": ValidationResult,
+    "validation-result/2": ValidationResult,
     "verify-result/1": Verification,
 }
 """Schema name and version, without `pulsar-advisor/` -> the type of the document without its field `schema`."""

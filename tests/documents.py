@@ -39,7 +39,7 @@ def file(surface: str, rows: int = 1) -> Document:
 def validation(*results: Document, **fields: Any) -> Document:
     """A validation result."""
     return {
-        "schema": "pulsar-advisor/validation-result/1",
+        "schema": "pulsar-advisor/validation-result/2",
         "cluster": "test",
         "snapshot": "20261121T083000Z",
         "manifest_sha256": "0" * 64,
@@ -55,6 +55,8 @@ def check(**fields: Any) -> Document:
         "check": "bundles.tile",
         "severity": "warning",
         "scope": "cluster",
+        "effect": "doubt",
+        "about": None,
         "title": "Ranges tile.",
         "reason": "Why it matters.",
         "action": "What to do.",
@@ -62,5 +64,6 @@ def check(**fields: Any) -> Document:
         "failed_rows": 0,
         "examples": [],
         "excluded": [],
+        "concerned": [],
         "error": None,
     } | fields

@@ -38,6 +38,7 @@ class BrokerRow:
     traffic: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     topics: int = 0
     complete: bool = True
+    doubtful: bool = False
     available: bool = True
     version: str = "4.0.8"
 
@@ -121,6 +122,7 @@ def cluster_state(
             consumers=np.zeros(number, dtype=np.int64),
             report_updated_at_ms=np.full(number, 1_795_250_000_000, dtype=np.int64),
             complete=np.array([row.complete for row in brokers], dtype=np.bool_),
+            doubtful=np.array([row.doubtful for row in brokers], dtype=np.bool_),
             available=np.array([row.available for row in brokers], dtype=np.bool_),
             persistent_topics_enabled=np.ones(number, dtype=np.bool_),
             non_persistent_topics_enabled=np.ones(number, dtype=np.bool_),

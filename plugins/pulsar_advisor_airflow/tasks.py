@@ -26,13 +26,11 @@ log = logging.getLogger(__name__)
 
 def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
     """The snapshot's id, if validation passed; each outlet gets an event with the snapshot's location."""
-    from pulsar_advisor.storage.files import read_json
-    from pulsar_advisor.storage.root import RESULT
-    from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+    from pulsar_advisor.storage.validation import read_validation
 
     root = _root(cluster)
     with as_airflow_errors():
-        result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+        result = read_validation(root, snapshot)
     if not result["success"]:
         failed = [
             check["title"] for check in result["results"] if check["severity"] == "critical" and not check["success"]

@@ -126,5 +126,11 @@ def test_every_check_catches_a_corruption() -> None:
 
 def _names(result: dict[str, Any], victim: str) -> bool:
     """Whether a failing check says that it failed there; one about a table as a whole says no place."""
-    said = " ".join([*result["excluded"], *(str(value) for row in result["examples"] for value in row.values())])
+    said = " ".join(
+        [
+            *result["excluded"],
+            *(result["concerned"] or ()),
+            *(str(value) for row in result["examples"] for value in row.values()),
+        ]
+    )
     return victim in said if victim else said == ""

@@ -17,6 +17,7 @@ from pulsar_advisor.snapshots.summary import summary
 from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.state import cluster_state
 
 EARLIER = Path(__file__).parents[1] / "data" / "earlier"
@@ -47,6 +48,11 @@ def test_its_snapshot_is_listed_with_the_result_of_every_stage(root: Root) -> No
 def test_its_tables_make_a_cluster_state(root: Root) -> None:
     state = cluster_state(root, SNAPSHOT)
     assert list(state.brokers.ids) == ["broker-1:8080", "broker-2:8080", "broker-3:8080"]
+
+
+def test_its_validation_says_what_becomes_of_failing_rows(root: Root) -> None:
+    results = read_validation(root, SNAPSHOT)["results"]
+    assert {result["effect"] for result in results} == {"stop", "confine", "doubt"}
 
 
 def test_its_plan_keeps_its_digest(root: Root) -> None:

@@ -78,7 +78,11 @@ class Brokers:
     report_updated_at_ms: Integers
     """When the broker last wrote its report, epoch milliseconds; 0 if it reported nothing."""
     complete: Booleans
-    """False if a document of this broker is missing or failed validation: no step may touch it."""
+    """False if the broker didn't report, or validation set it aside: nothing is computed with it, no step touches it.
+    """
+    doubtful: Booleans
+    """Whether validation doubts what the broker reported: it counts as Pulsar counts it, but no plan of our own puts
+    load onto it."""
     available: Booleans
     """Registered as an active broker."""
     persistent_topics_enabled: Booleans
@@ -97,7 +101,7 @@ class Brokers:
 
     @property
     def fit(self) -> Booleans:
-        """Those whose figures can be used: active, with a report, and nothing of it failed validation."""
+        """Those whose figures can be used: active, with a report, and not set aside."""
         return self.reporting & self.complete
 
 
@@ -138,7 +142,7 @@ class Bundles:
     listed: Booleans
     """Whether the owner's report lists the bundle among its `bundles`."""
     usable: Booleans
-    """False if validation excluded the bundle or its namespace: no step may touch it."""
+    """False if validation set the bundle or its namespace aside: no step may touch it."""
     traffic: Floats
     """(m, 4), order of FIGURES: figures of the last statistics pass."""
     topics: Integers

@@ -1,9 +1,9 @@
 """How sure a step is: the checks it rests on, and the rule that turns them into a grade.
 
-**low**: the decision depends on the last digits, or a failed warning that can't be attributed to rows concerns what the
-step reads. **medium**: a failed check of severity info concerns its own rows, or a substitute replaces a measurement,
-or the leader's averages have samples that no snapshot shows.
-**high**: neither. A failed warning that can be attributed to rows leaves no step to grade.
+**low**: the decision depends on the last digits, or a failed warning casts doubt on what the step reads: on the rows
+that the step touches, or on some that can't be named. **medium**: a failed check of severity info does, or a substitute
+replaces a measurement, or the leader's averages have samples that no snapshot shows.
+**high**: neither. A check that sets its failing rows aside leaves no step to grade.
 """
 
 from __future__ import annotations

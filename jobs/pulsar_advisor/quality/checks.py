@@ -14,6 +14,11 @@ from pulsar_advisor.model.inputs import Input
 
 Severity = Literal["critical", "warning", "info"]
 Scope = Literal["cluster", "broker", "namespace", "bundle"]
+Effect = Literal["stop", "confine", "doubt"]
+"""stop: the snapshot must not be used. confine: the failing rows are set aside, as they can't be computed with, or as
+Pulsar's leader itself passes over them. doubt: they count as they are, as they do for the leader, and the steps that
+touch them are less sure.
+"""
 
 TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "problems", "settings", "topics")
 """Tables that have a suite."""
@@ -32,8 +37,10 @@ class Check:
     action: str
     """What an operator does about it."""
     scope: Scope
-    """What a failing row affects; rows of a failed warning below `cluster` get no step."""
+    """What a failing row affects."""
     severity: Severity
+    effect: Effect
+    """What becomes of the failing rows."""
     about: tuple[Input, ...] | None
     """The inputs it is about: steps rest on the checks about what they read. None: the snapshot as a whole, so every
     step; empty: nothing that a step reads."""
@@ -71,6 +78,7 @@ def checks() -> tuple[Check, ...]:
             action=expectation["meta"]["action"],
             scope=expectation["meta"]["scope"],
             severity=expectation["severity"],
+            effect=expectation["meta"]["effect"],
             about=tuple(expectation["meta"]["about"]) if "about" in expectation["meta"] else None,
             expectation=f"{expectation['type']} {json.dumps(expectation['kwargs'], sort_keys=True)}",
         )

@@ -8,9 +8,8 @@ from itertools import islice
 from typing import Any, Final
 
 from pulsar_advisor.model.some_of import count
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.earlier import comparable_before, snapshots_before, validation_result
 from pulsar_advisor.tables.parquet import write_table
 from pulsar_advisor.tables.schemas import CHECKS
@@ -39,7 +38,7 @@ def good_before(root: Root, snapshot: str) -> str | None:
 
 def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
     """Every check of a snapshot and of the last ones validated before it, oldest snapshot first."""
-    own = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+    own = read_validation(root, snapshot)
     earlier = (validation_result(root, one) for one in snapshots_before(root, snapshot))
     results = [own, *islice((result for result in earlier if result is not None), RESULTS_COMPARED)]
     return tuple(row for result in reversed(results) for row in _rows(result))

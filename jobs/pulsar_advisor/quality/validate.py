@@ -23,6 +23,7 @@ from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.frames import materialized
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 from pulsar_advisor.tables.state import damaged_table, settings_inputs
@@ -53,10 +54,10 @@ _LONGEST: Final = ("bundles", "brokers", "topics", "settings")
 _EXAMPLES: Final = 5
 
 _CONFINABLE_ROWS: Final = 100_000
-"""A check that fails for more rows than this isn't confined to brokers, namespaces or bundles: it becomes critical."""
+"""A check that would set aside more rows than this becomes critical."""
 
 _NAMED_ROWS: Final = 10_000
-"""An info check that fails for more rows than this names none of them: it may concern any step."""
+"""A check that casts doubt on more rows than this names none of them: it may concern any step."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     path = root.folder("validation", snapshot) / RESULT
     work = f"the checks of snapshot {snapshot} are being run"
     write_once(path, snapshot, work, lambda: _judge(spark, root, snapshot, manifest_sha256))
-    return _existing_result(path, manifest_sha256)
+    return _existing_result(root, snapshot, manifest_sha256)
 
 
 def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
@@ -124,9 +125,10 @@ def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
     return found
 
 
-def _existing_result(path: Any, manifest_sha256: str) -> dict[str, Any]:
-    result = read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])
+def _existing_result(root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
+    result = read_validation(root, snapshot)
     if (result["manifest_sha256"], result["suites_sha256"]) != (manifest_sha256, suites_sha256()):
+        path = root.folder("validation", snapshot) / RESULT
         raise StorageError(
             f"{path} was made from another manifest or with other checks than this release has; plans may rest on it, "
             "so it is not replaced: remove it to validate again"
@@ -239,13 +241,14 @@ def run_suite(
 def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     error = _error(outcome)
     failed_rows = 0 if error else _failed_rows(outcome)
-    excludes = check.severity == "warning" and check.scope != "cluster" and failed_rows > 0
-    # Rows that can't all be named can't be excluded.
-    unconfined = excludes and len(rows) != failed_rows
+    confines = check.effect == "confine" and failed_rows > 0
+    # Rows that can't all be named can't be set aside.
+    stops = error is not None or (confines and len(rows) != failed_rows)
     return {
         "check": check.name,
-        "severity": "critical" if error or unconfined else check.severity,
+        "severity": "critical" if stops else check.severity,
         "scope": check.scope,
+        "effect": "stop" if stops else check.effect,
         "about": None if check.about is None else list(check.about),
         "success": bool(outcome["success"]),
         "title": check.title,
@@ -253,15 +256,15 @@ def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str
         "action": check.action,
         "failed_rows": failed_rows,
         "examples": [_as_json(row) for row in rows[:_EXAMPLES]],
-        "excluded": sorted({row[check.scope] for row in rows}) if excludes else [],
+        "excluded": sorted({row[check.scope] for row in rows}) if confines else [],
         "concerned": _concerned(check, rows, failed_rows),
         "error": error,
     }
 
 
 def _concerned(check: Check, rows: Sequence[Mapping[str, Any]], failed_rows: int) -> list[str] | None:
-    """The names that a failed info check concerns; None if there are too many to list, so it may concern any."""
-    if check.severity != "info" or check.scope == "cluster":
+    """The names that a failed check casts doubt on; None if there are too many to list, so it may be any."""
+    if check.effect != "doubt" or check.scope == "cluster":
         return []
     return sorted({row[check.scope] for row in rows}) if len(rows) == failed_rows <= _NAMED_ROWS else None
 

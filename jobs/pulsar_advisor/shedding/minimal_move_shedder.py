@@ -177,6 +177,7 @@ def observe(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) ->
         brokers=rows,
         fit=fit,
         receives=fit
+        & ~brokers.doubtful
         & isolation.shared
         & brokers.persistent_topics_enabled
         & brokers.non_persistent_topics_enabled

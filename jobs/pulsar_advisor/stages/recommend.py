@@ -52,7 +52,7 @@ from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.stages.lint import findings_on
-from pulsar_advisor.storage.files import read_json, write_json
+from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import (
     PLANS,
@@ -62,8 +62,8 @@ from pulsar_advisor.storage.plans import (
     read_plan,
     write_plan,
 )
-from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.judged import (
     earlier_states,
     fit_states,
@@ -215,11 +215,11 @@ def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, propo
 
 
 def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
-    """The validation's checks that concern steps; fields that an earlier release did not write are unknown."""
-    result = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+    """The validation's checks that concern steps."""
+    result = read_validation(root, snapshot)
 
     def of(row: Mapping[str, Any]) -> CheckResult:
-        about, failing = row.get("about"), row["excluded"] if row["severity"] == "warning" else row.get("concerned")
+        about, failing = row["about"], row["excluded"] if row["effect"] == "confine" else row["concerned"]
         return CheckResult(
             name=row["check"],
             title=row["title"],

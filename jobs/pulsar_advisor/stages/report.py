@@ -20,8 +20,8 @@ from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combinat
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import read_json, write_chunks
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
-from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
@@ -45,7 +45,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
     """
     folder = root.folder(PLANS, snapshot)
     recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
-    validation = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+    validation = read_validation(root, snapshot)
     shedders = {row["shedder"] for row in recommendation["combinations"]}
     inputs = settings_inputs(root, snapshot)
     settings = {

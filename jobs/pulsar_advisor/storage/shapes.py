@@ -6,14 +6,15 @@ Only fields that readers use are listed; documents hold more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from pulsar_advisor.model.kinds import LoadManagerKind
 
 RAW_SNAPSHOT_SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
-VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/1"
+VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/2"
+FIRST_VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/1"
 
 
 class File(msgspec.Struct):
@@ -78,7 +79,7 @@ class Manifest(msgspec.Struct):
     moved_bundles: list[str]
 
 
-class _Check(msgspec.Struct):
+class _FirstCheck(msgspec.Struct):
     check: str
     severity: str
     scope: str
@@ -92,17 +93,31 @@ class _Check(msgspec.Struct):
     error: str | None
 
 
-class _Validation(msgspec.Struct):
+class _Check(_FirstCheck):
+    effect: Literal["stop", "confine", "doubt"]
+    about: list[str] | None
+    concerned: list[str] | None
+
+
+class _Validated(msgspec.Struct):
     cluster: str
     snapshot: str
     manifest_sha256: str
     suites_sha256: str
     success: bool
+
+
+class _FirstValidation(_Validated):
+    results: list[_FirstCheck]
+
+
+class _Validation(_Validated):
     results: list[_Check]
 
 
 SHAPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     RAW_SNAPSHOT_SCHEMA: Manifest,
+    FIRST_VALIDATION_RESULT_SCHEMA: _FirstValidation,
     VALIDATION_RESULT_SCHEMA: _Validation,
 }
 """Schema -> the minimum content of its documents."""

@@ -12,7 +12,8 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.replay import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.storage.validation import read_validation
 
 _USUAL_GAPS: Final = 10
 """Gaps between snapshots that define the usual gap."""
@@ -69,7 +70,7 @@ def earlier_snapshot(root: Root, snapshot: str) -> str | None:
 def validation_result(root: Root, snapshot: str) -> dict[str, Any] | None:
     """The result of `validate` for a snapshot; None if it was never validated."""
     path = root.folder("validation", snapshot) / RESULT
-    return read_json(path, "validate", [VALIDATION_RESULT_SCHEMA]) if path.exists() else None
+    return read_validation(root, snapshot) if path.exists() else None
 
 
 def _identity(root: Root, snapshot: str) -> tuple[str, frozenset[str]]:

@@ -22,7 +22,8 @@ from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.earlier import comparable_before, within
 
 
@@ -72,7 +73,7 @@ def inputs_of(root: Root, snapshot: str) -> PlanInputs:
     manifest = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
     path = root.folder("validation", snapshot) / RESULT
     try:
-        result = read_json(path, "validate", [VALIDATION_RESULT_SCHEMA])
+        result = read_validation(root, snapshot)
     except UsageError as error:
         raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
     if result["manifest_sha256"] != manifest:

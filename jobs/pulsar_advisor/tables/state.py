@@ -67,13 +67,15 @@ def has_fresh_view(root: Root, snapshot: str) -> bool:
 def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> ClusterState:
     """One view of a snapshot's tables.
 
-    What a validation result excludes is marked: such brokers aren't `complete`, such bundles (and those of such
-    namespaces) aren't `usable`. Raises `UsageError` if the snapshot wasn't normalized, `DataNotFit` if it has no such
-    view.
+    What a validation result sets aside is marked: such brokers aren't `complete`, such bundles (and those of such
+    namespaces) aren't `usable`; brokers that it doubts are `doubtful`. Raises `UsageError` if the snapshot wasn't
+    normalized, `DataNotFit` if it has no such view.
     """
     manifest = _manifest(root, snapshot)
     view = judged_view(manifest) if wanted == "judged" else wanted
-    excluded = _excluded(root, snapshot)
+    validation = validation_result(root, snapshot)
+    judged = validation["results"] if validation else ()
+    excluded = _excluded(judged)
     broker_rows = _sorted(read_table(root, snapshot, "brokers", view), "broker")
     if not len(broker_rows):
         reason = _why_missing(view, manifest)
@@ -97,7 +99,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         pulsar_version=manifest["pulsar_version"],
         load_manager=manifest["load_manager"],
         leader=next(iter(np.flatnonzero(_booleans(broker_rows["is_leader"])).tolist()), NO_ROW),
-        brokers=_brokers(broker_rows, excluded),
+        brokers=_brokers(broker_rows, excluded, _doubtful(judged)),
         namespaces=_namespaces(namespace_rows, namespace_names),
         bundles=bundles,
         topics=_topics(topic_rows, namespace_names, bundles),
@@ -198,20 +200,25 @@ def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
     return read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
 
 
-def _excluded(root: Root, snapshot: str) -> dict[str, list[str]]:
-    """Scope -> names that validation excludes."""
-    validation = validation_result(root, snapshot)
+def _excluded(results: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Scope -> names that validation sets aside."""
     excluded: dict[str, list[str]] = {}
-    for result in validation["results"] if validation else ():
+    for result in results:
         excluded.setdefault(result["scope"], []).extend(result["excluded"])
     return excluded
+
+
+def _doubtful(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The brokers that failed warnings cast doubt on."""
+    doubts = (one for one in results if (one["severity"], one["effect"]) == ("warning", "doubt"))
+    return [broker for doubt in doubts if doubt["scope"] == "broker" for broker in doubt["concerned"] or ()]
 
 
 def _sorted(rows: pa.Table, *columns: str) -> pa.Table:
     return rows.sort_by([(column, "ascending") for column in columns])
 
 
-def _brokers(rows: pa.Table, excluded: dict[str, list[str]]) -> Brokers:
+def _brokers(rows: pa.Table, excluded: dict[str, list[str]], doubtful: list[str]) -> Brokers:
     return Brokers(
         ids=tuple(rows["broker"].to_pylist()),
         usage=_floats(rows, (f"{resource}_usage" for resource in _RESOURCES)),
@@ -222,7 +229,8 @@ def _brokers(rows: pa.Table, excluded: dict[str, list[str]]) -> Brokers:
         producers=_integers(rows["producers"]),
         consumers=_integers(rows["consumers"]),
         report_updated_at_ms=_integers(rows["report_updated_at_ms"]),
-        complete=_booleans(rows["complete"]) & ~_among(rows["broker"], excluded.get("broker", [])),
+        complete=_booleans(rows["reported"]) & ~_among(rows["broker"], excluded.get("broker", [])),
+        doubtful=_among(rows["broker"], doubtful),
         available=_booleans(rows["available"]),
         # A broker whose report doesn't say serves both, as all do by default.
         persistent_topics_enabled=_booleans(pc.fill_null(rows["persistent_topics_enabled"], True)),

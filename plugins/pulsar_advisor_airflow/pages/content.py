@@ -18,7 +18,7 @@ from pulsar_advisor.model.plan import Plan, load_plan
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.ledger import opened_ledger
@@ -271,7 +271,7 @@ def _imbalance(root: Root, snapshot: str) -> float | None:
 @lru_cache(maxsize=20_000)
 def _failed_checks(root: Root, snapshot: str) -> int:
     """The same for validation."""
-    document = read_json(root.folder("validation", snapshot) / RESULT, "validate", [VALIDATION_RESULT_SCHEMA])
+    document = read_validation(root, snapshot)
     return sum(not check["success"] for check in document["results"])
 
 
@@ -287,7 +287,7 @@ def _verdict(root: Root, snapshot: str) -> tuple[Verdict, str, int]:
     validation = root.folder("validation", snapshot) / RESULT
     if not validation.exists():
         return "unfinished", "captured; not validated", 0
-    judged = read_json(validation, "validate", [VALIDATION_RESULT_SCHEMA])
+    judged = read_validation(root, snapshot)
     failed = [check for check in judged["results"] if not check["success"]]
     if not judged["success"]:
         critical = [check["title"] for check in failed if check["severity"] == "critical"]

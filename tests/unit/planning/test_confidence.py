@@ -75,6 +75,11 @@ def test_an_information_that_names_nobody_may_concern_any_step(state: ClusterSta
     assert [doubt.sentence for doubt in found.doubts] == ["Failed check c: It holds."]
 
 
+def test_a_failed_warning_about_what_a_step_touches_leaves_little(state: ClusterState) -> None:
+    over_the_limit = check("brokers.cpu_percent", severity="warning", failing=frozenset({"a:8080"}))
+    assert grade(state, over_the_limit).confidence == "low"
+
+
 def test_a_failed_warning_that_nobody_can_be_blamed_for_leaves_little(state: ClusterState) -> None:
     skew = check("capture.skew", severity="warning", scope="cluster", about=None)
     assert grade(state, skew).confidence == "low"

@@ -150,3 +150,12 @@ def test_where_no_broker_is_fit_unloads_are_refused_by_name(state: ClusterState)
 def test_what_has_a_substitute_is_not_refused(state: ClusterState) -> None:
     lacking = replace(state, missing={"settings": "401", "failure_domains": "500"})
     assert unload_refusals(SHEDDERS[0], "shedder", lacking) == ()
+
+
+def test_a_broker_above_its_limit_sheds_as_pulsar_would_have_it(state: ClusterState) -> None:
+    usage = state.brokers.usage.copy()
+    usage[A] *= 124 / 90  # to 124 % of the limit
+    doubtful = np.array([True, False, False])
+    above = replace(state, brokers=replace(state.brokers, usage=usage, doubtful=doubtful))
+    moves = ask(fit_part(above), "AvgShedder", "AvgShedder", splits=False).moves
+    assert {(move.source, move.destination) for move in moves} == {(A, B)}

@@ -39,6 +39,30 @@ def test_what_can_be_confined_never_stops_the_line() -> None:
     assert {check.scope for check in checks() if check.severity == "critical"} == {"cluster"}
 
 
+def test_only_critical_checks_stop_the_line() -> None:
+    for check in checks():
+        assert (check.effect == "stop") == (check.severity == "critical"), check.name
+
+
+PULSAR_PASSES_OVER = {
+    "brokers.available": "the leader drops the data of brokers that are no longer registered",
+    "brokers.reported": "the leader has nothing about a broker without a report",
+    "bundles.is_active": "a bundle that is being unloaded can't be unloaded",
+    "bundles.owner_is_active": "only brokers that are registered and report give bundles",
+    "bundles.ring_from_below": "NamespaceBundles refuses ranges that don't cover the ring",
+    "bundles.ring_to_above": "NamespaceBundles refuses ranges that don't cover the ring",
+    "namespaces.boundaries_ascend": "NamespaceBundles refuses such boundaries",
+    "namespaces.boundaries_readable": "NamespaceBundles refuses such boundaries",
+}
+
+
+@pytest.mark.parametrize("check", [one for one in checks() if one.effect == "confine"], ids=lambda check: check.name)
+def test_nothing_is_set_aside_but_what_pulsar_passes_over_and_what_cannot_be_computed_with(check: Check) -> None:
+    assert (check.severity, check.scope != "cluster") == ("warning", True)
+    is_no_figure = '"max_value": 1000000000000000.0' in check.expectation and '"min_value"' in check.expectation
+    assert check.name in PULSAR_PASSES_OVER or is_no_figure
+
+
 def test_checks_are_about_inputs_that_strategies_read() -> None:
     assert {name for check in checks() for name in check.about or ()} <= INPUTS.keys()
 

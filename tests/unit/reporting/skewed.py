@@ -221,6 +221,8 @@ def check(name: str, title: str, *, severity: str = "warning", success: bool = T
         "check": name,
         "severity": severity,
         "scope": "bundle",
+        "effect": "stop" if severity == "critical" else "confine" if severity == "warning" else "doubt",
+        "about": None,
         "success": success,
         "title": title,
         "reason": "Two brokers report figures of a moved bundle for up to a minute.",
@@ -228,6 +230,7 @@ def check(name: str, title: str, *, severity: str = "warning", success: bool = T
         "failed_rows": 0 if success else 2,
         "examples": [],
         "excluded": [],
+        "concerned": [],
         "error": None,
         **more,
     }
@@ -235,7 +238,7 @@ def check(name: str, title: str, *, severity: str = "warning", success: bool = T
 
 def validation_of(*results: dict[str, Any]) -> dict[str, Any]:
     return {
-        "schema": "pulsar-advisor/validation-result/1",
+        "schema": "pulsar-advisor/validation-result/2",
         "cluster": "test",
         "snapshot": "20261121T083000Z",
         "manifest_sha256": "a1" * 32,

@@ -135,6 +135,13 @@ def test_a_broker_that_can_not_take_bundles_gets_none(column: str) -> None:
     assert {destination for _, _, destination in moves_of(state, decision)} == {"b"}
 
 
+def test_a_broker_whose_figures_are_doubted_gives_but_gets_none() -> None:
+    state = state_of({"a": 90.0, "b": 10.0, "c": 10.0}, {"a": [20.0] * 4, "b": [10.0], "c": [10.0]})
+    doubtful = np.array([True, False, True])
+    moves = moves_of(state, answer(replace(state, brokers=replace(state.brokers, doubtful=doubtful))))
+    assert {(source, destination) for source, _, destination in moves} == {("a", "b")}
+
+
 def test_a_bundle_whose_figures_are_no_numbers_stays() -> None:
     decision = answer(state_of(HOT, {**HOT_BUNDLES, "a": [30.0, float("nan"), 20.0, 15.0]}))
     assert bundle_codes(decision)[1] == "no_figures"

@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 
 
 def broker(name: str, **more: Any) -> Row:
-    return {"view": "fresh", "broker": name, "is_leader": False, "available": True, "complete": True} | more
+    return {"view": "fresh", "broker": name, "is_leader": False, "available": True, "reported": True} | more
 
 
 def bundle(namespace: str, lower: int, upper: int, owner: str | None = None, **more: Any) -> Row:
@@ -142,6 +142,18 @@ def test_a_cluster_without_bundles_or_topics_is_a_state_too(tmp_path: Path) -> N
     )
     assert len(state.bundles) == 0
     assert state.topics.bundle.tolist() == [NO_ROW]
+
+
+def test_brokers_that_a_failed_warning_doubts_stay_in_and_are_marked(tmp_path: Path) -> None:
+    root = written(tmp_path, brokers=[broker("a:8080"), broker("b:8080"), broker("c:8080")])
+    results = [
+        documents.check(severity="warning", scope="broker", concerned=["b:8080"]),
+        documents.check(severity="info", scope="broker", concerned=["c:8080"]),
+    ]
+    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results))
+    brokers = cluster_state(root, SNAPSHOT).brokers
+    assert brokers.complete.all()
+    assert brokers.doubtful.tolist() == [False, True, False]
 
 
 def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ class Room:
         self.ceiling = np.full(len(brokers), ceiling_ratio)
         self.leaving = np.zeros(len(brokers), dtype=np.bool_)
         self.fit = brokers.fit
-        self.open = self.receives = self.fit
+        self.open = self.receives = self.fit & ~brokers.doubtful
         self.excluded = np.zeros(len(bundles), dtype=np.bool_)
         self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
         self.usage, self.owner, self.topics = brokers.usage.copy(), bundles.owner.copy(), brokers.topics.copy()

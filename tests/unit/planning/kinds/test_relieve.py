@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,6 +41,12 @@ def test_without_a_target_the_mean_is_enough() -> None:
     plan = planned(cluster({"a": [10] * 8, "b": [20], "c": [20]}), Goal("relieve", ("a",)))
     assert plan.decision.figures["target_ratio"] == pytest.approx(0.4)
     assert len(executable(plan)) == 4
+
+
+def test_a_broker_whose_figures_are_doubted_takes_nothing() -> None:
+    state = cluster({"a": [30, 30, 20], "b": [10], "c": [20]})
+    doubted = replace(state, brokers=replace(state.brokers, doubtful=np.array([False, True, False])))
+    assert set(moved(planned(doubted, Goal("relieve", ("a",), 0.5))).values()) == {"c"}
 
 
 def test_what_can_not_be_reached_is_named() -> None:
