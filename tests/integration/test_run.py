@@ -49,20 +49,21 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return run(tmp_path_factory.mktemp("first"))
 
 
-def test_the_advice_has_unloads_and_a_split_that_can_be_carried_out(first: Ran) -> None:
+def test_the_advice_has_unloads_that_can_be_carried_out_and_no_split(first: Ran) -> None:
     plan = json.loads((first.plans / first.advice["plan"]).read_bytes())
-    assert {step["action"] for step in plan["steps"]} == {"unload", "split"}
+    assert {step["action"] for step in plan["steps"]} == {"unload"}
     assert all(step["executable"] for step in plan["steps"])
     assert plan["predicted"]["after"]["maximum_ratio"] < plan["predicted"]["before"]["maximum_ratio"]
 
 
-def test_every_shedder_with_every_placement_has_a_row_and_no_error(first: Ran) -> None:
+def test_every_shedder_with_every_placement_has_a_row_and_no_error_and_so_have_the_splits(first: Ran) -> None:
     from pulsar_advisor.placement.registry import PLACEMENTS
     from pulsar_advisor.shedding.registry import SHEDDERS
 
     document = json.loads((first.plans / "recommendation.json").read_bytes())
     rows = {(row["shedder"], row["placement"]): row["error"] for row in document["combinations"]}
-    assert rows == {(shedder.name, placement.name): None for shedder in SHEDDERS for placement in PLACEMENTS}
+    every = {(shedder.name, placement.name): None for shedder in SHEDDERS for placement in PLACEMENTS}
+    assert rows == {**every, ("BundleSplitterTask", ""): None}
 
 
 def test_the_report_needs_no_network(first: Ran) -> None:
@@ -77,7 +78,16 @@ def test_the_options_end_with_doing_nothing_and_begin_with_the_advice(first: Ran
     assert options[0]["digest"] == first.advice["digest"]
     assert options[-1]["kind"] == "nothing"
     assert document["noise_floor"]["origin"] == "default"
+    assert [option["kind"] for option in options] == ["move", "split", "nothing"]  # own balancing is dominated
     assert document["lowest_maximum_ratio"] <= options[0]["maximum_ratio"] + 1e-6  # percentages are binary32
+
+
+def test_a_balancer_that_is_switched_off_does_nothing_in_any_sentence(first: Ran) -> None:
+    document = json.loads((first.plans / "recommendation.json").read_bytes())
+    assert document["foresight"]["switched_off_by"] == ["loadBalancerSheddingEnabled"]
+    page = first.report.read_text()
+    assert "Pulsar itself sheds no load: loadBalancerSheddingEnabled=false" in page
+    assert "Wait: Pulsar" not in page
     assert "Options" in first.report.read_text()
 
 

@@ -51,11 +51,15 @@ def skewed_module_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
     return loaded_cluster
 
 
-def test_the_plan_unloads_from_the_hot_broker_and_splits_the_bundle_over_the_limit(recommended: Recommended) -> None:
+def test_the_plan_unloads_from_the_hot_broker_and_another_splits_the_bundle_over_the_limit(
+    recommended: Recommended,
+) -> None:
     before = recommended.plan["predicted"]["before"]["brokers"]
     hottest = max(before, key=lambda broker: before[broker]["usage_ratio"])
-    assert recommended.step("unload")["source"] == hottest
-    assert recommended.step("split")["algorithm"] == "range_equally_divide"
+    assert {(step["action"], step["source"]) for step in recommended.plan["steps"]} == {("unload", hottest)}
+    (splitting,) = recommended.path.parent.glob("BundleSplitterTask--*.json")
+    (split,) = json.loads(splitting.read_bytes())["steps"]
+    assert (split["action"], split["algorithm"], split["executable"]) == ("split", "range_equally_divide", True)
 
 
 def test_the_report_is_one_page_without_a_network(recommended: Recommended) -> None:
@@ -73,14 +77,14 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
     assert (unapproved.code, "has no approval" in unapproved.err) == (4, True)
 
     other = digest[:-1] + ("0" if digest[-1] != "0" else "1")
-    wrong = recommended.shell("approve", str(recommended.path), "--digest", other, "--as", "bob", "--splits", *QUICK)
+    wrong = recommended.shell("approve", str(recommended.path), "--digest", other, "--as", "bob", *QUICK)
     assert (wrong.code, "is not that of the plan" in wrong.err) == (4, True)
 
     changed = tmp_path / recommended.path.name
     changed.write_bytes(recommended.path.read_bytes().replace(b'"seed":0', b'"seed":1'))
     assert recommended.apply(path=changed).code == 4
 
-    own = recommended.shell("approve", str(recommended.path), "--digest", digest, "--as", "olive", "--splits")
+    own = recommended.shell("approve", str(recommended.path), "--digest", digest, "--as", "olive")
     assert (own.code, "another person" in own.err) == (4, True)
 
     assert len(cluster.write_requests()) == before
@@ -88,8 +92,8 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
 
 def test_an_approved_plan_is_carried_out_once_and_the_brokers_show_it(recommended: Recommended) -> None:
     shell, cluster, digest = recommended.shell, recommended.cluster, recommended.plan["digest"]
-    unload, split = recommended.step("unload"), recommended.step("split")
-    approved = shell("approve", str(recommended.path), "--digest", digest, "--as", "bob", "--splits", *QUICK)
+    unload = recommended.step("unload")
+    approved = shell("approve", str(recommended.path), "--digest", digest, "--as", "bob", *QUICK)
     assert approved.code == 0, approved.err
 
     writes = len(cluster.write_requests())
@@ -104,8 +108,6 @@ def test_an_approved_plan_is_carried_out_once_and_the_brokers_show_it(recommende
     assert {step["state"] for step in applied.document["steps"]} == {"confirmed"}
     owners = cluster.admin.owners(CLUSTER_NAME)
     assert owners[f"{unload['namespace']}/{unload['bundle']}"] == unload["destination"]
-    boundaries = cluster.admin.read(f"/namespaces/{split['namespace']}/bundles")["boundaries"]
-    assert set(split["boundaries"]) <= set(boundaries)
 
     writes = len(cluster.write_requests())
     again = recommended.apply("--json")

@@ -20,6 +20,29 @@ _SAME_RATIO: Final = 0.0005
 
 
 @dataclass(frozen=True)
+class Merit:
+    """What speaks for something to do: the usage that it reaches (ratios), and what it costs."""
+
+    maximum_ratio: float
+    standard_deviation_ratio: float
+    splits: int
+    disturbed: int
+    """Topics closed, and producers and consumers that have to connect again."""
+    unloads: int
+
+    def is_as_good(self, other: Merit, floor_ratio: float) -> bool:
+        """Whether it reaches as much as the other, but for the noise floor, and costs no more in any respect."""
+        noise = max(floor_ratio, _SAME_RATIO)
+        return (
+            self.maximum_ratio <= other.maximum_ratio + noise
+            and self.standard_deviation_ratio <= other.standard_deviation_ratio + noise
+            and self.splits <= other.splits
+            and self.disturbed <= other.disturbed
+            and self.unloads <= other.unloads
+        )
+
+
+@dataclass(frozen=True)
 class Score:
     """What a plan does and costs; ratios are weighted maximum usage 0..1. `error` says why there is no plan."""
 
@@ -52,6 +75,13 @@ class Score:
     def disturbed(self) -> int:
         """Topics closed, and producers and consumers that have to connect again."""
         return self.topics + self.producers + self.consumers
+
+    @property
+    def merit(self) -> Merit | None:
+        """None for a plan that unloads nothing, or whose effect is not known."""
+        if not self.unloads or self.maximum_after is None or self.standard_deviation_after is None:
+            return None
+        return Merit(self.maximum_after, self.standard_deviation_after, self.splits, self.disturbed, self.unloads)
 
     @property
     def gain_ratio(self) -> float | None:
@@ -126,18 +156,23 @@ def advise(scores: Sequence[Score], configured: tuple[str, str], floor_ratio: fl
     """The combination to advise; None if nothing is worth doing.
 
     Plans count that lower the busiest broker by at least the noise floor. Of those that come within that floor of the
-    best one, the one that disturbs the fewest topics and clients is advised, then the lowest spread, then the cluster's
-    own choice (`configured`: shedder, placement), then by name. If no plan counts, one that only splits.
+    best one, the one with the fewest splits is advised, then the one that disturbs the fewest topics and clients, then
+    the lowest spread, then the cluster's own choice (`configured`: shedder, placement), then by name. If no plan
+    counts, one that splits and makes nothing worse.
     """
     done = [row for row in scores if row.plan is not None and row.steps > 0]
     ranked = ranked_by_effect([row for row in done if is_worthwhile(row, floor_ratio)], configured, floor_ratio)
-    splitting = [row for row in done if row.unloads == 0 and row.splits > 0]
-    return next(iter(ranked or ranked_by_effect(splitting, configured, floor_ratio)), None)
+    return next(iter(ranked or ranked_by_effect(filter(is_harmless_split, done), configured, floor_ratio)), None)
 
 
 def is_worthwhile(row: Score, floor_ratio: float) -> bool:
     """Whether a plan lowers the busiest broker, by at least the noise floor."""
     return row.gain_ratio is not None and row.gain_ratio > 0 and row.gain_ratio >= floor_ratio
+
+
+def is_harmless_split(row: Score) -> bool:
+    """Whether a plan splits bundles and doesn't raise the busiest broker."""
+    return row.splits > 0 and (row.gain_ratio is None or row.gain_ratio >= 0)
 
 
 def ranked_by_effect(rows: Iterable[Score], configured: tuple[str, str], floor_ratio: float) -> list[Score]:
@@ -147,7 +182,7 @@ def ranked_by_effect(rows: Iterable[Score], configured: tuple[str, str], floor_r
     def cost(row: Score) -> tuple[Any, ...]:
         spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
         by_choice = (row.shedder != configured[0], row.placement != configured[1], row.shedder, row.placement)
-        return (row.disturbed, row.unloads, round(spread, 3), *by_choice)
+        return (row.splits, row.disturbed, row.unloads, round(spread, 3), *by_choice)
 
     left = sorted(rows, key=_highest)
     ranked: list[Score] = []
@@ -162,26 +197,19 @@ def _highest(row: Score) -> float:
     return row.maximum_after if row.maximum_after is not None else float("inf")
 
 
-def dominating(row: Score, others: Iterable[Score]) -> Score | None:
-    """The first of the others that is no worse than `row` in any figure and better in one; None if there is none.
+def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score | None:
+    """The first of those ranked before `row` that reaches as much, but for noise, and costs no more; None without one.
 
-    The figures are the highest usage and the spread afterwards, the number of unloads, and the throughput they move.
+    What does the same steps is no other plan.
     """
-    own = _figures(row)
-    if own is None:
+    if row.merit is None:
         return None
-    for other in others:
-        theirs = _figures(other)
-        if theirs is not None and theirs != own and all(one <= two for one, two in zip(theirs, own, strict=True)):
+    for other in ranked:
+        if other == row or other.steps_sha256 == row.steps_sha256 is not None:
+            return None
+        if other.merit is not None and other.merit.is_as_good(row.merit, floor_ratio):
             return other
     return None
-
-
-def _figures(row: Score) -> tuple[float, ...] | None:
-    """None for a combination that unloads nothing, or whose effect is not known."""
-    if not row.unloads or row.maximum_after is None or row.standard_deviation_after is None:
-        return None
-    return (row.maximum_after, row.standard_deviation_after, row.unloads, row.moved_throughput_bytes_per_s)
 
 
 def goal_sentence(plan: Plan) -> str:

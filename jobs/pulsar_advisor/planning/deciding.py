@@ -1,4 +1,4 @@
-"""The strategies behind a plan: a shedder and a placement strategy, or a plan kind alone."""
+"""The strategies behind a plan: a shedder and a placement strategy, a plan kind, or what decides about splits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from pulsar_advisor.planning.fitness import unload_refusals
 from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.proposal import Role
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor.splitting.registry import SPLIT_DECIDERS
 
 _ROLES: Final[tuple[Role, ...]] = ("shedder", "placement")
 
 
 def deciding(shedder: str, placement: str) -> tuple[Strategy, ...]:
-    """The registry entries of these names; `placement` is empty for a plan kind. Raises `UsageError` for others."""
-    first = find((*SHEDDERS, *KINDS), shedder, "shedder")
+    """The registry entries of these names; a plan kind has no placement strategy, nor have splits whose children stay.
+
+    Raises `UsageError` for others.
+    """
+    # SimpleLoadManagerImpl both sheds and splits: of entries with one name, the last counts.
+    first = find((*SPLIT_DECIDERS, *KINDS, *SHEDDERS), shedder, "shedder")
     return (first, find(PLACEMENTS, placement, "placement strategy")) if placement else (first,)
 
 

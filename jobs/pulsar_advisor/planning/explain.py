@@ -8,7 +8,7 @@ split decider. Each comes with both sides of the inequality that decided it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ from pulsar_advisor.planning.deciding import deciding, require_inputs
 from pulsar_advisor.planning.forecast import finite
 from pulsar_advisor.planning.goal import resolved_brokers
 from pulsar_advisor.planning.proposal import Answers, Move, Proposal, Role
-from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.propose import propose, propose_splits
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.smallest_change import Change, smallest_changes
 from pulsar_advisor.planning.what_if import Resolve, keys_that_count, with_what_if
@@ -154,20 +154,21 @@ def explain(
     own, subject = resolve({}), Subject.of(state, kind, name)
     require_inputs(request.shedder, request.placement, state)
 
-    def proposed(what_if: Mapping[str, str], splits: bool) -> Proposal:
+    def proposed(what_if: Mapping[str, str]) -> Proposal:
         settings = resolve(what_if)
         seen, *earlier = (with_what_if(moment, own, settings, what_if) for moment in (state, *history))
-        ((_, proposal),) = propose(replace(request, splits=splits), seen, settings, earlier)
+        ((_, proposal),) = propose(request, seen, settings, earlier)
         if isinstance(proposal, AdvisorError):
             raise proposal
         return proposal
 
-    proposal = proposed(request.what_if, request.splits)
-    links = tuple(_links(state, subject, proposal))
+    proposal, settings = proposed(request.what_if), resolve(request.what_if)
+    splits = propose_splits(request, with_what_if(state, own, settings, request.what_if), settings)
+    links = tuple(_links(state, subject, proposal.moves, (*proposal.answers, *(splits.answers if splits else ()))))
     as_is = _fate(subject, proposal.moves)
 
     def differs(key: str, text: str) -> bool:
-        return _fate(subject, proposed({**request.what_if, key: text}, False).moves) != as_is
+        return _fate(subject, proposed({**request.what_if, key: text}).moves) != as_is
 
     keys = _keys(request, any(link.about for link in links)) - request.what_if.keys()
     named = {state.namespaces.names[int(state.bundles.namespace[row])] for row in subject.bundles}
@@ -175,7 +176,7 @@ def explain(
         resolve(request.what_if), sorted(keys), sorted(named) if kind in ("namespace", "bundle") else (), differs
     )
     flips = tuple(
-        Flip(change, _sentence(state, subject, proposed({**request.what_if, change.key: change.after}, False)))
+        Flip(change, _sentence(state, subject, proposed({**request.what_if, change.key: change.after})))
         for change in changes
     )
     return Explanation(
@@ -209,12 +210,12 @@ def _fate(subject: Subject, moves: Sequence[Move]) -> object:
     return tuple((move.bundle, move.destination) for move in moved) if subject.kind == "bundle" else bool(moved)
 
 
-def _links(state: ClusterState, subject: Subject, proposal: Proposal) -> list[Link]:
+def _links(state: ClusterState, subject: Subject, moves: Sequence[Move], given: Sequence[Answers]) -> list[Link]:
     """The chain, in the order in which Pulsar asks; questions that were not put are left out."""
     links = []
     placed: dict[str, None] = {}
-    moved = [state.bundle_name(move.bundle) for move in _moved(subject, proposal.moves)]
-    for answers in proposal.answers:
+    moved = [state.bundle_name(move.bundle) for move in _moved(subject, moves)]
+    for answers in given:
         wanted: Collection[int] = subject.brokers if answers.outcomes.subject == "broker" else subject.bundles
         if answers.role == "placement":
             own = _is_about(subject, answers.about, moved)

@@ -109,10 +109,11 @@ def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
     return tuple(names[row] for row in np.flatnonzero(marked))
 
 
-def findings(
-    state: ClusterState, settings: LoadBalancerSettings, advised: Plan | None, plans: Sequence[Plan]
-) -> tuple[Finding, ...]:
-    """What matters besides the advice, most important first; at least two if the cluster has a fit broker."""
+def findings(state: ClusterState, settings: LoadBalancerSettings, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+    """What matters besides the advice, most important first; at least two if the cluster has a fit broker.
+
+    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal.
+    """
     found = [Finding("warning", caveat) for plan in plans for caveat in plan.decision.caveats]
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
@@ -125,9 +126,7 @@ def findings(
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         found.append(Finding("warning", f"{more} more topics need more than a fair share alone."))
     refused = split_refusals(fit, settings)
-    found.append(
-        Finding("warning", refused[0].sentence) if refused else _splits(advised or (plans[0] if plans else None))
-    )
+    found.append(Finding("warning", refused[0].sentence) if refused else _splits(plans))
     if (averages := _averages(fit)) is not None:
         found.append(averages)
     judged = coverage(state)
@@ -188,8 +187,8 @@ def _averages(state: ClusterState) -> Finding | None:
     return Finding("info", sentence + ".")
 
 
-def _splits(plan: Plan | None) -> Finding:
-    splits = [step for step in plan.steps if step.action == "split"] if plan else []
+def _splits(plans: Sequence[Plan]) -> Finding:
+    splits = [step for plan in plans for step in plan.steps if step.action == "split"]
     if not splits:
         return Finding("info", "No split is planned.")
     first = splits[0]

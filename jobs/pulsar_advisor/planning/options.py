@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from pulsar_advisor.model.plan import Confidence
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.model.strategy import combination
-from pulsar_advisor.planning.compare import Score, is_worthwhile, ranked_by_effect
+from pulsar_advisor.planning.compare import Merit, Score, is_harmless_split, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.configured import Configured
 
 OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
-"""Carry out a plan that unloads (and may split) · one that only splits · change settings of Pulsar's own balancer,
-which may be to switch it on · let it act as it is · leave all as it is."""
+"""Carry out a plan that only unloads · one that splits, and may unload the children · change settings of Pulsar's own
+balancer, which may be to switch it on · let it act as it is · leave all as it is."""
 
 _LEAST_GAIN: Final = 1e-9
-MOST_OF_A_KIND: Final = 3
-"""Options listed of one kind; the combinations have them all."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,13 @@ class Balancing:
     cost: Cost
     condition: str
 
+    @property
+    def merit(self) -> Merit:
+        """What speaks for it."""
+        cost = self.cost
+        disturbed = cost.topics + cost.producers + cost.consumers
+        return Merit(self.maximum_ratio, self.standard_deviation_ratio, cost.splits, disturbed, cost.unloads)
+
 
 def ranked_options(
     scores: Sequence[Score],
@@ -84,34 +89,46 @@ def ranked_options(
     floor_ratio: float,
     now: tuple[float, float] | None,
 ) -> tuple[Option, ...]:
-    """The options, best first; `now` is the highest usage and the standard deviation of the snapshot, None if unknown.
+    """At most four options, the best first, each different in kind; `now` is the highest usage and the standard
+    deviation of the snapshot, None if unknown.
 
-    First what lowers the busiest broker by at least the noise floor: plans as the advice ranks them, settings and the
-    own balancer by their effect. Then plans that only split, and last to do nothing: all that is left out is no better.
+    First what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that also splits
+    if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar itself would
+    make, which serve their own purpose, and last to do nothing.
     """
-    worthwhile = [row for row in scores if is_worthwhile(row, floor_ratio)]
-    plans = [_of_plan(row, alike) for row, alike in _distinct(ranked_by_effect(worthwhile, own, floor_ratio))]
     if now is None:
         return ()
-    by_pulsar = sorted(
-        (one for one in balancing if one.settles and now[0] - one.maximum_ratio >= max(floor_ratio, _LEAST_GAIN)),
-        key=lambda one: (round(one.maximum_ratio, 3), one.cost.unloads, one.ends, len(one.change)),
-    )
-    # Of changes that lead to the same, the first is enough; to change nothing is one of them.
-    by_pulsar = list({(one.ends, one.maximum_ratio, one.cost): one for one in reversed(by_pulsar)}.values())[::-1]
-    tried = [_of_balancing(one, own, now[0]) for one in by_pulsar]
-    splits = [row for row in scores if row.steps and not row.unloads]
-    splitting = [_of_plan(row, alike) for row, alike in _distinct(ranked_by_effect(splits, own, floor_ratio))]
-    found = [*plans[:MOST_OF_A_KIND], *tried[:MOST_OF_A_KIND], *splitting[:1]]
-    return (*found, _nothing(now, bool(plans or tried), floor_ratio))
+    ranked = ranked_by_effect([row for row in scores if is_worthwhile(row, floor_ratio)], own, floor_ratio)
+    plans = [rows[0] for splits in (False, True) if (rows := [row for row in ranked if bool(row.splits) is splits])]
+    plans.sort(key=ranked.index)
+    by_pulsar = _best([one for one in balancing if one.settles], floor_ratio, now[0])
+    if by_pulsar is not None and any(row.merit and row.merit.is_as_good(by_pulsar.merit, floor_ratio) for row in plans):
+        by_pulsar = None
+    found = [_of_plan(row, [one for one in scores if _is_alike(one, row)]) for row in plans]
+    if by_pulsar is not None:
+        found.append(_of_balancing(by_pulsar, own, now[0]))
+    if not any(row.splits for row in plans):
+        splitting = ranked_by_effect(filter(is_harmless_split, scores), own, floor_ratio)
+        found += [_of_plan(row, [row]) for row in splitting[:1]]
+    return (*found, _nothing(now, bool(plans or by_pulsar), floor_ratio))
 
 
-def _distinct(ranked: Iterable[Score]) -> list[tuple[Score, list[Score]]]:
-    """Plans whose steps differ, in their order, each with all that have the same steps."""
-    alike: dict[str | None, list[Score]] = {}
-    for row in ranked:
-        alike.setdefault(row.steps_sha256, []).append(row)
-    return [(rows[0], rows) for rows in alike.values()]
+def _best(tried: Sequence[Balancing], floor_ratio: float, highest_now: float) -> Balancing | None:
+    """Of those within the noise floor of the best, the one that changes the fewest settings, then disturbs the least;
+    None if none of them lowers the busiest broker by as much as that floor."""
+    lowest = min((one.maximum_ratio for one in tried), default=highest_now)
+    if highest_now - lowest < max(floor_ratio, _LEAST_GAIN):
+        return None
+
+    def cost(one: Balancing) -> tuple[float, ...]:
+        merit = one.merit
+        return (len(one.change), merit.splits, merit.disturbed, merit.unloads, one.maximum_ratio)
+
+    return min((one for one in tried if one.maximum_ratio <= lowest + floor_ratio), key=cost)
+
+
+def _is_alike(one: Score, other: Score) -> bool:
+    return one == other or one.steps_sha256 == other.steps_sha256 is not None
 
 
 def _of_plan(row: Score, alike: Sequence[Score]) -> Option:
@@ -120,7 +137,7 @@ def _of_plan(row: Score, alike: Sequence[Score]) -> Option:
     what = " and ".join(parts)
     condition = "the bundles are where the snapshot found them, and the load stays as it is"
     return Option(
-        kind="move" if row.unloads else "split",
+        kind="split" if row.splits else "move",
         sentence=f"{what[0].upper()}{what[1:]} as {combination(row.shedder, row.placement)} would",
         maximum_ratio=row.maximum_after,
         standard_deviation_ratio=row.standard_deviation_after,

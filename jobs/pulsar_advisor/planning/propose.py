@@ -1,4 +1,4 @@
-"""Proposes what one shedder with one placement strategy, and the cluster's split decider, would do with a cluster."""
+"""Proposes what one shedder with one placement strategy would unload, and what the cluster's decider would split."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy import find
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import unload_obstacle
+from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.fitness import split_refusals, unload_refusals
 from pulsar_advisor.planning.kinds import registry as kinds
 from pulsar_advisor.planning.kinds.room import Room
@@ -33,7 +34,7 @@ from pulsar_advisor.planning.views import observed
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import SteadyState, Surroundings, carry_out, steady_state
 from pulsar_advisor.splitting.registry import decider_of
-from pulsar_advisor.splitting.steady_splits import SteadySplits, steady_splits
+from pulsar_advisor.splitting.steady_splits import steady_splits
 
 _DESTINATIONS_SINCE: Final = (3, 0, 0)
 
@@ -44,20 +45,13 @@ def propose(
     """One proposal per placement strategy, or an `AdvisorError` if the combination can't be judged.
 
     The request is about one shedder, or about a goal, which makes one proposal. `history` are earlier states, oldest
-    first, for the shedder's memory. A strategy that lacks an input is not run: the proposal names the input. Splits
-    don't depend on unloads, nor unloads on splits.
+    first, for the shedder's memory. A strategy that lacks an input is not run: the proposal names the input.
     """
-    splits = None
     if request.goal is not None:
         yield "", _for_goal(request.goal, request.limits, state, settings, history)
         return
-    if request.splits and not split_refusals(state, settings):
-        splits = steady_splits(state, settings, SplitMemory())
     if lacks := unload_refusals(find(shedders.SHEDDERS, request.shedder, "shedder"), "shedder", state):
-        yield from (
-            (name, _without_unloads(request.shedder, name, state, splits, lacks[0].sentence))
-            for name in request.placements
-        )
+        yield from ((name, _without_unloads(request.shedder, name, lacks[0].sentence)) for name in request.placements)
         return
     shedder = shedders.load(request.shedder)
     candidates = CandidateSets.of(state, settings)
@@ -67,10 +61,10 @@ def propose(
     published = _published(view, lambda other: steady_state(shedder, other, settings, memory))
     for name in request.placements:
         if lacks := unload_refusals(find(placements.PLACEMENTS, name, "placement strategy"), "placement", state):
-            yield name, _without_unloads(request.shedder, name, state, splits, lacks[0].sentence)
+            yield name, _without_unloads(request.shedder, name, lacks[0].sentence)
             continue
         try:
-            yield name, _combine(request, name, steady, published, splits, candidates, view)
+            yield name, _combine(request, name, steady, published, candidates, view)
         except AdvisorError as error:
             yield name, error
 
@@ -80,10 +74,10 @@ def _for_goal(
 ) -> Proposal:
     """What a plan kind proposes for a resolved goal; nothing where a destination would not be kept."""
     if lacks := unload_refusals(kinds.plan_kind(goal.kind), "shedder", state):
-        return _without_unloads(goal.kind, "", state, None, lacks[0].sentence)
+        return _without_unloads(goal.kind, "", lacks[0].sentence)
     if state.load_manager == "simple" or settings.behaviour < _DESTINATIONS_SINCE:
         why = "the Simple load manager" if state.load_manager == "simple" else f"Pulsar {state.pulsar_version}"
-        return _without_unloads(goal.kind, "", state, None, f"{why} doesn't keep the destination of an unload.")
+        return _without_unloads(goal.kind, "", f"{why} doesn't keep the destination of an unload.")
     room = Room.of(state, settings, history, goal.ceiling_ratio).within(limits)
     return kinds.load(goal.kind).propose(goal, room.onto(room.rows_of(goal.onto)) if goal.onto else room)
 
@@ -125,7 +119,6 @@ def _combine(
     placement: str,
     steady: SteadyState,
     published: _Published,
-    splits: SteadySplits | None,
     candidates: CandidateSets,
     view: object,
 ) -> Proposal:
@@ -164,8 +157,8 @@ def _combine(
         shedder=request.shedder,
         placement=placement,
         moves=moves,
-        splits=splits.decision.splits if splits is not None else (),
-        answers=(*answers, *_split_answers(state, splits)),
+        splits=(),
+        answers=tuple(answers),
         acts_in_cycle=steady.acts_in_cycle,
         figures=chosen.figures,
         why_nothing=None if moves else _why_nothing(request.shedder, state, chosen, wrapper),
@@ -185,25 +178,31 @@ def _hanging(shedder: str, state: ClusterState, chosen: SheddingDecision, publis
     )
 
 
-def _without_unloads(
-    shedder: str, placement: str, state: ClusterState, splits: SteadySplits | None, why: str
-) -> Proposal:
-    """What remains of a combination that can't be judged: the splits."""
+def _without_unloads(shedder: str, placement: str, why: str) -> Proposal:
+    """What remains of a combination that can't be judged."""
+    return Proposal(shedder, placement, moves=(), splits=(), answers=(), acts_in_cycle=None, why_nothing=why)
+
+
+def propose_splits(request: Request, state: ClusterState, settings: LoadBalancerSettings) -> Proposal | None:
+    """What the cluster's own decider would split; None if that isn't requested, or can't be judged.
+
+    Pulsar decides about splits without regard to shedding, and they can't be undone: so they are a proposal of their
+    own, in the decider's name. The placement strategy is the cluster's, for the children, if these are to be unloaded.
+    """
+    if request.goal is not None or not request.splits or split_refusals(state, settings):
+        return None
+    steady = steady_splits(state, settings, SplitMemory())
+    decider = decider_of(state.load_manager).name
+    places_children = request.unload_children and state.load_manager != "simple"
     return Proposal(
-        shedder=shedder,
-        placement=placement,
+        shedder=decider,
+        placement=configured_of(state.load_manager, settings).placement if places_children else "",
         moves=(),
-        splits=splits.decision.splits if splits is not None else (),
-        answers=_split_answers(state, splits),
-        acts_in_cycle=None,
-        why_nothing=why,
+        splits=steady.decision.splits,
+        answers=(Answers(decider, "splitting", steady.decision.bundles),),
+        acts_in_cycle=steady.acts_in_cycle,
+        why_nothing=None if steady.decision.splits else f"{decider} finds no bundle to split.",
     )
-
-
-def _split_answers(state: ClusterState, splits: SteadySplits | None) -> tuple[Answers, ...]:
-    if splits is None:
-        return ()
-    return (Answers(decider_of(state.load_manager).name, "splitting", splits.decision.bundles),)
 
 
 def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:

@@ -17,7 +17,7 @@ from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.model.settings import ResolvedSettings, is_dynamic, resolve_settings
+from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, is_dynamic, resolve_settings
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
@@ -29,6 +29,7 @@ from pulsar_advisor.planning.compare import (
     dominating,
     goal_sentence,
     no_score,
+    ranked_by_effect,
     score,
 )
 from pulsar_advisor.planning.confidence import CheckResult
@@ -43,14 +44,16 @@ from pulsar_advisor.planning.model_errors import model_errors
 from pulsar_advisor.planning.noise import noise_floor
 from pulsar_advisor.planning.options import Balancing, Cost, ranked_options
 from pulsar_advisor.planning.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose as propose_combinations
+from pulsar_advisor.planning.propose import propose_splits
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED
 from pulsar_advisor.reporting.futures import ending
 from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
-from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
+from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS, decider_of
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.lease import held
@@ -103,7 +106,7 @@ ALWAYS_IN_A_PLAN: Final = frozenset(
 _LONGEST: Final = ("OverloadShedder", "ThresholdShedder", "MinimalMoveShedder", "AvgShedder")
 """The shedders that may move most of a large cluster: begun last, one of them would run alone on its core."""
 
-_COSTS: Final = ("unloads", "topics", "producers", "consumers", "moved_throughput_bytes_per_s")
+_COSTS: Final = ("unloads", "splits", "topics", "producers", "consumers", "moved_throughput_bytes_per_s")
 
 
 def check(root: Root, snapshot: str, request: Request) -> None:
@@ -141,7 +144,7 @@ def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, req
             "cluster": root.cluster,
             "snapshot": snapshot,
             "request": request.of(shedder).document(),
-            "with_splitting": shedder == request.shedders[0],
+            "with_splits": shedder == request.shedders[0],
         }
         for shedder in sorted(request.shedders, key=lambda name: (*_LONGEST, name).index(name))
     }
@@ -188,22 +191,35 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     request = Request.from_document(task["request"])
     settings = settings_of(root, snapshot, request.what_if)
     inputs, checks = inputs_of(root, snapshot), _check_results(root, snapshot)
-    scores = []
     try:
         state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
-        proposals = list(propose_combinations(request, state, settings.values, earlier))
     except AdvisorError as error:
         return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])
+    scores = []
+    proposals = _proposals(request, state, settings.values, earlier)
+    splits = propose_splits(request, state, settings.values) if task["with_splits"] else None
+    if splits is not None:
+        proposals.append((splits.placement, splits))
     for placement, proposal in proposals:
         if isinstance(proposal, AdvisorError):
             scores.append(no_score(request.shedder, placement, str(proposal)))
-            continue
-        keys = _setting_keys(request.shedder, placement, request)
-        plan = build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)
-        written = write_plan(root, plan)
-        scores.append(score(plan, state, file=written.file, digest=written.digest))
-    write_outcomes(root, state, request.shedder, proposals, with_splitting=task["with_splitting"])
+        elif proposal is not splits or splits.splits:
+            keys = _setting_keys(proposal.shedder, placement, request)
+            plan = build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)
+            written = write_plan(root, plan)
+            scores.append(score(plan, state, file=written.file, digest=written.digest))
+    write_outcomes(root, state, request.shedder, proposals)
     return json.dumps([row.document() for row in scores])
+
+
+def _proposals(
+    request: Request, state: ClusterState, settings: LoadBalancerSettings, earlier: Sequence[ClusterState]
+) -> list[tuple[str, Proposal | AdvisorError]]:
+    """What one shedder proposes with each placement strategy; the error that keeps it from judging the cluster."""
+    try:
+        return list(propose_combinations(request, state, settings, earlier))
+    except AdvisorError as error:
+        return [(name, error) for name in request.placements]
 
 
 def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
@@ -233,17 +249,15 @@ def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
     return tuple(of(row) for row in result["results"])
 
 
-def _refusals(
-    state: ClusterState, settings: ResolvedSettings, scores: Sequence[Score], *, with_splits: bool
-) -> tuple[Refusal, ...]:
+def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:
     """Every requested strategy that can't judge the cluster, each once."""
-    shedders = {deciding(row.shedder, row.placement)[0]: None for row in scores}
-    placements = {entry: None for row in scores for entry in deciding(row.shedder, row.placement)[1:]}
+    shedders = {deciding(shedder, "")[0]: None for shedder in request.shedders}
+    placements = {entry: None for name in request.placements for entry in deciding(request.shedders[0], name)[1:]}
     unloads = [
         *(unload_refusals(entry, "shedder", state) for entry in shedders),
         *(unload_refusals(entry, "placement", state) for entry in placements),
     ]
-    splits = split_refusals(state, settings.values) if with_splits else ()
+    splits = split_refusals(state, settings.values) if request.splits else ()
     return (*chain.from_iterable(unloads), *splits)
 
 
@@ -274,7 +288,7 @@ def answer(
 ) -> dict[str, Any]:
     """What `recommendation.json` says about the snapshot itself; `plan_in` has the plan of each file in the scores."""
     state, fit, settings, earlier = simulated.state, simulated.fit, simulated.settings, simulated.earlier
-    refused = _refusals(fit, settings, scores, with_splits=request.splits)
+    refused = _refusals(fit, settings, request)
     configured = configured_of(state.load_manager, settings.values)
     planned = [row for row in scores if row.plan is not None]
     floor = noise_floor([*earlier, fit], settings.values)
@@ -290,8 +304,10 @@ def answer(
         sentence = advice_sentence(advised, advised_plan, scores, refused, floor.ratio)
     else:
         sentence = goal_sentence(plan_in(str(planned[0].plan)))
+    ranked = ranked_by_effect(planned, configured, floor.ratio)
     own = [row for row in planned if (row.shedder, row.placement) == configured] or planned
-    found = findings(state, settings.values, advised_plan, [plan_in(str(row.plan)) for row in own])
+    splitting = [row for row in planned if row.shedder == decider_of(state.load_manager).name and row not in own]
+    found = findings(state, settings.values, [plan_in(str(row.plan)) for row in (*own, *splitting)])
     keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
     judged, base = coverage(state), base_load(fit, earlier)
     foresight = _foresight(simulated, configured, advised_plan)
@@ -304,7 +320,7 @@ def answer(
     return {
         "snapshot": state.snapshot,
         "view": state.view,
-        "combinations": [{**row.document(), "dominated_by": _dominated_by(row, scores)} for row in scores],
+        "combinations": [{**row.document(), "dominated_by": _dominated_by(row, ranked, floor.ratio)} for row in scores],
         "advice": {
             "plan": advised.plan if advised else None,
             "digest": advised.digest if advised else None,
@@ -371,8 +387,8 @@ def _takes_effect(change: Mapping[str, str], release: str) -> str:
     return "the brokers are restarted with it"
 
 
-def _dominated_by(row: Score, scores: Sequence[Score]) -> str | None:
-    better = dominating(row, scores)
+def _dominated_by(row: Score, ranked: Sequence[Score], floor_ratio: float) -> str | None:
+    better = dominating(row, ranked, floor_ratio)
     return None if better is None else combination(better.shedder, better.placement)
 
 

@@ -39,13 +39,11 @@ def write_outcomes(
     state: ClusterState,
     shedder: str,
     proposals: Sequence[tuple[str, Proposal | AdvisorError]],
-    *,
-    with_splitting: bool,
 ) -> None:
     """Write one shedder's answers, and those of each placement strategy it was combined with, as one Parquet file.
 
-    Answers that don't depend on the placement strategy are written once; answers that don't depend on the shedder
-    either, those about splitting, only `with_splitting`.
+    Answers that don't depend on the placement strategy are written once. Those about splits, which depend on neither,
+    are a proposal of their own, to be written with one of the shedders.
     """
     tables = []
     seen: set[int] = set()
@@ -53,7 +51,7 @@ def write_outcomes(
         if isinstance(proposal, AdvisorError):
             continue
         for answers in proposal.answers:
-            if id(answers.outcomes) in seen or (answers.role == "splitting" and not with_splitting):
+            if id(answers.outcomes) in seen:
                 continue
             seen.add(id(answers.outcomes))
             tables.append(

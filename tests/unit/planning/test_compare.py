@@ -8,7 +8,14 @@ from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.compare import Score, advice_sentence, advise, dominating, no_score, score
+from pulsar_advisor.planning.compare import (
+    Score,
+    advice_sentence,
+    advise,
+    dominating,
+    ranked_by_effect,
+    score,
+)
 from pulsar_advisor.planning.fitness import Refusal
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
@@ -120,14 +127,25 @@ def test_of_thirty_brokers_three_are_named() -> None:
     )
 
 
-def test_a_combination_is_dominated_by_one_that_is_no_worse_in_any_figure_and_better_in_one() -> None:
-    def row(name: str, **given: object) -> Score:
-        figures = {"unloads": 3, "maximum_after": 0.6, "standard_deviation_after": 0.1}
-        return replace(no_score(name, "RoundRobinBrokerSelector", ""), **{**figures, **given})
+def test_a_split_is_advised_only_if_it_reaches_more_than_noise() -> None:
+    moves, split = replace(row("A", 0.61), topics=50), row("B", 0.60, splits=1)
+    assert advise([moves, split], OWN, 0.02) == moves
+    assert advise([moves, split], OWN, 0.005) == split
 
-    base = row("ThresholdShedder")
-    cheaper, calmer = row("AvgShedder", unloads=2), row("OverloadShedder", maximum_after=0.5, unloads=4)
-    assert dominating(base, [base, calmer, cheaper]) == cheaper
-    assert dominating(cheaper, [base, calmer]) is None
-    assert dominating(base, [base, row("UniformLoadShedder")]) is None
-    assert dominating(row("TransferShedder", unloads=0), [cheaper]) is None
+
+def test_a_plan_is_dominated_by_one_before_it_that_reaches_as_much_and_costs_no_more() -> None:
+    def plan(name: str, **given: object) -> Score:
+        return replace(row(name, 0.6, unloads=3), **{"topics": 10, "steps_sha256": name, **given})
+
+    def dominates(*others: Score, floor_ratio: float = 0.02) -> Score | None:
+        ranked = ranked_by_effect([base, *others], OWN, floor_ratio)
+        return dominating(base, ranked, floor_ratio)
+
+    base = plan("A")
+    cheaper = plan("B", maximum_after=0.61, topics=9)
+    assert dominates(cheaper) == cheaper
+    assert dominates(plan("C", maximum_after=0.5, unloads=4)) is None
+    assert dominates(plan("D", topics=9, splits=1)) is None
+    assert dominates(plan("E", standard_deviation_after=0.2, topics=9)) is None
+    assert dominates(plan("A0", steps_sha256="A")) is None
+    assert dominating(plan("F", unloads=0), [cheaper], 0.02) is None

@@ -77,7 +77,7 @@ def test_where_only_owners_are_told_the_load_of_owned_bundles_is_not_judged(stat
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    found = findings(of_extensible_zookeeper_alone(state), settings.values, None, [])
+    found = findings(of_extensible_zookeeper_alone(state), settings.values, [])
     assert [finding.sentence for finding in found] == [
         "No broker was read, and none has published fit figures.",
         "DefaultNamespaceBundleSplitStrategyImpl can't be judged: it reads bundle_traffic, which is missing "
@@ -88,13 +88,13 @@ def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small
 
 def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.complete[0] = False
-    sentences = [finding.sentence for finding in findings(state, settings.values, None, [])]
+    sentences = [finding.sentence for finding in findings(state, settings.values, [])]
     assert sentences[0].startswith("c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%.")
     assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
 
 
 def busiest(state: ClusterState, settings: ResolvedSettings) -> str:
-    return findings(state, settings.values, None, [])[0].sentence
+    return findings(state, settings.values, [])[0].sentence
 
 
 def test_the_busiest_broker_is_named_with_its_resource_and_the_bundle_with_the_largest_share_of_that(
@@ -124,7 +124,7 @@ def test_of_direct_memory_no_bundle_is_blamed(state: ClusterState) -> None:
 
 def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings: ResolvedSettings) -> None:
     def of_averages() -> list[str]:
-        return [one.sentence for one in findings(state, settings.values, None, ()) if "averages" in one.sentence]
+        return [one.sentence for one in findings(state, settings.values, ()) if "averages" in one.sentence]
 
     assert of_averages() == []
     state.bundles.folded_samples[0] = 3

@@ -31,28 +31,49 @@ def plan(shedder: str, after: float, steps: str = "", **given: object) -> Score:
 
 
 def by_pulsar(after: float, settles: bool = True, **change: str) -> Balancing:
-    return Balancing(change, "settles in cycle 3", settles, after, 0.1, Cost(unloads=2), "the load stays as it is")
+    cost = Cost(unloads=2, topics=20)
+    return Balancing(change, "settles in cycle 3", settles, after, 0.1, cost, "the load stays as it is")
 
 
 def kinds(options: tuple[Option, ...]) -> list[str]:
     return [option.kind for option in options]
 
 
-def test_plans_come_first_then_what_pulsar_does_by_itself_then_nothing() -> None:
+def test_there_are_at_most_four_options_each_of_another_kind() -> None:
     found = ranked_options(
-        [plan("A", 0.6)], OWN, [by_pulsar(0.7), by_pulsar(0.6, lowerBoundarySheddingEnabled="true")], FLOOR, NOW
+        [plan("A", 0.6), plan("B", 0.7, topics=5), plan("C", 0.9, unloads=0, splits=1, topics=0)],
+        OWN,
+        [by_pulsar(0.5), by_pulsar(0.4, lowerBoundarySheddingEnabled="true")],
+        FLOOR,
+        NOW,
     )
-    assert kinds(found) == ["move", "setting", "own_balancer", "nothing"]
-    assert found[1].sentence == "Set lowerBoundarySheddingEnabled=true: Pulsar's balancer settles in cycle 3"
+    assert kinds(found) == ["move", "setting", "split", "nothing"]
     assert found[0].digest == "sha256:A"
+    assert found[1].sentence == "Set lowerBoundarySheddingEnabled=true: Pulsar's balancer settles in cycle 3"
+
+
+def test_of_what_pulsar_would_reach_but_for_noise_the_fewest_changes_are_an_option() -> None:
+    found = ranked_options([], OWN, [by_pulsar(0.6, lowerBoundarySheddingEnabled="true"), by_pulsar(0.61)], FLOOR, NOW)
+    assert kinds(found) == ["own_balancer", "nothing"]
+
+
+def test_what_a_plan_reaches_at_no_greater_cost_is_no_option() -> None:
+    dear = by_pulsar(0.59)
+    cheap = replace(dear, cost=Cost(unloads=1, topics=9))
+    assert kinds(ranked_options([plan("A", 0.6)], OWN, [dear], FLOOR, NOW)) == ["move", "nothing"]
+    assert kinds(ranked_options([plan("A", 0.6)], OWN, [cheap], FLOOR, NOW)) == ["move", "own_balancer", "nothing"]
+
+
+def test_a_plan_that_splits_comes_first_only_if_it_reaches_more() -> None:
+    move, split = plan("A", 0.6), plan("BundleSplitterTask", 0.5, splits=1)
+    assert kinds(ranked_options([move, split], OWN, [], FLOOR, NOW)) == ["split", "move", "nothing"]
+    no_better = replace(split, maximum_after=0.59)
+    assert kinds(ranked_options([move, no_better], OWN, [], FLOOR, NOW)) == ["move", "split", "nothing"]
 
 
 def test_combinations_with_the_same_steps_are_one_option() -> None:
     found = ranked_options([plan("A", 0.6, "same"), plan("B", 0.6, "same"), plan("C", 0.6)], OWN, [], FLOOR, NOW)
-    assert [option.strategies for option in found[:2]] == [
-        (f"A with {OWN.placement}", f"B with {OWN.placement}"),
-        (f"C with {OWN.placement}",),
-    ]
+    assert found[0].strategies == (f"A with {OWN.placement}", f"B with {OWN.placement}")
 
 
 def test_a_gain_below_the_noise_floor_is_no_option() -> None:

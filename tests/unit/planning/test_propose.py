@@ -8,17 +8,21 @@ import pytest
 from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind, PublishedLoad
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.proposal import Proposal
-from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.propose import propose, propose_splits
 from pulsar_advisor.planning.request import Request
 from states import BrokerRow, BundleRow, cluster_state
 
 
-def ask(
-    state: ClusterState, settings: ResolvedSettings, shedder: str = "ThresholdShedder", splits: bool = True
-) -> Proposal:
-    request = Request(shedder=shedder, placement="LeastLongTermMessageRate", splits=splits)
+def ask(state: ClusterState, settings: ResolvedSettings, shedder: str = "ThresholdShedder") -> Proposal:
+    request = Request(shedder=shedder, placement="LeastLongTermMessageRate")
     [(_, proposal)] = propose(request, state, settings.values)
     assert isinstance(proposal, Proposal)
+    return proposal
+
+
+def splits_of(state: ClusterState, settings: ResolvedSettings, **wanted: bool) -> Proposal:
+    proposal = propose_splits(Request(**wanted), state, settings.values)  # type: ignore[arg-type]
+    assert proposal is not None
     return proposal
 
 
@@ -36,7 +40,7 @@ def test_the_reason_holds_both_sides_of_the_inequality(state: ClusterState, sett
 
 
 def test_a_bundle_over_a_limit_is_to_be_split_in_the_middle(state: ClusterState, settings: ResolvedSettings) -> None:
-    [split] = ask(state, settings).splits
+    [split] = splits_of(state, settings).splits
     assert state.bundle_name(split.bundle) == "t/hot/0x00000000_0x40000000"
     assert split.boundaries == (0x20000000,)
 
@@ -50,12 +54,28 @@ def test_a_split_knows_whether_the_last_digits_settled_it(
     for figures in (state.bundles.traffic, state.bundles.long_term):
         figures[0] = a_hair_more
     settings = resolve_settings("4.0.8", what_if={"loadBalancerNamespaceBundleMaxMsgRate": str(limit)})
-    [split] = ask(replace(state, load_manager=manager), settings).splits
+    [split] = splits_of(replace(state, load_manager=manager), settings).splits
     assert (split.bundle, split.near_tie) == (0, near_tie)
 
 
-def test_without_splits_there_are_none(state: ClusterState, settings: ResolvedSettings) -> None:
-    assert ask(state, settings, splits=False).splits == ()
+def test_splits_are_the_proposal_of_the_managers_decider_and_no_other_has_any(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    assert (splits_of(state, settings).shedder, splits_of(state, settings).placement) == ("BundleSplitterTask", "")
+    assert ask(state, settings).splits == ()
+
+
+def test_children_are_placed_by_the_clusters_own_strategy(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert splits_of(state, settings, unload_children=True).placement == "LeastLongTermMessageRate"
+
+
+def test_a_cluster_without_a_bundle_to_split_is_said_so(state: ClusterState) -> None:
+    quiet = splits_of(state, resolve_settings("4.0.8"))
+    assert (quiet.splits, quiet.why_nothing) == ((), "BundleSplitterTask finds no bundle to split.")
+
+
+def test_splits_that_are_not_requested_are_not_proposed(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert propose_splits(Request(splits=False), state, settings.values) is None
 
 
 def test_a_shedder_that_does_nothing_names_the_broker_nearest_to_acting(state: ClusterState) -> None:
@@ -92,7 +112,7 @@ def test_a_simple_leader_unloads_a_bundle_that_comes_back_to_its_broker(state: C
     owner, namespace = np.array([0, 1, 1, 2, 2, -1]), np.array([0, 0, 0, 0, 0, 2])
     bundles = replace(state.bundles, owner=owner.astype(np.int32), namespace=namespace.astype(np.int32))
     settings = resolve_settings("4.0.8", {"loadBalancerBrokerOverloadedThresholdPercentage": "50"})
-    proposal = ask(replace(state, load_manager="simple", bundles=bundles), settings, "OverloadShedder", splits=False)
+    proposal = ask(replace(state, load_manager="simple", bundles=bundles), settings, "OverloadShedder")
     assert [(move.bundle, move.destination, move.possible) for move in proposal.moves] == [(0, -1, (0,))]
 
 
@@ -142,17 +162,17 @@ def publishing(cpu_percent: float, load: float) -> ClusterState:
 
 
 def test_an_unload_that_awaits_a_brokers_next_publication_names_the_broker() -> None:
-    proposal = ask(publishing(100.0, 0.3), AT_ONCE, "TransferShedder", splits=False)
+    proposal = ask(publishing(100.0, 0.3), AT_ONCE, "TransferShedder")
     assert [move.awaits for move in proposal.moves] == [("a:8080",)]
 
 
 def test_an_unload_that_is_decided_already_awaits_nothing() -> None:
-    proposal = ask(publishing(100.0, 0.99), AT_ONCE, "TransferShedder", splits=False)
+    proposal = ask(publishing(100.0, 0.99), AT_ONCE, "TransferShedder")
     assert [move.awaits for move in proposal.moves] == [()]
 
 
 def test_what_a_publication_would_prevent_is_said() -> None:
-    proposal = ask(publishing(31.0, 0.9), AT_ONCE, "TransferShedder", splits=False)
+    proposal = ask(publishing(31.0, 0.9), AT_ONCE, "TransferShedder")
     assert proposal.moves == ()
     assert proposal.caveats == (
         "It hangs on what is published before the next cycle: without a new load from a:8080, TransferShedder also "
@@ -181,7 +201,7 @@ def test_a_destination_that_new_loads_would_make_the_idlest_is_possible() -> Non
             np.array([0.9, 0.332, of_c]), np.full(3, 8e6), np.array([0, 1]), np.zeros(3, dtype=np.int64)
         )
         state = replace(found, brokers=replace(found.brokers, report_updated_at_ms=now), published_load=load)
-        [move] = ask(state, AT_ONCE, "TransferShedder", splits=False).moves
+        [move] = ask(state, AT_ONCE, "TransferShedder").moves
         assert (move.destination, move.possible) == (possible[0], possible)
 
 

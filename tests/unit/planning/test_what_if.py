@@ -17,7 +17,7 @@ from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.configured import configured_strategies
 from pulsar_advisor.planning.own_balancer import would_pulsar_act
-from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.propose import propose, propose_splits
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import NIC_SPEED, assumptions, check_what_if, keys_that_count, with_what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
@@ -111,6 +111,8 @@ def answers(key: str, state: ClusterState, release: str, texts: Mapping[str, str
         for _, proposal in propose(Request(shedder, placement), state, settings.values, history):
             yield str(proposal) if isinstance(proposal, AdvisorError) else plain(proposal)
         yield would_pulsar_act(settings, state.load_manager, shedder, True, True)
+    splits = propose_splits(Request(), state, settings.values)
+    yield "" if splits is None else plain(splits)
     values = settings.values
     yield str(
         configured_strategies(

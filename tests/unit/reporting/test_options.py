@@ -18,11 +18,24 @@ def plain(text: str) -> str:
 
 def test_the_advice_is_an_option_with_effect_and_cost() -> None:
     (advised,) = [row for row in options().rows if row.advised]
-    assert advised.kind == "move"
+    assert advised.kind == "split"
     assert plain(advised.effect).startswith("highest usage falls from 91 % to ")
-    assert "points above the bound for moves of whole bundles" in advised.effect
     assert plain(advised.cost).startswith("2 unloads: ")
     assert plain(advised.cost).endswith("; 1 split, which can't be undone")
+
+
+def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_bundles() -> None:
+    recommendation = skewed_inputs().recommendation
+    option = {**recommendation["options"][0], "kind": "move", "maximum_ratio": 0.61, "gain_ratio": 0.3}
+
+    def effect(lowest: float) -> str:
+        found = options_of({**recommendation, "options": [option], "lowest_maximum_ratio": lowest})
+        assert found is not None
+        return plain(found.rows[0].effect)
+
+    assert effect(0.6).endswith("61 %, 1.0 points above the bound for moves of whole bundles")
+    assert effect(0.61).endswith("61 %, at the bound for moves of whole bundles")
+    assert "bound" not in plain(options().rows[0].effect)
 
 
 def test_doing_nothing_is_the_last_option() -> None:
