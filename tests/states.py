@@ -35,6 +35,7 @@ class BrokerRow:
     bandwidth_in: tuple[float, float] = (0.0, 100.0)
     bandwidth_out: tuple[float, float] = (0.0, 100.0)
     direct_memory: tuple[float, float] = (0.0, 100.0)
+    memory: tuple[float, float] = (0.0, 100.0)
     traffic: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     topics: int = 0
     complete: bool = True
@@ -52,6 +53,8 @@ class BundleRow:
     owner: str | None
     traffic: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     topics: int = 0
+    producers: int = 0
+    consumers: int = 0
     in_boundaries: bool = True
     usable: bool = True
     origin: str = "bundle_data"
@@ -93,11 +96,12 @@ def cluster_state(
     def resources(row: BrokerRow, side: int) -> list[float]:
         known = {
             "cpu": row.cpu,
+            "memory": row.memory,
             "bandwidthIn": row.bandwidth_in,
             "bandwidthOut": row.bandwidth_out,
             "directMemory": row.direct_memory,
         }
-        return [known.get(name, (0.0, 100.0))[side] for name in RESOURCES]
+        return [known[name][side] for name in RESOURCES]
 
     owned = [sum(bundle.owner == row.id for bundle in bundles) for row in brokers]
     number = len(brokers)
@@ -143,8 +147,8 @@ def cluster_state(
             usable=np.array([row.usable for row in bundles], dtype=np.bool_),
             traffic=traffic,
             topics=np.array([row.topics for row in bundles], dtype=np.int64),
-            producers=np.zeros(len(bundles), dtype=np.int64),
-            consumers=np.zeros(len(bundles), dtype=np.int64),
+            producers=np.array([row.producers for row in bundles], dtype=np.int64),
+            consumers=np.array([row.consumers for row in bundles], dtype=np.int64),
             cache_size_bytes=np.zeros(len(bundles), dtype=np.int64),
             short_term=traffic.copy(),
             short_term_samples=np.ones(len(bundles), dtype=np.int64),

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.plan import Plan, PlanInputs, Step
@@ -43,7 +41,7 @@ def cluster(
     Without `namespaces` (parallel to the sizes) each bundle has one: `t/<broker>-<number>`. `idle` namespaces have no
     loaded topic. No broker has a base load. `topics` are names of topics.
     """
-    bundles, counts = [], []
+    bundles = []
     for broker, own in sizes.items():
         for number, size in enumerate(own):
             namespace = namespaces[broker][number] if namespaces else f"t/{broker}-{number}"
@@ -51,8 +49,9 @@ def cluster(
             text = f"0x{place:08x}_0x{place + 0x10000000:08x}" if namespaces else "0x00000000_0xffffffff"
             rate = 0.0 if namespace in idle else size * MESSAGES
             loaded = 0 if namespace in idle else 1
-            bundles.append(BundleRow(namespace, text, f"{broker}:8080", (rate, rate, rate, rate), topics=loaded))
-            counts.append(clients[broker][number] if clients else 1)
+            consumers = clients[broker][number] if clients else 1
+            traffic = (rate, rate, rate, rate)
+            bundles.append(BundleRow(namespace, text, f"{broker}:8080", traffic, topics=loaded, consumers=consumers))
     rows = [
         BrokerRow(
             f"{broker}:8080",
@@ -61,10 +60,7 @@ def cluster(
         )
         for broker, own in sizes.items()
     ]
-    state = cluster_state(rows, bundles, anti_affinity_groups=groups, isolation_policies=tuple(policies), topics=topics)
-    by_name = {f"{bundle.namespace}/{bundle.range}": number for bundle, number in zip(bundles, counts, strict=True)}
-    consumers = np.array([by_name[state.bundle_name(row)] for row in range(len(state.bundles))], dtype=np.int64)
-    return replace(state, bundles=replace(state.bundles, consumers=consumers))
+    return cluster_state(rows, bundles, anti_affinity_groups=groups, isolation_policies=tuple(policies), topics=topics)
 
 
 def room(state: ClusterState) -> Room:
