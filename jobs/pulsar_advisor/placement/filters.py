@@ -62,7 +62,7 @@ class FilterOutcome(Outcome):
     TOO_MANY_TOPICS = no("{left:.0f} topics; accepts bundles with up to {right:.0f}", ">")
     DOMAIN_FULLER = no("its failure domain counts {left:.0f} of the anti-affinity group, another {right:.0f}", ">")
     GROUP_FULLER = no("counts {left:.0f} of the anti-affinity group, another broker {right:.0f}", ">")
-    MORE_BUNDLES = no("has {left:.0f} bundles of the namespace, another broker {right:.0f}", ">")
+    MORE_BUNDLES = no("has {left:.0f} of the namespace's bundles, another broker {right:.0f}", ">")
     OTHER_LOAD_MANAGER = no("runs another load manager class")
     OLDER_VERSION = no("runs an older version than another candidate (preferLaterVersions)")
     LEAVING = no("is to be emptied itself")

@@ -140,7 +140,7 @@ def test_modular_spreads_the_bundles_of_a_namespace():
     among = state({"a": {}, "b": {}}, owners=("a", "a"))
     found = of(modular_candidates, among, settings())
     assert answers(found) == ["more_bundles", "candidate"]
-    assert found.outcomes.explain(0) == "has 2 bundles of the namespace, another broker 0"
+    assert found.outcomes.explain(0) == "has 2 of the namespace's bundles, another broker 0"
     assert of(modular_candidates, among, settings(**SPREAD_OFF)).brokers.tolist() == [0, 1]
 
 
