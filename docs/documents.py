@@ -19,7 +19,7 @@ from pulsar_advisor.execution.verify import BundleCheck, UsageCheck
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.model.plan import Plan, PlannedSetting
-from pulsar_advisor.monitor.tables import OverallRow
+from pulsar_advisor.monitor.tables import OverallRow, PlannedUsage
 from pulsar_advisor.planning.compare import Score
 from pulsar_advisor.planning.explain import Explanation
 from pulsar_advisor.planning.findings import Coverage, Finding
@@ -431,6 +431,7 @@ class Load(TypedDict):
     brokers: list[BrokerTables]
     overall: Overall
     missing: list[Unknown]
+    planned: NotRequired[PlannedUsage | None]
     notes: list[str]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -50,7 +51,7 @@ def brokers(
     from rich.console import Console
 
     from pulsar_advisor.cli.screens import print_tables
-    from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, watched
+    from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, planned_usage, watched
     from pulsar_advisor.monitor.tables import as_document
 
     refuse_together({"--snapshot": snapshot is not None, "--live": live})
@@ -59,7 +60,8 @@ def brokers(
     asks = live or watch is not None or connection.is_given or (place.profile is not None and snapshot is None)
     if not asks:
         root = place.open()
-        loads = iter([load_in_snapshot(root, root.resolve(snapshot or LATEST))])
+        snapshot = root.resolve(snapshot or LATEST)
+        loads = iter([replace(load_in_snapshot(root, snapshot), planned=planned_usage(root, snapshot))])
     else:
         options = connection.options(place)
         loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), log)

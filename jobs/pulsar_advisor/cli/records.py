@@ -24,21 +24,29 @@ def plans(
 ) -> None:
     """List plans with their state: those of the last recommendation, and all that were ever approved.
 
+    The advised one comes first, then those that somebody acted on, then by effect. Plans that do the same are one line.
+
     Parameters
     ----------
     all
-        List every plan that was ever proposed.
+        List every plan that was ever proposed, each on a line of its own.
     """
     from pulsar_advisor.execution.plan_states import plan_states
+    from pulsar_advisor.storage.plans import last_advice
 
+    root = place.open()
     with _ledger_of(place, ledger) as (cluster, book):
-        states = list(plan_states(book, cluster))
-    newest = max((one.snapshot for one in states), default=None)
+        snapshots = {record.snapshot for record in book.plans(cluster)}
+        newest = max(snapshots, default=None)
+        advice = None if newest is None else last_advice(root, newest)
+        states = list(plan_states(book, cluster, () if advice is None else (advice,)))
     listed = [one for one in states if all or one.snapshot == newest or one.state not in ("proposed", "rejected")]
     if json:
         print_json([one.as_document() for one in listed])
+    elif listed:
+        say("\n".join(plan_table(listed, each=all)))
     else:
-        say("\n".join(plan_table(listed)) if listed else f"no plan of cluster '{cluster}' was proposed yet")
+        say(f"no plan of cluster '{cluster}' was proposed yet")
 
 
 def history(

@@ -39,17 +39,27 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield f"digest: {digest_of(plan)}"
 
 
-def plan_table(states: Iterable[PlanState]) -> Iterator[str]:
-    """One line per plan: short digest, state, predicted effect."""
+def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[str]:
+    """One line per plan: short digest, state, predicted effect. Plans that do the same share one, unless `each`."""
     from pulsar_advisor.model.strategy import combination
     from pulsar_advisor.storage.plans import SHORT, short
 
+    def rank(one: PlanState) -> tuple[bool, bool, float, int]:
+        after = float("inf") if one.maximum_after is None else one.maximum_after
+        return (not one.advised, one.state == "proposed", after, one.executable_steps)
+
+    newest_first = sorted(states, key=lambda one: one.snapshot, reverse=True)
+    groups: dict[tuple[str, ...], list[PlanState]] = {}
+    for one in sorted(newest_first, key=rank):
+        same = (one.snapshot, one.state, one.steps_sha256, one.digest if each else "")
+        groups.setdefault(same, []).append(one)
     yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
-    for one in states:
+    for one, *others in groups.values():
         usage = f"{_percent(one.maximum_before)} → {_percent(one.maximum_after)}"
+        marks = " (advised)" * one.advised + (f" and {count(len(others), 'other')} alike" if others else "")
         yield (
             f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<15}  "
-            f"{combination(one.shedder, one.placement)}"
+            f"{combination(one.shedder, one.placement)}{marks}"
         )
 
 

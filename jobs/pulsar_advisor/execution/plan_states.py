@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from typing import Any, Final, Literal
 
 from pulsar_advisor.execution.ledger import Ledger
@@ -33,14 +34,18 @@ class PlanState:
     maximum_before: float | None
     maximum_after: float | None
     state: PlanStateName
+    steps_sha256: str
+    """The same for plans whose executable steps do the same."""
+    advised: bool
+    """Whether the last recommendation of its snapshot advises it."""
 
     def as_document(self) -> dict[str, Any]:
         """The state as JSON data."""
         return asdict(self)
 
 
-def plan_states(ledger: Ledger, cluster: str) -> Iterator[PlanState]:
-    """The plans of a cluster (its name in paths), newest snapshot first."""
+def plan_states(ledger: Ledger, cluster: str, advised: Collection[str] = ()) -> Iterator[PlanState]:
+    """The plans of a cluster (its name in paths), newest snapshot first; `advised` are digests."""
     records = ledger.plans(cluster)
     documents = {record.digest: json.loads(record.document) for record in records}
     undone = {
@@ -58,8 +63,20 @@ def plan_states(ledger: Ledger, cluster: str) -> Iterator[PlanState]:
             executable_steps=sum(step["executable"] for step in document["steps"]),
             maximum_before=document["predicted"]["before"]["maximum_ratio"],
             maximum_after=document["predicted"]["after"]["maximum_ratio"],
+            steps_sha256=_sha256(document["steps"]),
+            advised=record.digest in advised,
             state="undone" if record.digest in undone else _state(ledger, record),
         )
+
+
+def _sha256(steps: Iterable[Mapping[str, Any]]) -> str:
+    """What the executable ones of these steps (JSON) do, whatever made them."""
+    done = sorted(
+        (step["action"], step["namespace"], step["bundle"], step["destination"] or "", *step["boundaries"])
+        for step in steps
+        if step["executable"]
+    )
+    return sha256(repr(done).encode()).hexdigest()
 
 
 def _state(ledger: Ledger, record: PlanRecord) -> PlanStateName:

@@ -86,6 +86,13 @@ def deciding_resources(usage: Floats, limit: Floats, settings: LoadBalancerSetti
     return columns
 
 
+def weights_of_resources(settings: LoadBalancerSettings) -> dict[str, float]:
+    """The weight of each resource that the weighted maximum counts, in the order of RESOURCES."""
+    counted = range(len(RESOURCES)) if settings.behaviour < MEMORY_RETIRED else _WITHOUTMEMORY
+    weights = _weights(settings)
+    return {RESOURCES[column]: float(weights[column]) for column in counted}
+
+
 def _weighted_shares(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
     """(n, 5): percent, weighted; the heap is NaN where it doesn't count."""
     with np.errstate(all="ignore"):

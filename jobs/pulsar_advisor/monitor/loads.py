@@ -35,10 +35,14 @@ from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.model.bounds import WATCH
 from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
-from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
+from pulsar_advisor.model.resource_usage import weights_of_resources
+from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad, PlannedUsage
+from pulsar_advisor.planning.forecast import finite, loads_of, usage_ratios
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.tables.judged import settings_of
+from pulsar_advisor.tables.state import cluster_state
 
 _USAGE_METRICS: Final = (
     "brk_lb_cpu_usage",
@@ -98,6 +102,20 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
         missing={
             broker: reasons.get(broker, "the snapshot has no report of it") for broker in ids if broker not in known
         },
+    )
+
+
+def planned_usage(root: Root, snapshot: str) -> PlannedUsage | None:
+    """The usage that plans of a snapshot start from; None before it is normalized."""
+    if not (root.folder("tables/result", snapshot) / RESULT).exists():
+        return None
+    state, values = cluster_state(root, snapshot), settings_of(root, snapshot, {}).values
+    ratios = usage_ratios(loads_of(state), values)
+    busiest_first = sorted(zip(ratios.tolist(), state.brokers.ids, strict=True), key=lambda each: (-each[0], each[1]))
+    return PlannedUsage(
+        view=state.view,
+        weights=weights_of_resources(values),
+        usage_ratios={broker: finite(ratio) for ratio, broker in busiest_first},
     )
 
 

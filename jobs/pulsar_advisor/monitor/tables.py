@@ -8,8 +8,9 @@ is a ratio (0..1) under the Modular manager. The original has no overall table u
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -22,6 +23,12 @@ _NOTES: Final = (
     "LONG/S and KB/S are under their own headings; `pulsar-perf monitor-brokers` swaps them in broker rows.",
     "MAX % is always a percentage; the original shows a ratio (0..1) in the overall table under Modular.",
 )
+
+_UNWEIGHTED: Final = (
+    "MAX % is unweighted, as brokers report it; plans weight the resources (loadBalancerCPUResourceWeight and so on)."
+)
+_SHOWN: Final = 5
+"""Brokers named with the usage that plans start from."""
 
 T = TypeVar("T")
 
@@ -48,6 +55,33 @@ class BrokerLoad:
 
 
 @dataclass(frozen=True)
+class PlannedUsage:
+    """Usage as plans see it: the weighted maximum of a view's figures."""
+
+    view: str
+    weights: Mapping[str, float]
+    """Of each resource that counts, in the order of RESOURCES."""
+    usage_ratios: Mapping[str, float | None]
+    """Broker id -> usage, the busiest first; None where it isn't finite."""
+
+    @property
+    def sentence(self) -> str:
+        """In words, with the busiest brokers."""
+        weights = ", ".join(f"{_words(resource)} {weight:g}" for resource, weight in self.weights.items())
+        shown = [f"{broker} {ratio:.1%}" for broker, ratio in self.usage_ratios.items() if ratio is not None]
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        return (
+            f"MAX % is unweighted, as brokers report it. Plans weight the resources ({weights}) and take the figures "
+            f"of the {self.view} view: {', '.join(shown[:_SHOWN])}{more}."
+        )
+
+
+def _words(resource: str) -> str:
+    """`directMemory` as `direct memory`."""
+    return re.sub("[A-Z]", lambda letter: f" {letter[0].lower()}", resource)
+
+
+@dataclass(frozen=True)
 class ClusterLoad:
     """All brokers at one moment, and why some are missing."""
 
@@ -57,6 +91,8 @@ class ClusterLoad:
     brokers: tuple[BrokerLoad, ...]
     missing: Mapping[str, str]
     """Broker id -> why its load is unknown."""
+    planned: PlannedUsage | None = None
+    """What plans start from, where a snapshot has been normalized."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +196,8 @@ def overall(loads: Sequence[BrokerLoad]) -> Overall:
 def notes(load: ClusterLoad) -> tuple[str, ...]:
     """Differences that readers of the original should know."""
     simple = any(broker.load_manager == "simple" for broker in load.brokers)
-    return (*_NOTES, _NOTE_ON_SIMPLE) if simple else _NOTES
+    planned = (load.planned.sentence,) if load.planned is not None else (_UNWEIGHTED,)
+    return (*_NOTES, *((_NOTE_ON_SIMPLE,) if simple else ()), *planned)
 
 
 def as_document(load: ClusterLoad) -> dict[str, Any]:
@@ -183,6 +220,7 @@ def as_document(load: ClusterLoad) -> dict[str, Any]:
             "total": _overall_document(table.total),
         },
         "missing": [{"broker": broker, "reason": reason} for broker, reason in sorted(load.missing.items())],
+        "planned": None if load.planned is None else asdict(load.planned),
         "notes": list(notes(load)),
     }
 

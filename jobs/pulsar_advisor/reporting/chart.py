@@ -67,13 +67,13 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
 def tradeoff_chart(options: Options, width: int) -> str:
     """SVG of the plans by what they disturb (across) and the busiest broker's usage (up); `width` in pixels.
 
-    Plans on the front are dark, joined, and numbered as in the table of plans.
+    Plans on the front are dark, joined, and labelled as in the table of plans.
     """
     points = [
         {
             "disturbed": one.disturbed,
             "maximum": one.maximum_ratio,
-            "numbers": _numbers_at(options, one),
+            "labels": _labels_at(options, one),
             "front": one.on_front,
         }
         for one in options.tradeoffs
@@ -96,7 +96,7 @@ def tradeoff_chart(options: Options, width: int) -> str:
         .mark_point(filled=True, size=60, color=_BEFORE, opacity=1)
         .encode(x=x, y=y),
         front.mark_point(filled=True, size=80, color=_AFTER, opacity=1).encode(x=x, y=y),
-        front.mark_text(align="left", dx=8, dy=-8, fontSize=12, color=_INK).encode(x=x, y=y, text="numbers:N"),
+        front.mark_text(align="left", dx=8, dy=-8, fontSize=12, color=_INK).encode(x=x, y=y, text="labels:N"),
     ]
     if options.lowest_maximum_ratio is not None:
         line = alt.Chart(alt.Data(values=[{"maximum": options.lowest_maximum_ratio}]))
@@ -104,11 +104,10 @@ def tradeoff_chart(options: Options, width: int) -> str:
     return _svg(alt.layer(*layers).properties(width=width, height=_TRADEOFF_HEIGHT))
 
 
-def _numbers_at(options: Options, place: Tradeoff) -> str:
-    """The numbers of all plans at a place of the chart, as in the table."""
+def _labels_at(options: Options, place: Tradeoff) -> str:
+    """The labels of all plans at a place of the chart, as in the table."""
     at = (place.disturbed, place.maximum_ratio)
-    there = (n for n, one in enumerate(options.tradeoffs, 1) if (one.disturbed, one.maximum_ratio) == at)
-    return ", ".join(map(str, there))
+    return ", ".join(one.label for one in options.tradeoffs if (one.disturbed, one.maximum_ratio) == at)
 
 
 def _svg(chart: alt.LayerChart) -> str:

@@ -102,9 +102,10 @@ def _options(page: ReportPage) -> Iterator[str]:
     if page.options.tradeoffs:
         yield ""
         yield from _table(
-            ("Plan", ">highest usage", ">unloads", ">topics and clients", "on the front"),
+            (">Option", "Plan", ">highest usage", ">unloads", ">topics and clients", "on the front"),
             (
                 (
+                    one.label,
                     f"**{text(one.name)}**" if one.advised else text(one.name),
                     percent(one.maximum_ratio),
                     f"{one.unloads:,}",

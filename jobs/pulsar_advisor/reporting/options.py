@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count as count_from
+from itertools import product
+from string import ascii_lowercase
 from typing import Any, Final
 
 from pulsar_advisor.model.plan import Confidence
@@ -38,6 +41,8 @@ class OptionRow:
 class Tradeoff:
     """One different plan, or doing nothing, by disruption and balance."""
 
+    label: str
+    """The number of the option that it is; a letter for a plan that isn't listed as an option."""
     name: str
     disturbed: int
     """Topics closed, and producers and consumers that have to connect again."""
@@ -68,10 +73,11 @@ def options_of(recommendation: Mapping[str, Any]) -> Options | None:
         return None
     lowest, advised = recommendation["lowest_maximum_ratio"], recommendation["advice"]["digest"]
     floor = recommendation["noise_floor"]
+    rows = tuple(_row(option, lowest, advised) for option in recommendation["options"])
     return Options(
-        rows=tuple(_row(option, lowest, advised) for option in recommendation["options"]),
+        rows=rows,
         notes=tuple(_notes(floor, lowest, recommendation.get("model_errors"))),
-        tradeoffs=_tradeoffs(recommendation["combinations"], advised),
+        tradeoffs=_tradeoffs(recommendation["combinations"], advised, rows),
         lowest_maximum_ratio=lowest,
     )
 
@@ -141,7 +147,9 @@ def cost_text(cost: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _tradeoffs(combinations: Sequence[Mapping[str, Any]], advised: str | None) -> tuple[Tradeoff, ...]:
+def _tradeoffs(
+    combinations: Sequence[Mapping[str, Any]], advised: str | None, options: Sequence[OptionRow]
+) -> tuple[Tradeoff, ...]:
     """One of each group of plans with the same steps, among those that unload something."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in combinations:
@@ -153,9 +161,10 @@ def _tradeoffs(combinations: Sequence[Mapping[str, Any]], advised: str | None) -
     figures = [(row["topics"] + row["producers"] + row["consumers"], row["maximum_after"]) for row in rows]
     front = on_front([(0, rows[0]["maximum_before"]), *figures])
     found = [
-        Tradeoff(NOTHING, 0, 0, rows[0]["maximum_before"], front[0], advised=advised is None),
+        Tradeoff("", NOTHING, 0, 0, rows[0]["maximum_before"], front[0], advised=advised is None),
         *(
             Tradeoff(
+                "",
                 combination(row["shedder"], row["placement"]),
                 disturbed,
                 row["unloads"],
@@ -166,4 +175,15 @@ def _tradeoffs(combinations: Sequence[Mapping[str, Any]], advised: str | None) -
             for row, (disturbed, maximum), is_on_front in zip(rows, figures, front[1:], strict=True)
         ),
     ]
-    return tuple(sorted(found, key=lambda one: (one.disturbed, one.maximum_ratio, one.name)))
+    return _labelled(sorted(found, key=lambda one: (one.disturbed, one.maximum_ratio, one.name)), options)
+
+
+def _labelled(found: Iterable[Tradeoff], options: Sequence[OptionRow]) -> tuple[Tradeoff, ...]:
+    """Each with the number of its option, so that a number means the same everywhere on a page; the others lettered."""
+    numbers = {
+        name: str(number)
+        for number, option in enumerate(options, 1)
+        for name in ((NOTHING,) if option.kind == "nothing" else option.strategies)
+    }
+    letters = ("".join(word) for size in count_from(1) for word in product(ascii_lowercase, repeat=size))
+    return tuple(replace(one, label=numbers.get(one.name) or next(letters)) for one in found)

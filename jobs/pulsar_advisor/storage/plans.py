@@ -124,6 +124,15 @@ def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
     return None, advice["sentence"]
 
 
+def last_advice(root: Root, snapshot: str) -> str | None:
+    """The digest of the plan that the last recommendation of a snapshot advises; None without one."""
+    path = root.folder(PLANS, snapshot) / RECOMMENDATION
+    if not path.exists():
+        return None
+    digest = read_json(path, "recommend", [RECOMMENDATION_SCHEMA])["advice"]["digest"]
+    return None if digest is None else str(digest)
+
+
 def _digits(path: UPath) -> str:
     match = _PLAN_FILE.fullmatch(path.name)
     return match["digits"] if match else ""

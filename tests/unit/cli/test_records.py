@@ -16,10 +16,10 @@ from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_json
-from pulsar_advisor.storage.plans import short, write_plan
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, short, write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
-from unit.execution.doubles import make_plan, unload_step
+from unit.execution.doubles import UPPER, make_plan, unload_step
 
 
 @pytest.fixture
@@ -107,3 +107,27 @@ def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
     monkeypatch.setenv("PULSAR_ADVISOR_POLICY", written.stdout)
     assert exit_code(approve) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"next: pulsar-advisor apply {short(digest_of(plan))} --dry-run"
+
+
+def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Root(str(tmp_path), "demo")
+    better = make_plan([unload_step(), unload_step(2, UPPER)])
+    same = [make_plan([unload_step()], shedder=name) for name in ("UniformLoadShedder", "OverloadShedder")]
+    with closing(open_ledger(default_ledger_url(root))) as ledger:
+        for one in (better, *same):
+            propose(ledger, one, ALICE)
+    recommendation = {"schema": RECOMMENDATION_SCHEMA, "advice": {"digest": digest_of(same[1])}}
+    write_json(root.folder(PLANS, better.snapshot) / RECOMMENDATION, recommendation)
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CLUSTER_VARIABLE, "demo")
+    assert exit_code(["plans"]) == 0
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(short(digest_of(same[1])))
+    assert first.endswith("OverloadShedder with LeastLongTermMessageRate (advised) and 1 other alike")
+    assert second.startswith(short(digest_of(better)))
+    assert exit_code(["plans", "--all"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert exit_code(["plans", "--json"]) == 0
+    assert [one["advised"] for one in json.loads(capsys.readouterr().out)].count(True) == 1

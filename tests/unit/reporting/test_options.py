@@ -58,6 +58,23 @@ def test_plans_are_compared_by_disruption_and_balance() -> None:
     assert sum(one.advised for one in found) == 1
 
 
+def test_a_plan_has_the_number_of_its_option_wherever_it_is_named() -> None:
+    found = options()
+    by_name = {one.name: one.label for one in found.tradeoffs}
+    for number, option in enumerate(found.rows, 1):
+        for name in {NOTHING} if option.kind == "nothing" else by_name.keys() & set(option.strategies):
+            assert by_name[name] == str(number)
+    assert len(set(by_name.values())) == len(by_name)
+
+
+def test_a_plan_that_is_no_option_has_a_letter() -> None:
+    recommendation = skewed_inputs().recommendation
+    recommendation["options"] = [option for option in recommendation["options"] if option["kind"] == "nothing"]
+    found = options_of(recommendation)
+    assert found is not None
+    assert [one.label for one in found.tradeoffs] == ["1", *"abcdefgh"[: len(found.tradeoffs) - 1]]
+
+
 def test_a_recommendation_of_an_earlier_release_has_no_options() -> None:
     recommendation = skewed_inputs().recommendation
     del recommendation["options"]
