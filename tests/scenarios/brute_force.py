@@ -234,8 +234,10 @@ class BruteForce:
         placed = self._ways(every, may_stay=True)
         return None if placed is None else float(self._tried(placed, every).max(axis=1).min())
 
-    def relief(self, host: str, target: float, ceiling: float, base: float = 0.0) -> Relief | bool | None:
-        """The cheapest moves off a broker that bring it within the target if this much (percent) of its CPU is base.
+    def relief(self, host: str, target: float, ceiling: float, base: float | None = None) -> Relief | bool | None:
+        """The cheapest moves off a broker that bring it within the target if CPU follows messages beyond its base.
+
+        The base (percent) is what history shows, unless it is given.
 
         No destination ends above the lower of target and ceiling. False if nothing does, None if not tried.
         """
@@ -244,7 +246,7 @@ class BruteForce:
         placed = self._ways(bundles, may_stay=True)
         if placed is None:
             return None
-        usage, within = self._tried(placed, bundles, {host: base}), min(target, ceiling) + _ROUNDING
+        usage, within = self._tried(placed, bundles, None if base is None else {host: base}), min(target, ceiling) + _ROUNDING
         taken = (placed[:, :, None] == np.arange(len(self.hosts))).any(axis=1)
         taken[:, row] = True
         fits = ((usage <= within) | ~taken).all(axis=1)

@@ -275,10 +275,14 @@ def no_split_without_need(asked: Asked, brute: BruteForce) -> Complaints:
             yield f"{text}: cuts {answer.splits}, though moves alone do"
 
 
+_WOULD_DECIDE: Final = re.compile("would decide|would show|one bundle first|trial move", re.IGNORECASE)
+
+
 def nothing_is_never_the_answer_to_a_crisis(asked: Asked, brute: BruteForce) -> Complaints:
-    """'Do nothing' is not said where a move or two would take a tenth off a broker that is too busy."""
+    """'Do nothing' is not said where a few moves would take a tenth off a broker that is too busy, unless the page says
+    which measurement would decide."""
     headline, now = asked.recommendation.headline, brute.now()
-    if not headline.startswith("Do nothing") or not now:
+    if not headline.startswith("Do nothing") or not now or _WOULD_DECIDE.search(asked.recommendation.words):
         return
     busiest = max(now, key=lambda host: now[host])
     if now[busiest] < asked.overloaded_ratio or asked.scenario.load_manager == "simple":

@@ -44,8 +44,10 @@ def outcome_sentence(outcome: GoalOutcome | None, title: str) -> str:
 
 def _is_reached(plan: Plan, goal: Goal) -> bool:
     figures = {name: value for name, value in plan.decision.figures.items() if isinstance(value, int | float)}
+    if "moves" not in figures:
+        return False  # no kind was asked: the brokers keep no destination, or an input is missing
     done = [step.action for step in plan.steps if step.executable]
-    moves, splits = figures.get("moves", 0) + figures.get("children_moved", 0), figures.get("splits", 0)
+    moves, splits = figures["moves"] + figures.get("children_moved", 0), figures.get("splits", 0)
     if len(done) < len(plan.steps) or done.count("unload") < moves or done.count("split") < splits:
         return False
     if goal.kind in ("drain", "conform"):

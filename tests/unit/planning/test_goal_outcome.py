@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_advisor.model.goal import Goal
@@ -25,6 +27,12 @@ def test_what_the_limits_leave_out_is_missing() -> None:
 
 def test_a_broker_without_bundles_is_drained_already() -> None:
     assert goal_outcome(planned(cluster({"a": [], "b": [30]}), DRAIN_A)) == "reached"
+
+
+def test_a_broker_is_not_drained_where_nothing_can_be_planned() -> None:
+    state = cluster({"a": [20, 10], "b": [30]})
+    assert goal_outcome(planned(replace(state, load_manager="simple"), DRAIN_A)) == "missed"
+    assert goal_outcome(planned(replace(state, missing={"bundle_traffic": "HTTP 500"}), DRAIN_A)) == "missed"
 
 
 @pytest.mark.parametrize(
