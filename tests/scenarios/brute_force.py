@@ -246,7 +246,8 @@ class BruteForce:
         placed = self._ways(bundles, may_stay=True)
         if placed is None:
             return None
-        usage, within = self._tried(placed, bundles, None if base is None else {host: base}), min(target, ceiling) + _ROUNDING
+        usage = self._tried(placed, bundles, None if base is None else {host: base})
+        within = min(target, ceiling) + _ROUNDING
         taken = (placed[:, :, None] == np.arange(len(self.hosts))).any(axis=1)
         taken[:, row] = True
         fits = ((usage <= within) | ~taken).all(axis=1)
