@@ -114,6 +114,8 @@ def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
     acts = explanation["acts_in_cycle"]
     yield explanation["sentence"] + (f" (cycle {acts})" if explanation["acts"] and acts else "")
     yield f"{explanation['pulsar']}."
+    if explanation["capacity"] is not None:
+        yield f"Nothing is gained by moving bundles: {explanation['capacity']}. Add brokers: pulsar-advisor scale"
     for link in explanation["chain"]:
         about = f", for {link['about']}" if link["about"] else ""
         yield ""
@@ -135,6 +137,8 @@ def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
 
 def restart_lines(order: RestartOrder) -> Iterator[str]:
     """The brokers in turn, each with the command that drains it; and how many moves that takes."""
+    if order.balance_first is not None:
+        yield order.balance_first
     for number, restart in enumerate(order.restarts, start=1):
         lasting = number > 1 and not restart.will_move_again
         onto = "".join(f" --onto {broker}" for broker in restart.onto) if lasting else ""

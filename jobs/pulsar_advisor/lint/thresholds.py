@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
+from pulsar_advisor.planning.capacity import only_more_brokers
+from pulsar_advisor.planning.smallest_change import at_most
 from pulsar_advisor.shedding.threshold_shedder import MARGIN
 from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM
 
@@ -86,7 +88,8 @@ def small_throughput_is_shed(case: Case) -> Violation | None:
     return Violation(
         f"{case.broker(broker)} is at {case.usage[broker]:.1%}, {threshold:.0%} or more above the mean of {mean:.1%}, "
         f"but would shed {wanted[most]:.2f} MiB/s, below the minimum of {least:g}",
-        {"loadBalancerBundleUnloadMinThroughputThreshold": f"{wanted[most] / 2:.3g}"},
+        # The greatest value with which it acts, as `explain` finds it.
+        {"loadBalancerBundleUnloadMinThroughputThreshold": f"{at_most(wanted[most]):.15g}"} if wanted[most] > 0 else {},
     )
 
 
@@ -153,14 +156,8 @@ def some_broker_has_room(case: Case) -> Violation | None:
 
     Where all are above it, whatever is unloaded lands on an overloaded broker, chosen at random.
     """
-    if not len(case.rows):
-        return None
-    threshold = case.settings.load_balancer_broker_overloaded_threshold_percentage / 100
-    if (case.usage <= threshold).any():
-        return None
-    return Violation(
-        f"all {len(case.rows)} brokers are above {threshold:.0%}; the least busy is at {case.usage.min():.1%}"
-    )
+    reason = only_more_brokers(case.usage, case.settings)
+    return Violation(reason) if reason is not None and len(case.rows) > 1 else None
 
 
 @rule(
@@ -231,7 +228,8 @@ def avg_minimum_is_reached(case: Case) -> Violation | None:
         f"{case.broker(high)} and {case.broker(low)} are {points:.0f} points apart, but {max(messages, 0):,.0f} msg/s "
         f"and {max(size, 0):,.0f} bytes/s are not above minUnloadMessage={settings.min_unload_message:,} and "
         f"minUnloadMessageThroughput={settings.min_unload_message_throughput:,}",
-        {"minUnloadMessage": str(int(messages / 2))} if messages >= 1 else {},
+        # What moves must be more than the minimum.
+        {"minUnloadMessage": str(math.ceil(messages) - 1)} if messages > 0 else {},
     )
 
 

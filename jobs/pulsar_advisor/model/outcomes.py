@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +35,19 @@ class Outcome(IntEnum):
     relation: str
     """The relation that held between left and right: one of < <= > >= ==, or empty where nothing was compared."""
     chosen: bool
+    question: int
+    """The position of the first member that answers the same question, about another figure."""
+    counted: bool
+    """Whether the sides are counts: they have no last digit that could be another one elsewhere."""
 
-    def __new__(cls, sentence: str, relation: str, chosen: bool) -> Self:
+    def __new__(cls, sentence: str, relation: str, chosen: bool, same_question: bool) -> Self:
         """The next member; its value is its position."""
         position = len(cls.__members__)
         outcome = int.__new__(cls, position)
         outcome._value_ = position
         outcome.sentence, outcome.relation, outcome.chosen = sentence, relation, chosen
+        outcome.question = [*cls][-1].question if same_question else position
+        outcome.counted = "{left:.0f}" in sentence
         return outcome
 
     @property
@@ -56,14 +62,17 @@ def vocabulary(*answers: type[Outcome]) -> tuple[Outcome, ...]:
     return tuple(outcome for one in answers for outcome in one)
 
 
-def yes(sentence: str, relation: str = "") -> tuple[str, str, bool]:
-    """An `Outcome` of something chosen."""
-    return sentence, relation, True
+def yes(sentence: str, relation: str = "", *, same_question: bool = False) -> tuple[str, str, bool, bool]:
+    """An `Outcome` of something chosen; `same_question` as the member before, about another figure.
+
+    A left side written as `{left:.0f}` is a count.
+    """
+    return sentence, relation, True, same_question
 
 
-def no(sentence: str, relation: str = "") -> tuple[str, str, bool]:
-    """An `Outcome` of something left alone."""
-    return sentence, relation, False
+def no(sentence: str, relation: str = "", *, same_question: bool = False) -> tuple[str, str, bool, bool]:
+    """An `Outcome` of something left alone, otherwise as `yes`."""
+    return sentence, relation, False, same_question
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +101,21 @@ class Outcomes:
         return np.array([outcome.chosen for outcome in self.vocabulary], dtype=np.bool_)[self.code]
 
     def decisive(self) -> int:
-        """The row that decided when nothing was chosen: the one that got furthest through the questions.
+        """The row that decided when nothing was chosen: the nearest one. There must be at least one row."""
+        return int(self.nearest_first(np.arange(len(self)))[0])
 
-        Among equals, the one with the greatest ratio of left side to right side. There must be at least one row.
-        """
-        rows = np.flatnonzero(self.code == self.code.max())
-        left, right = self.left[rows], self.right[rows]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(right != 0, left / right, left)
-        return int(rows[np.argmax(np.where(np.isnan(ratio), -np.inf, ratio))])
+    def nearest_first(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+        """These rows: what was chosen, then what got furthest through the questions, of these the smallest margin."""
+        question = np.array([outcome.question for outcome in self.vocabulary], dtype=np.int64)
+        # Classes of a vocabulary are asked one after the other.
+        starts = np.array([row - outcome for row, outcome in enumerate(self.vocabulary)], dtype=np.int64)
+        asked = (starts + question)[self.code[rows]]
+        return rows[np.lexsort((self.margin()[rows], -asked, ~self.chosen()[rows]))]
 
     def near_tie(self) -> Booleans:
         """Rows whose inequality was a near tie: a recomputation elsewhere may decide differently."""
-        close: Booleans = self.margin() <= NEAR_TIE
+        counted = np.array([outcome.counted for outcome in self.vocabulary], dtype=np.bool_)[self.code]
+        close: Booleans = (self.margin() <= NEAR_TIE) & ~counted
         return close
 
     def margin(self) -> Floats:

@@ -293,6 +293,12 @@ ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().valu
 """Pulsar's keys that may be stored from a broker's configuration: none of them can contain a secret."""
 
 
+def is_known(key: str, behaviour: tuple[int, int, int]) -> bool:
+    """Whether a release that decides as `behaviour` has one of Pulsar's keys."""
+    release = max((one for one in _defaults() if _release_number(one) <= behaviour), key=_release_number)
+    return key in _defaults()[release]
+
+
 def field_of(key: str) -> str:
     """The field of `LoadBalancerSettings` that holds one of Pulsar's keys."""
     return _FIELD_OF_KEY[key]

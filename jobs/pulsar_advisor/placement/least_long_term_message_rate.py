@@ -34,7 +34,8 @@ class BrokerOutcome(Outcome):
 
     HIGHER_RATE = no("long-term rate {left:,.1f} msg/s is above the lowest, {right:,.1f} msg/s", ">")
     OVERLOADED = no("usage {left:.2%} is above the overload threshold {right:.2%}", ">")
-    LOWEST_RATE = yes("long-term rate {left:,.1f} msg/s is the lowest ({right:,.1f} msg/s)", "==")
+    LOWEST_RATE = yes("long-term rate {left:,.1f} msg/s is the lowest, the next one is {right:,.1f} msg/s", "<=")
+    ONLY_ONE = yes("long-term rate {left:,.1f} msg/s: no other candidate has one that counts")
     ALL_OVERLOADED = yes("usage {left:.2%} is above the threshold {right:.2%}, as every candidate's is", ">")
     NOTHING_COMPARABLE = yes("no candidate has a comparable rate, so the choice is random among all")
 
@@ -53,11 +54,11 @@ def choose(
     rate = brokers.preallocated_rate_per_s[candidates] + brokers.long_term_rate_per_s[candidates]
     overloaded = usage > threshold
     score = np.where(overloaded, np.inf, rate)
-    lowest = np.fmin.reduce(score, initial=np.inf)
+    lowest, next_lowest = np.sort(np.append(np.where(np.isnan(score), np.inf, score), (np.inf, np.inf)))[:2]
     best = score == lowest
     code = np.where(
         best,
-        BrokerOutcome.LOWEST_RATE.value,
+        BrokerOutcome.LOWEST_RATE.value if np.isfinite(next_lowest) else BrokerOutcome.ONLY_ONE.value,
         np.where(overloaded, BrokerOutcome.OVERLOADED.value, BrokerOutcome.HIGHER_RATE.value),
     )
     code[best & overloaded] = BrokerOutcome.ALL_OVERLOADED.value
@@ -70,7 +71,7 @@ def choose(
         index=candidates,
         code=code.astype(np.uint8),
         left=np.where(by_usage, usage, rate),
-        right=np.where(by_usage, threshold, lowest),
+        right=np.where(by_usage, threshold, np.where(best, next_lowest, lowest)),
     )
     return PlacementDecision(candidates[best], outcomes, _otherwise(brokers, candidates, score, best)), memory
 

@@ -18,8 +18,11 @@ from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.nearest import nearest
 from pulsar_advisor.model.outcomes import Outcomes, vocabulary
+from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.model.settings import LoadBalancerSettings, is_known
 from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.placement import filters
+from pulsar_advisor.planning.capacity import only_more_brokers
 from pulsar_advisor.planning.deciding import deciding, require_inputs
 from pulsar_advisor.planning.forecast import finite
 from pulsar_advisor.planning.goal import resolved_brokers
@@ -130,6 +133,8 @@ class Explanation:
     acts: bool
     """Whether anything of the subject is unloaded."""
     sentence: str
+    capacity: str | None
+    """Why only more brokers can help, whatever the balancer does; None where moves may."""
     acts_in_cycle: int | None
     chain: tuple[Link, ...]
     flips: tuple[Flip, ...]
@@ -170,7 +175,7 @@ def explain(
     def differs(key: str, text: str) -> bool:
         return _fate(subject, proposed({**request.what_if, key: text}).moves) != as_is
 
-    keys = _keys(request, any(link.about for link in links)) - request.what_if.keys()
+    keys = _keys(request, own, any(link.about for link in links)) - request.what_if.keys()
     named = {state.namespaces.names[int(state.bundles.namespace[row])] for row in subject.bundles}
     changes = smallest_changes(
         resolve(request.what_if), sorted(keys), sorted(named) if kind in ("namespace", "bundle") else (), differs
@@ -186,6 +191,7 @@ def explain(
         name=subject.name,
         acts=bool(_moved(subject, proposal.moves)),
         sentence=_sentence(state, subject, proposal),
+        capacity=_capacity(state, resolve(request.what_if)),
         acts_in_cycle=proposal.acts_in_cycle,
         chain=links,
         flips=flips,
@@ -193,11 +199,18 @@ def explain(
     )
 
 
-def _keys(request: Request, placed: bool) -> frozenset[str]:
-    """Pulsar's keys that may matter: those of placement and filters only if they were asked."""
+def _capacity(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    brokers = state.brokers
+    usage = weighted_maximum(brokers.usage, brokers.limit, settings)[brokers.available]
+    return only_more_brokers(usage, settings)
+
+
+def _keys(request: Request, settings: LoadBalancerSettings, placed: bool) -> frozenset[str]:
+    """Pulsar's keys that its release has and that may matter: of placement and filters only if they were asked."""
     shedder, placement = deciding(request.shedder, request.placement)
     of_placement = (*placement.setting_keys, *filters.SETTING_KEYS) if placed else ()
-    return keys_that_count() & {*shedder.setting_keys, *_OF_THE_LEADER, *of_placement}
+    read = {*shedder.setting_keys, *_OF_THE_LEADER, *of_placement}
+    return frozenset(key for key in keys_that_count() & read if is_known(key, settings.behaviour))
 
 
 def _moved(subject: Subject, moves: Sequence[Move]) -> tuple[Move, ...]:
@@ -242,8 +255,6 @@ def _is_about(subject: Subject, bundle: str, moved: Collection[str]) -> bool:
 def _link(state: ClusterState, answers: Answers, wanted: Collection[int]) -> Link:
     outcomes = answers.outcomes
     rows = np.flatnonzero(np.isin(outcomes.index, np.fromiter(wanted, dtype=np.int64, count=len(wanted))))
-    chosen = outcomes.chosen()[rows]
-    nearest_first = rows[np.lexsort((outcomes.margin()[rows], -outcomes.code[rows].astype(np.int64), ~chosen))]
     names = state.brokers.ids if outcomes.subject == "broker" else None
     last_digit = outcomes.near_tie()
     of_filters = outcomes.vocabulary == vocabulary(filters.FilterOutcome)
@@ -254,7 +265,7 @@ def _link(state: ClusterState, answers: Answers, wanted: Collection[int]) -> Lin
         about=answers.about,
         answers=tuple(
             _answer(outcomes, row, names[index] if names else state.bundle_name(index), bool(last_digit[row]))
-            for row in nearest_first[:SHOWN].tolist()
+            for row in outcomes.nearest_first(rows)[:SHOWN].tolist()
             for index in (int(outcomes.index[row]),)
         ),
         number=len(rows),
@@ -313,7 +324,7 @@ def _reason(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
             outcomes = answers.outcomes
             rows = np.flatnonzero(np.isin(outcomes.index, list(wanted)) & ~outcomes.chosen())
             if len(rows):
-                row = int(rows[np.argmax(outcomes.code[rows])])
+                row = int(outcomes.nearest_first(rows)[0])
                 index = int(outcomes.index[row])
                 name = state.brokers.ids[index] if kind == "broker" else state.bundle_name(index)
                 return outcomes.explain(row) if name == subject.name else f"{name}: {outcomes.explain(row)}"

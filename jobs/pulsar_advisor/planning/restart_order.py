@@ -15,6 +15,8 @@ from typing import Final
 
 import numpy as np
 
+from pulsar_advisor.model.some_of import count
+from pulsar_advisor.planning.capacity import only_more_brokers
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed
 from pulsar_advisor.planning.kinds.packing import packed
 from pulsar_advisor.planning.kinds.room import Room
@@ -37,6 +39,8 @@ class Restart:
     """Those that find room only on brokers whose turn is yet to come."""
     stay: int
     """Those that find no room at all, or may go nowhere: Pulsar assigns them when the broker stops."""
+    without_room: int
+    """Of these, the ones that other brokers may take but have no room for."""
     highest_usage_ratio: float
     """Of the other brokers, once it is drained."""
 
@@ -45,6 +49,8 @@ class Restart:
 class RestartOrder:
     """The order, and how good it is."""
 
+    balance_first: str | None
+    """Why not to begin with a restart yet, and what to do before; None if the brokers have room for one another."""
     restarts: tuple[Restart, ...]
     moves: int
     moves_bound: int
@@ -53,18 +59,41 @@ class RestartOrder:
 
 def restart_order(room: Room) -> RestartOrder:
     """The order in which to restart all fit brokers; `room` is as the snapshot found them."""
-    waiting = np.flatnonzero(room.fit).tolist()
-    count = {broker: len(_movable(room, broker)) for broker in waiting}
+    at_first, waiting = room, np.flatnonzero(room.fit).tolist()
+    movable = {broker: len(_movable(room, broker)) for broker in waiting}
     restarted: list[int] = []
     restarts = []
     while waiting:
-        turns = (_turn(room, broker, restarted) for broker in _candidates(room, waiting, count, restarted))
+        turns = (_turn(room, broker, restarted) for broker in _candidates(room, waiting, movable, restarted))
         broker, restart, room = _first_or_best(turns)
         restarts.append(restart)
         restarted.append(broker)
         waiting.remove(broker)
-    again = min(count.values(), default=0) if len(count) > 1 else 0
-    return RestartOrder(tuple(restarts), sum(one.bundles for one in restarts), sum(count.values()) + again)
+    again = min(movable.values(), default=0) if len(movable) > 1 else 0
+    moves, bound = sum(one.bundles for one in restarts), sum(movable.values()) + again
+    return RestartOrder(_balance_first(at_first, restarts), tuple(restarts), moves, bound)
+
+
+def _balance_first(room: Room, restarts: Sequence[Restart]) -> str | None:
+    """`room` is as the snapshot found it."""
+    rows, usage = np.flatnonzero(room.fit), room.usage_at_first
+    if (reason := only_more_brokers(usage[rows], room.settings)) is not None:
+        return f"Add a broker first: {reason}"
+    above = rows[usage[rows] > room.ceiling[rows]]
+    if len(above):
+        hottest = int(above[usage[above].argmax()])
+        others = f" and {count(len(above) - 1, 'other')} are" if len(above) > 1 else " is"
+        return (
+            f"Balance first: {room.state.brokers.ids[hottest]} (at {usage[hottest]:.1%}){others} above "
+            f"{room.ceiling[hottest]:.0%}. Until its own turn such a broker takes no bundle, so all that is drained "
+            "goes to the rest: pulsar-advisor balance"
+        )
+    if without_room := sum(one.without_room for one in restarts):
+        return (
+            f"Balance, or add a broker, first: {count(without_room, 'bundle')} would find no room under "
+            f"{room.ceiling.max(initial=0):.0%} and go wherever Pulsar puts them: pulsar-advisor balance"
+        )
+    return None
 
 
 _Turn = tuple[int, Restart, Room]
@@ -83,10 +112,10 @@ def _rank(turn: _Turn) -> tuple[int, int]:
 
 
 def _candidates(
-    room: Room, waiting: Sequence[int], count: Mapping[int, int], restarted: Sequence[int]
+    room: Room, waiting: Sequence[int], movable: Mapping[int, int], restarted: Sequence[int]
 ) -> Sequence[int]:
     if not restarted:
-        return sorted(waiting, key=lambda broker: (count[broker], broker))[:CANDIDATES]
+        return sorted(waiting, key=lambda broker: (movable[broker], broker))[:CANDIDATES]
     usage = room.usage_of(list(waiting))
     return list(islice((waiting[row] for row in np.argsort(-usage, kind="stable")), CANDIDATES))
 
@@ -113,6 +142,7 @@ def _turn(room: Room, broker: int, restarted: Sequence[int]) -> _Turn:
         onto=dict(sorted(Counter(ids[to] for to in going.values()).items())),
         will_move_again=len(again),
         stay=len(bundles) - len(going),
+        without_room=sum(answer.outcome is BundleOutcome.NO_ROOM for answer in others),
         highest_usage_ratio=float(left.usage_of(rest).max()) if len(rest) else 0.0,
     )
     return broker, restart, left.emptying([])

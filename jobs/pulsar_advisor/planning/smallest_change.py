@@ -3,11 +3,14 @@
 No formula is inverted: each candidate value is tried. A number is tried at growing distances below and above its value;
 between the last distance without effect and the first with one, the limit is found by bisection. If the answer changes
 back and forth in between, the limit found is one of several.
+
+Only values that an operator would set are tried: `sensible_range`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Final
@@ -25,6 +28,71 @@ FINEST: Final = 0.001
 """Relative to the value: how closely the limit of a fraction is found. That of a whole number is exact."""
 FINEST_FRACTION: Final = 0.01
 """The distance that is tried first where a fraction is near zero."""
+
+
+_PERCENT: Final = (1, 100)
+_WEIGHT: Final = (0.0, 1.0)
+_AT_LEAST_ONE: Final = (1, math.inf)
+_SENSIBLE: Final[Mapping[str, tuple[float, float]]] = {
+    # A weight scales a share of a limit: above 1 a broker counts as full before it is.
+    **dict.fromkeys(WEIGHT_KEYS, _WEIGHT),
+    # The use of memory says little about the load (PIP-358): its weight may only go down.
+    "loadBalancerMemoryResourceWeight": (0.0, 0.0),
+    "loadBalancerDirectMemoryResourceWeight": (0.0, 0.0),
+    # At 0 every broker that isn't exactly at the mean, or serves anything, is too busy.
+    "loadBalancerBrokerThresholdShedderPercentage": _PERCENT,
+    "loadBalancerBrokerOverloadedThresholdPercentage": _PERCENT,
+    "loadBalancerBrokerUnderloadedThresholdPercentage": _PERCENT,
+    "loadBalancerBrokerComfortLoadLevelPercentage": _PERCENT,
+    "loadBalancerBrokerLoadTargetStd": (0.01, 0.5),
+    # At 1 the first sample counts for ever.
+    "loadBalancerHistoryResourcePercentage": (0.0, 0.99),
+    # A ratio of two brokers, the greater one above: at 1 no two are alike. What is moved is a part of their
+    # difference: beyond half of it they change places.
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": (1.1, math.inf),
+    "maxUnloadPercentage": (0.01, 0.5),
+    # 0 means none, and -1 is no number.
+    "maxUnloadBundleNumPerShedding": _AT_LEAST_ONE,
+    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": _AT_LEAST_ONE,
+    "loadBalancerMaxNumberOfBundlesInBundleLoadReport": _AT_LEAST_ONE,
+    "loadBalancerBrokerMaxTopics": _AT_LEAST_ONE,
+    "loadBalancerAvgShedderHitCountHighThreshold": _AT_LEAST_ONE,
+    "loadBalancerAvgShedderHitCountLowThreshold": _AT_LEAST_ONE,
+}
+
+
+def sensible_range(key: str, settings: LoadBalancerSettings) -> tuple[float, float]:
+    """The lowest and the highest number worth setting for a key, beside the other settings as they are.
+
+    Not all that Pulsar accepts: `lint` would call the rest a mistake. The cluster's own value may lie outside.
+    """
+    low, high = _SENSIBLE.get(key, (-math.inf, math.inf))
+    lowest, highest = range_of(key)
+    above, below = _beside(settings).get(key, (-math.inf, math.inf))
+    return max(low, lowest, above), min(high, highest, below)
+
+
+def _beside(settings: LoadBalancerSettings) -> Mapping[str, tuple[float, float]]:
+    """What the other settings leave of a key's values."""
+    return {
+        # A moved bundle is left alone for longer than one cycle.
+        "loadBalancerSheddingGracePeriodMinutes": (settings.load_balancer_shedding_interval_minutes + 1, math.inf),
+        "loadBalancerBrokerLoadDataTTLInSeconds": (
+            60 * settings.load_balancer_report_update_max_interval_minutes,
+            math.inf,
+        ),
+        # AvgShedder acts sooner on a large difference than on a small one.
+        "loadBalancerAvgShedderLowThreshold": (1, settings.load_balancer_avg_shedder_high_threshold - 1),
+        "loadBalancerAvgShedderHighThreshold": (settings.load_balancer_avg_shedder_low_threshold + 1, math.inf),
+        "loadBalancerAvgShedderHitCountHighThreshold": (
+            1,
+            settings.load_balancer_avg_shedder_hit_count_low_threshold - 1,
+        ),
+        "loadBalancerAvgShedderHitCountLowThreshold": (
+            settings.load_balancer_avg_shedder_hit_count_high_threshold + 1,
+            math.inf,
+        ),
+    }
 
 
 @dataclass(frozen=True)
@@ -58,7 +126,12 @@ def _smallest(settings: LoadBalancerSettings, key: str, namespaces: tuple[str, .
         text = str(not value).lower()
         return Change(key, str(value).lower(), text, 1.0) if differs(key, text) else None
     if isinstance(value, int | float):
-        limits = [_limit(key, value, bound, differs) for bound in range_of(key)]
+        allowed = sensible_range(key, settings)
+
+        def has_effect(key: str, text: str) -> bool:
+            return allowed[0] <= float(text) <= allowed[1] and differs(key, text)
+
+        limits = [_limit(key, value, bound, has_effect) for bound in allowed]
         sizes = [_change(key, value, limit) for limit in limits if limit is not None]
         return min(sizes, key=lambda one: (one.size, one.after), default=None)
     if isinstance(value, tuple) and namespaces:
@@ -68,7 +141,7 @@ def _smallest(settings: LoadBalancerSettings, key: str, namespaces: tuple[str, .
 
 
 def _change(key: str, before: float, after: float) -> Change:
-    size = abs(after - before) / max(abs(after), abs(before))
+    size = min(abs(after - before) / max(abs(after), abs(before)), 1.0)
     return Change(key, f"{before:.15g}", f"{after:.15g}", size)
 
 
@@ -121,10 +194,18 @@ def _between(unchanged: float, changed: float, whole: bool, is_different: Callab
 
 def _rounded(unchanged: float, changed: float, is_different: Callable[[float], bool]) -> float:
     """The number with the fewest digits that is as good as `changed`: it lies between there and one step further."""
-    rounding = ROUND_CEILING if changed > unchanged else ROUND_FLOOR
-    step = abs(changed) * FINEST * 10
-    for digits in range(1, 16):
-        candidate = float(Context(prec=digits, rounding=rounding).create_decimal_from_float(changed))
-        if abs(candidate - changed) <= step and candidate != unchanged and is_different(candidate):
-            return candidate
-    return changed
+    shorter = _shorter(changed, ROUND_CEILING if changed > unchanged else ROUND_FLOOR)
+    return next((one for one in shorter if one != unchanged and is_different(one)), changed)
+
+
+def at_most(limit: float) -> float:
+    """The number with the fewest digits that is a step below a limit at most, as the smallest change would name it."""
+    return next(_shorter(limit, ROUND_FLOOR))
+
+
+def _shorter(number: float, rounding: str) -> Iterator[float]:
+    """A number rounded to one, two, three digits and so on, where that is a step away at most."""
+    for digits in range(1, 18):
+        candidate = float(Context(prec=digits, rounding=rounding).create_decimal_from_float(number))
+        if abs(candidate - number) <= abs(number) * FINEST * 10:
+            yield candidate

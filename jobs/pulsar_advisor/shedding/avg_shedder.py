@@ -63,7 +63,7 @@ class BundleOutcome(Outcome):
     """The answers about a bundle."""
 
     RATE_TOO_LARGE = no("{left:,.1f} msg/s exceeds the {right:,.1f} msg/s still to be moved", ">")
-    THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">")
+    THROUGHPUT_TOO_LARGE = no("{left:,.0f} B/s exceeds the {right:,.0f} B/s still to be moved", ">", same_question=True)
     RATE_FITS = yes("{left:,.1f} msg/s fits within the {right:,.1f} msg/s still to be moved", "<=")
     THROUGHPUT_FITS = yes("{left:,.0f} B/s fits within the {right:,.0f} B/s still to be moved", "<=")
     IDLE = no("moves {left:.0f} msg/s or B/s: it would not help", "<=")

@@ -126,9 +126,10 @@ def bundle_outcomes(
     nothing = np.full(len(excluded), np.nan)
     return Outcomes(
         subject="bundle",
-        vocabulary=vocabulary(answers, Exclusion),
+        # In the order of the questions: an excluded bundle got nowhere.
+        vocabulary=vocabulary(Exclusion, answers),
         index=np.concatenate((ranked.bundle, load.excluded.bundle[excluded])),
-        code=np.concatenate((code, load.exclusion[excluded] + np.uint8(len(answers)))),
+        code=np.concatenate((code + np.uint8(len(Exclusion)), load.exclusion[excluded])),
         left=np.concatenate((left, nothing)),
         right=np.concatenate((right, nothing)),
     )

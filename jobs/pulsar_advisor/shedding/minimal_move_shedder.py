@@ -350,4 +350,7 @@ def _bundle_outcomes(load: MovableLoad, goal: _Goal, problem: Balancing, moves: 
     right = np.where(code == BundleOutcome.TOO_LARGE, goal.target, problem.ceiling[ends_at]) / PPM
     nothing_compared = ~np.isin(code, (BundleOutcome.TOO_LARGE, BundleOutcome.NOT_NEEDED, BundleOutcome.CHOSEN))
     left[nothing_compared] = right[nothing_compared] = np.nan
-    return Outcomes("bundle", vocabulary(BundleOutcome, Exclusion), load.bundles, code.astype(np.uint8), left, right)
+    # In the order of the questions: an excluded bundle got nowhere.
+    answers = vocabulary(Exclusion, BundleOutcome)
+    in_order = (code + len(Exclusion)) % len(answers)
+    return Outcomes("bundle", answers, load.bundles, in_order.astype(np.uint8), left, right)

@@ -27,9 +27,15 @@ class SplitOutcome(Outcome):
     NOT_OWNER = no("the broker that reports the bundle is not its owner")
     NARROW_RANGE = no("the range has width {left:.0f}; only ranges wider than {right:.0f} can be split", "<=")
     BELOW_LIMITS_TOPICS = no("below all limits; closest: {left:.0f} topics, limit {right:.0f}", "<=")
-    BELOW_LIMITS_SESSIONS = no("below all limits; closest: {left:.0f} sessions, limit {right:.0f}", "<=")
-    BELOW_LIMITS_MSG_RATE = no("below all limits; closest: {left:,.1f} messages/s, limit {right:,.0f}", "<=")
-    BELOW_LIMITS_BANDWIDTH = no("below all limits; closest: {left:,.0f} bytes/s, limit {right:,.0f}", "<=")
+    BELOW_LIMITS_SESSIONS = no(
+        "below all limits; closest: {left:.0f} sessions, limit {right:.0f}", "<=", same_question=True
+    )
+    BELOW_LIMITS_MSG_RATE = no(
+        "below all limits; closest: {left:,.1f} messages/s, limit {right:,.0f}", "<=", same_question=True
+    )
+    BELOW_LIMITS_BANDWIDTH = no(
+        "below all limits; closest: {left:,.0f} bytes/s, limit {right:,.0f}", "<=", same_question=True
+    )
     NAMESPACE_FULL = no("too big, but the namespace would have {left:.0f} bundles; its maximum is {right:.0f}", ">=")
     BUNDLE_COUNT_UNKNOWN = no("too big, but the bundles of its namespace can't be counted")
     PASS_FAILS = no("too big, but its broker's pass fails: the bundles of another namespace can't be counted")

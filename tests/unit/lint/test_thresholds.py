@@ -1,10 +1,13 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from pulsar_advisor.lint import thresholds
 from pulsar_advisor.lint.rule import Rule
+from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.planning.explain import explain
+from pulsar_advisor.planning.request import Request
 from states import BrokerRow, BundleRow
 from unit.lint.cases import MIB, case
 
@@ -51,7 +54,7 @@ APART = (broker("busy:8080", 90, 3, 3000), broker("idle:8080", 10, 1, 10))
             {"loadBalancerHistoryResourcePercentage": "1"},
             "the first sample counts for ever",
         ),
-        (thresholds.some_broker_has_room, (90, 95), {}, "all 2 brokers are above 85%; the least busy is at 90.0%"),
+        (thresholds.some_broker_has_room, (90, 95), {}, "all 2 brokers are above 85%, the least busy at 90.0%"),
         (
             thresholds.grace_period_covers_cycles,
             (50,),
@@ -182,3 +185,26 @@ def test_a_limit_of_zero_is_named(of: dict[str, Any], key: str) -> None:
     assert found is not None
     assert f"{key} is 0" in found.sentence
     assert rule.find(case(50, **of)) is None
+
+
+def test_lint_and_explain_name_the_same_limit() -> None:
+    """ThresholdShedder would move 11.2 MiB/s x (90 % - 50 % - 10 % + 5 %): 3.92 MiB/s, below the minimum of 100."""
+    key = "loadBalancerBundleUnloadMinThroughputThreshold"
+    traffic = (100.0, 0.0, 11.2 * MIB, 0.0)
+    rows = [BrokerRow(f"{name}:8080", cpu=(usage, 100), traffic=traffic) for name, usage in (("a", 90), ("b", 10))]
+    bundles = [
+        BundleRow("t/n", text, "a:8080", (50.0, 0.0, 5.6 * MIB, 0.0), topics=1)
+        for text in ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+    ]
+    of = case(brokers=rows, bundles=bundles, settings={key: "100"}, shedder="ThresholdShedder")
+    found = thresholds.small_throughput_is_shed.find(of)
+    assert found is not None
+
+    def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve_settings("4.0.8", {key: "100"}, what_if=what_if).values
+
+    request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
+    explained = {
+        flip.change.key: flip.change.after for flip in explain(request, "cluster", "", of.state, resolve).flips
+    }
+    assert found.change == {key: explained[key]} == {key: "3.9"}

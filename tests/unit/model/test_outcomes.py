@@ -8,9 +8,11 @@ from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
 
 
 class Sort(Outcome):
-    RIPE = yes("{left:.0f} days old, {right:.0f} are enough", ">=")
-    GREEN = no("{left:.0f} days old, {right:.0f} are needed", "<")
+    RIPE = yes("{left:g} days old, {right:g} are enough", ">=")
+    GREEN = no("{left:g} days old, {right:g} are needed", "<")
+    SOUR = no("{left:g} g of sugar, {right:g} are needed", "<", same_question=True)
     ROTTEN = no("past use")
+    IN_PAIRS = no("{left:.0f} on the branch, {right:.0f} are needed", "<=")
 
 
 def outcomes(*rows: tuple[Sort, float, float]) -> Outcomes:
@@ -26,7 +28,7 @@ def outcomes(*rows: tuple[Sort, float, float]) -> Outcomes:
 
 
 def test_an_answer_is_its_position_and_is_spelt_in_lower_case() -> None:
-    assert [int(answer) for answer in Sort] == [0, 1, 2]
+    assert [int(answer) for answer in Sort] == [0, 1, 2, 3, 4]
     assert Sort.GREEN.code == "green"
 
 
@@ -50,3 +52,24 @@ def test_each_row_says_whether_it_is_chosen() -> None:
 def test_equal_sides_are_a_near_tie_only_where_they_were_compared() -> None:
     answers = outcomes((Sort.RIPE, 7.0, 7.0), (Sort.GREEN, 6.0, 7.0), (Sort.ROTTEN, 1.0, 1.0))
     assert answers.near_tie().tolist() == [True, False, False]
+
+
+def test_equal_counts_have_no_last_digit() -> None:
+    assert outcomes((Sort.IN_PAIRS, 2.0, 2.0)).near_tie().tolist() == [False]
+
+
+def test_the_nearest_got_furthest_and_among_those_missed_by_least_whatever_the_figure() -> None:
+    answers = outcomes(
+        (Sort.GREEN, 6.5, 7.0), (Sort.SOUR, 1.0, 7.0), (Sort.GREEN, 1.0, 7.0), (Sort.SOUR, 6.9, 7.0), (Sort.RIPE, 9, 7)
+    )
+    assert answers.nearest_first(np.arange(5)).tolist() == [4, 3, 0, 1, 2]
+    assert outcomes((Sort.GREEN, 6.9, 7.0), (Sort.IN_PAIRS, 1.0, 2.0)).decisive() == 1
+
+
+def test_too_much_by_far_is_further_away_than_too_much_by_little() -> None:
+    class Load(Outcome):
+        TOO_LARGE = no("{left:g} exceeds {right:g}", ">")
+
+    left, right = np.array([2000.0, 110.0]), np.array([100.0, 100.0])
+    answers = Outcomes("bundle", vocabulary(Load), np.arange(2), np.zeros(2, dtype=np.uint8), left, right)
+    assert answers.decisive() == 1

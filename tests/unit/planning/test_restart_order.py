@@ -31,6 +31,16 @@ def test_a_bundle_that_may_go_nowhere_stays_until_its_broker_stops() -> None:
     assert {host(restart.broker): restart.stay for restart in order.restarts}["a"] == 1
 
 
+def test_on_an_overloaded_cluster_the_first_advice_is_to_balance_or_to_add_a_broker() -> None:
+    hot = restart_order(room(cluster({"a": [60, 35], "b": [10], "c": [10]}))).balance_first or ""
+    assert hot.startswith("Balance first: a:8080 (at 95.0%) is above 85%")
+    full = restart_order(room(cluster({"a": [60, 35], "b": [90]}))).balance_first or ""
+    assert full == "Add a broker first: all 2 brokers are above 85%, the least busy at 90.0%"
+    tight = restart_order(room(cluster({"a": [70], "b": [70]}))).balance_first or ""
+    assert tight.startswith("Balance, or add a broker, first: 2 bundles would find no room under 85%")
+    assert restart_order(room(cluster({"a": [30], "b": [20]}))).balance_first is None
+
+
 @given(sizes=st.lists(st.lists(st.integers(1, 5), max_size=4), min_size=1, max_size=4))
 @settings(max_examples=50, deadline=None)
 def test_with_room_for_everything_no_order_is_better(sizes: list[list[int]]) -> None:
