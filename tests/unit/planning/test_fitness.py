@@ -157,5 +157,5 @@ def test_a_broker_above_its_limit_sheds_as_pulsar_would_have_it(state: ClusterSt
     usage[A] *= 124 / 90  # to 124 % of the limit
     doubtful = np.array([True, False, False])
     above = replace(state, brokers=replace(state.brokers, usage=usage, doubtful=doubtful))
-    moves = ask(fit_part(above), "AvgShedder", "AvgShedder", splits=False).moves
+    moves = ask(fit_part(above), "AvgShedder", "AvgShedder").moves
     assert {(move.source, move.destination) for move in moves} == {(A, B)}
