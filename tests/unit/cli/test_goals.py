@@ -73,9 +73,10 @@ def test_a_form_fills_the_options_of_a_job() -> None:
 
 
 def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> None:
-    first = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, highest_usage_ratio=0.5)
-    second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=1, highest_usage_ratio=0.4)
-    assert list(restart_lines(RestartOrder((first, second), 6, 6))) == [
+    first = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
+    second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=1, without_room=1, highest_usage_ratio=0.4)
+    assert list(restart_lines(RestartOrder("Balance first: b", (first, second), 6, 6))) == [
+        "Balance first: b",
         "  1. pulsar-advisor drain b",
         "     2 bundles, 9 clients, 2 of them again later; the busiest other broker is then at 50.0%",
         "  2. pulsar-advisor drain a --onto b",
