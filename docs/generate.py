@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import mdformat
 
 from documents import DOCUMENTS, json_schema
 from pulsar_advisor.lint.document import lint_page
@@ -22,12 +25,14 @@ from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.tables.document import tables_page
 
 DOCS = Path(__file__).parent
+_FORM = tomllib.loads((DOCS.parent / ".mdformat.toml").read_text(encoding="utf-8"))
 
 
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
     return {
+        DOCS / "index.md": start_page(),
         DOCS / "checks.md": checks_page(),
         DOCS / "lint.md": lint_page(),
         DOCS / "tables.md": tables_page(),
@@ -35,6 +40,14 @@ def pages() -> dict[Path, str]:
         splitting: filled(splitting, {"deciders": SPLIT_DECIDERS, "algorithms": SPLIT_ALGORITHMS}),
         **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
     }
+
+
+def start_page() -> str:
+    """The README, with its links as seen from `docs/`; what isn't part of the site is left out."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    of_the_site = "".join(line for line in readme.splitlines(keepends=True) if "](CONTRIBUTING.md)" not in line)
+    text = re.sub(r"(\]\(|\[)docs/", r"\1", of_the_site).replace("](strategies)", "](strategies/README.md)")
+    return str(mdformat.text(text, options=_FORM, extensions=_FORM["extensions"]))
 
 
 def _schema(name: str) -> str:

@@ -96,3 +96,24 @@ def test_nothing_is_loaded_no_script_fails_and_a_telephone_need_not_scroll_sidew
     assert asked == [address]
     assert not failed
     assert width <= NARROW["width"]
+
+
+def test_a_long_table_is_filtered_by_what_its_rows_say_and_a_short_one_is_not(browser: Browser, tmp_path: Path) -> None:
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(_file(huge_inputs(), tmp_path))
+        brokers = page.locator('section[aria-labelledby="brokers"]')
+        box = brokers.locator("label.filter input")
+        rows = brokers.locator('[aria-label="Brokers"] tbody tr')
+        every = rows.count()
+        name = rows.nth(every // 2).locator("code").inner_text()
+        box.fill(f"  {name.upper()} ")
+        shown = [row for row in range(every) if rows.nth(row).is_visible()]
+        assert 0 < len(shown) < every
+        assert all(name in rows.nth(row).inner_text() for row in shown)
+        assert brokers.locator("label.filter output").inner_text() == f"{len(shown)} of {every}"
+        box.fill("")
+        assert rows.last.is_visible()
+
+        page.goto(_file(skewed_inputs(), tmp_path))
+        assert page.locator('section[aria-labelledby="brokers"] label.filter').count() == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import altair as alt
@@ -23,6 +25,8 @@ _FAINT: Final = "#e3e6e9"
 _FONT: Final = "system-ui, sans-serif"
 _BAR_HEIGHT: Final = 12
 _TRADEOFF_HEIGHT: Final = 220
+_TICK_GAP: Final = 36
+"""Pixels from one tick to the next, so that their labels don't touch."""
 _PADDING: Final = {"left": 24, "right": 24, "top": 4, "bottom": 8}
 """Margin in pixels, as a reader's font may be wider than the one that the library measured."""
 _NAMESPACE_DECLARATIONS: Final = re.compile(r' xmlns(?::\w+)?="[^"]*"')
@@ -41,7 +45,8 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
     top = max([1.0, *(max(row.before_ratio or 0.0, row.after_ratio or 0.0) for row in known)])
     scale = alt.Scale(domain=[0, top], nice=False, zero=True)
     broker = alt.Y("broker:N", sort=None, title=None, axis=alt.Axis(labelLimit=label_width))
-    axis = alt.Axis(format=".0%", tickCount=5, title=None)
+    ticks = _ticks([threshold.ratio for threshold in table.thresholds], top, _TICK_GAP / width * top)
+    axis = alt.Axis(format=".0%", values=ticks, labelOverlap=False, title=None)
     plot = alt.Chart(alt.Data(values=bars))
     before = plot.mark_bar(height=_BAR_HEIGHT, color=_BEFORE).encode(
         x=alt.X("before:Q", scale=scale, axis=axis), y=broker
@@ -62,6 +67,15 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
         )
     layers = alt.layer(before, after, figures, *limits)
     return _svg(layers.properties(width=width, height=alt.Step(22)))
+
+
+def _ticks(thresholds: Sequence[float], top: float, gap: float) -> list[float]:
+    """A tick at each threshold within the chart, and at every fifth of 100 % that is far enough from all others."""
+    ticks: list[float] = []
+    for ratio in (*thresholds, *(fifth / 5 for fifth in range(math.floor(top * 5) + 1))):
+        if ratio <= top and all(abs(ratio - other) >= gap for other in ticks):
+            ticks.append(ratio)
+    return sorted(ticks)
 
 
 def tradeoff_chart(options: Options, width: int) -> str:

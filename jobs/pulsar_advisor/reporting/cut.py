@@ -11,6 +11,7 @@ from pulsar_advisor.reporting.steps import StepList
 from pulsar_advisor.reporting.trust import Check
 
 BROKERS_SHOWN: Final = 40
+TENANTS_SHOWN: Final = 40
 HOT_BROKERS_SHOWN: Final = 20
 STEPS_SHOWN: Final = 200
 STRATEGIES_SHOWN: Final = 24
@@ -19,8 +20,8 @@ EXCLUDED_SHOWN: Final = 20
 Row = TypeVar("Row")
 
 
-def cut_for_readers(page: ReportPage) -> ReportPage:
-    """The page as HTML and Markdown show it.
+def cut_for_readers(page: ReportPage, brokers: int = BROKERS_SHOWN) -> ReportPage:
+    """The page as HTML and Markdown show it, with this many brokers.
 
     Brokers that the plan touches take precedence over the hottest ones, and its source brokers over other hot ones.
     """
@@ -28,8 +29,9 @@ def cut_for_readers(page: ReportPage) -> ReportPage:
     trust = page.trust
     return replace(
         page,
-        brokers=replace(page.brokers, rows=_first(page.brokers.rows, BROKERS_SHOWN, lambda row: row.touched)),
+        brokers=replace(page.brokers, rows=_first(page.brokers.rows, brokers, lambda row: row.touched)),
         hot=_first(page.hot, HOT_BROKERS_SHOWN, lambda hot: hot.broker.id in sources),
+        tenants=page.tenants[:TENANTS_SHOWN],
         unloads=_steps(page.unloads),
         splits=_steps(page.splits),
         answers=replace(page.answers, strategies=page.answers.strategies[:STRATEGIES_SHOWN]),

@@ -23,6 +23,8 @@ _NARROW: Final = (150, 96)
 """Pixels for the plot and the broker names."""
 _CYCLES_SHOWN: Final = 12
 """In the map of the brokers."""
+_BROKERS_LISTED: Final = 500
+"""In the table of brokers, which can be sorted and filtered; the chart has fewer."""
 _WIDE_PLOT: Final = 640
 _NARROW_PLOT: Final = 220
 
@@ -32,7 +34,9 @@ _SCRIPT: Final = Markup(files(__package__).joinpath("templates/report.js").read_
 
 def render_html(page: ReportPage) -> str:
     """The page as HTML text, deterministic for a given page."""
-    page = cut_for_readers(page)
+    charted = cut_for_readers(page).brokers
+    tenants = len(page.tenants)
+    page = cut_for_readers(page, _BROKERS_LISTED)
     template = _environment().get_template("report.html")
     has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in page.brokers.rows)
     options = page.options if page.options is not None and page.options.tradeoffs else None
@@ -41,13 +45,15 @@ def render_html(page: ReportPage) -> str:
         script=_SCRIPT,
         script_sha256=base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
         # The chart library escapes the names it draws; everything else is escaped by the template.
-        wide_chart=Markup(usage_chart(page.brokers, *_WIDE)) if has_chart else "",
-        narrow_chart=Markup(usage_chart(page.brokers, *_NARROW)) if has_chart else "",
-        chart_text=text_alternative(page.brokers) if has_chart else "",
+        wide_chart=Markup(usage_chart(charted, *_WIDE)) if has_chart else "",
+        narrow_chart=Markup(usage_chart(charted, *_NARROW)) if has_chart else "",
+        chart_text=text_alternative(charted) if has_chart else "",
         wide_tradeoff=Markup(tradeoff_chart(options, _WIDE_PLOT)) if options else "",
         narrow_tradeoff=Markup(tradeoff_chart(options, _NARROW_PLOT)) if options else "",
         tradeoff_text=tradeoff_text(options) if options else "",
         CYCLES_SHOWN=_CYCLES_SHOWN,
+        charted=charted,
+        tenants_total=tenants,
         shared_suffix=shared_suffix([row.id for row in page.brokers.rows]),
     )
 

@@ -47,6 +47,8 @@ def _lines(page: ReportPage) -> Iterator[str]:
         yield f"* **Strategy:** {text(verdict.strategy)}"
     for tally in verdict.not_executable:
         yield f"* **Not executable:** {count(tally.number, 'step')}: {text(sentence(tally.text))}"
+    for line in page.disturbance.sentences if page.disturbance is not None else ():
+        yield f"* {text(line)}"
     yield f"* **Coverage:** {text(page.trust.coverage.sentence)}"
     for finding in page.findings:
         yield f"* **{finding.severity.capitalize()}:** {text(finding.sentence)}"

@@ -25,6 +25,7 @@ from pulsar_advisor.reporting.brokers import (
     hot_brokers,
     thresholds_of,
 )
+from pulsar_advisor.reporting.disturbance import Disturbance, Pace, Tenant, disturbance_of, tenants_of
 from pulsar_advisor.reporting.figures import count, moment
 from pulsar_advisor.reporting.futures import effect_sentence
 from pulsar_advisor.reporting.options import Options, options_of
@@ -102,6 +103,9 @@ class ReportPage:
     findings: tuple[Finding, ...]
     brokers: BrokerTable
     hot: tuple[HotBroker, ...]
+    disturbance: Disturbance | None
+    """What carrying out the plan disturbs; None if there is nothing to carry out."""
+    tenants: tuple[Tenant, ...]
     unloads: StepList
     splits: StepList
     topic_listing_complete: bool
@@ -138,6 +142,7 @@ def build_page(
     ledger_head: str | None = None,
     drift: Sequence[str] | None = None,
     lint: Sequence[LintFinding] = (),
+    pace: Pace | None = None,
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
@@ -163,6 +168,8 @@ def build_page(
         findings=_findings(recommendation["findings"]),
         brokers=broker_table(rows, reference, thresholds_of(reference, settings) if reference else ()),
         hot=hot_brokers(state, rows, advised),
+        disturbance=disturbance_of(state, advised, pace),
+        tenants=tenants_of(state, advised),
         unloads=unloads,
         splits=splits,
         topic_listing_complete="topic_names" not in state.missing and not state.unlisted_namespaces,

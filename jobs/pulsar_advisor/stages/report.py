@@ -8,12 +8,14 @@ from typing import Any, Final, Literal
 
 from upath import UPath
 
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.plan import PlannedSetting
 from pulsar_advisor.model.settings import SETTING_KEYS, resolve_settings
 from pulsar_advisor.planning.build_plan import planned_settings
 from pulsar_advisor.planning.drift import drift
 from pulsar_advisor.quality.history import good_before, quality_history, started_failing
 from pulsar_advisor.reporting.csv import csv_lines
+from pulsar_advisor.reporting.disturbance import Pace
 from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
@@ -66,6 +68,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=findings_on(state, inputs, root),
+        pace=Pace(DEFAULT_THROTTLE.canary_hold_s, DEFAULT_THROTTLE.pause_s),
     )
 
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from pulsar_advisor.reporting.chart import shared_suffix, tradeoff_chart, tradeoff_text, usage_chart
+from pulsar_advisor.reporting.chart import _ticks, shared_suffix, tradeoff_chart, tradeoff_text, usage_chart
 from unit.reporting.skewed import hostile_inputs, skewed_inputs
 
 
@@ -51,3 +51,18 @@ def test_plans_on_the_front_are_numbered_as_in_the_table() -> None:
 
 def test_the_drawing_refers_to_nothing_outside() -> None:
     assert "http" not in usage_chart(skewed_inputs().page().brokers, 400, 200)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "gap", "ticks"),
+    [
+        ([0.85], 0.06, [0.0, 0.2, 0.4, 0.6, 0.85, 1.0]),
+        ([0.85, 0.58], 0.06, [0.0, 0.2, 0.4, 0.58, 0.85, 1.0]),
+        ([0.85], 0.24, [0.0, 0.4, 0.85]),
+        ([1.4], 0.06, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+    ],
+)
+def test_the_axis_has_a_tick_at_each_threshold_and_none_too_close_to_another(
+    thresholds: list[float], gap: float, ticks: list[float]
+) -> None:
+    assert _ticks(thresholds, 1.0, gap) == ticks

@@ -1,5 +1,7 @@
 "use strict";
-// Sorts a table by the column whose heading is clicked. Without scripts the page is the same, in its own order.
+// Sorts a table by the column whose heading is clicked, and filters a long one by what its rows say. Without scripts
+// the page is the same, in its own order.
+const LONG = 30;
 const UNITS = { kB: 1e3, MB: 1e6, GB: 1e9 };
 
 function figure(text) {
@@ -12,14 +14,42 @@ function key(row, column, numeric) {
   return numeric ? figure(text) : text;
 }
 
-function sortable(table) {
-  const headings = [...table.tHead.rows[0].cells];
+function grouped(table) {
   const groups = [];
   for (const row of table.tBodies[0].rows) {
     // A row that explains the one above it stays below it.
-    if (row.classList.contains("why")) groups.at(-1).push(row);
+    if (row.classList.contains("why") && groups.length) groups.at(-1).push(row);
     else groups.push([row]);
   }
+  return groups;
+}
+
+function filterable(table) {
+  const groups = grouped(table);
+  if (groups.length < LONG) return;
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  const shown = document.createElement("output");
+  label.className = "filter";
+  input.type = "search";
+  label.append("Filter ", input, " ", shown);
+  (table.closest(".scroll") ?? table).before(label);
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let number = 0;
+    for (const group of groups) {
+      const text = group.map((row) => row.textContent).join(" ").toLowerCase();
+      const matches = words.every((word) => text.includes(word));
+      for (const row of group) row.hidden = !matches;
+      number += matches;
+    }
+    shown.value = words.length ? `${number} of ${groups.length}` : "";
+  });
+}
+
+function sortable(table) {
+  const headings = [...table.tHead.rows[0].cells];
+  const groups = grouped(table);
   if (groups.length < 2 || groups.some(([row]) => row.cells.length !== headings.length)) return;
   headings.forEach((heading, column) => {
     const numeric = heading.classList.contains("n");
@@ -43,4 +73,7 @@ function sortable(table) {
   });
 }
 
-document.querySelectorAll("table:has(> thead):has(> tbody)").forEach(sortable);
+document.querySelectorAll("table:has(> thead):has(> tbody)").forEach((table) => {
+  sortable(table);
+  filterable(table);
+});

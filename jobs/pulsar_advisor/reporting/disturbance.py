@@ -1,0 +1,166 @@
+"""What carrying out a plan disturbs and how long it takes at least: in all, and tenant by tenant."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pulsar_advisor.model.bundle_range import parse_range
+from pulsar_advisor.model.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.reporting.figures import count, throughput
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How carefully a plan is carried out unless its approver says otherwise: one call at a time."""
+
+    canary_hold_s: float
+    """How long the first call must hold before the second is sent."""
+    pause_s: float
+    """Between two further calls."""
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """An estimate for all executable steps of a plan. Clients are producers and consumers, which connect again."""
+
+    calls: int
+    least_duration_s: float | None
+    """Without what the brokers take for each call; None if the pace isn't known."""
+    topics: int
+    clients: int
+    throughput_bytes_per_s: float
+    largest_step: str
+    """The unload that closes the most topics; empty without one."""
+    largest_step_topics: int
+    largest_step_clients: int
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The estimate in words."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        if self.least_duration_s is not None:
+            yield (
+                f"Estimated duration: {_duration(self.least_duration_s)} of holding and pausing between "
+                f"{count(self.calls, 'call')} at the default pace, and on top what the brokers take for each."
+            )
+        if self.largest_step:
+            yield (
+                f"Estimated impact: {count(self.topics, 'topic')} with {throughput(self.throughput_bytes_per_s)} close "
+                f"one bundle after the other, and {count(self.clients, 'client')} connect again; at once at most "
+                f"{count(self.largest_step_topics, 'topic')} and {count(self.largest_step_clients, 'client')} "
+                f"({self.largest_step})."
+            )
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One tenant: its share of the cluster's load (ratio, None without any), and what the plan disturbs of it."""
+
+    name: str
+    namespaces: int
+    bundles: int
+    msg_rate_per_s: float
+    msg_rate_share: float | None
+    throughput_bytes_per_s: float
+    throughput_share: float | None
+    unloads: int
+    splits: int
+    topics: int
+    """Closed by the unloads, with `clients` that connect again."""
+    clients: int
+
+
+def disturbance_of(state: ClusterState, plan: Plan | None, pace: Pace | None) -> Disturbance | None:
+    """The estimate; None if there is nothing to carry out. The children of a split count without clients."""
+    steps = [step for step in plan.steps if step.executable] if plan is not None else []
+    if not steps:
+        return None
+    unloads = [step for step in steps if step.action == "unload"]
+    clients = _clients(state, unloads)
+    largest = max(unloads, key=lambda step: (step.expect.topics, clients[step.id]), default=None)
+    return Disturbance(
+        calls=len(steps),
+        least_duration_s=None if pace is None else _least_duration_s(len(steps), pace),
+        topics=sum(step.expect.topics for step in unloads),
+        clients=clients.total(),
+        throughput_bytes_per_s=sum(step.expect.throughput_bytes_per_s or 0.0 for step in unloads),
+        largest_step="" if largest is None else largest.id,
+        largest_step_topics=0 if largest is None else largest.expect.topics,
+        largest_step_clients=0 if largest is None else clients[largest.id],
+    )
+
+
+def tenants_of(state: ClusterState, plan: Plan | None) -> tuple[Tenant, ...]:
+    """All tenants: those that the plan disturbs most, then those with the most throughput."""
+    names = [name.partition("/")[0] for name in state.namespaces.names]
+    namespaces = Counter(names)
+    tenants = sorted(namespaces)
+    row_of = {name: row for row, name in enumerate(tenants)}
+    tenant_of_namespace = np.array([row_of[name] for name in names], dtype=np.int64)
+    rows = tenant_of_namespace[state.bundles.namespace]
+    traffic = np.nan_to_num(state.bundles.traffic)
+    rates, flows = (
+        np.asarray(np.bincount(rows, weights=figure, minlength=len(tenants)), dtype=np.float64)
+        for figure in (rate_per_s(traffic), throughput_bytes_per_s(traffic))
+    )
+    bundles = np.bincount(rows, minlength=len(tenants))
+    steps: defaultdict[str, list[Step]] = defaultdict(list)
+    for step in plan.steps if plan is not None else ():
+        if step.executable:
+            steps[step.namespace.partition("/")[0]].append(step)
+    clients = _clients(state, [step for of_one in steps.values() for step in of_one if step.action == "unload"])
+
+    def tenant(row: int) -> Tenant:
+        name = tenants[row]
+        unloads = [step for step in steps[name] if step.action == "unload"]
+        return Tenant(
+            name=name,
+            namespaces=namespaces[name],
+            bundles=int(bundles[row]),
+            msg_rate_per_s=float(rates[row]),
+            msg_rate_share=_share(rates, row),
+            throughput_bytes_per_s=float(flows[row]),
+            throughput_share=_share(flows, row),
+            unloads=len(unloads),
+            splits=len(steps[name]) - len(unloads),
+            topics=sum(step.expect.topics for step in unloads),
+            clients=sum(clients[step.id] for step in unloads),
+        )
+
+    found = [tenant(row) for row in range(len(tenants))]
+    return tuple(sorted(found, key=lambda one: (-one.topics - one.clients, -one.throughput_bytes_per_s, one.name)))
+
+
+def _share(figures: Floats, row: int) -> float | None:
+    total = float(figures.sum())
+    return float(figures[row]) / total if total > 0 else None
+
+
+def _clients(state: ClusterState, unloads: Sequence[Step]) -> Counter[str]:
+    """Step id -> the clients of its bundle; none for a bundle that the state doesn't have yet."""
+    namespaces = {name: row for row, name in enumerate(state.namespaces.names)}
+    wanted = {(namespaces.get(step.namespace, -1), *parse_range(step.bundle)): step.id for step in unloads}
+    bundles = state.bundles
+    found: Counter[str] = Counter()
+    for row in np.flatnonzero(np.isin(bundles.namespace, [namespace for namespace, *_ in wanted])).tolist():
+        step = wanted.get((int(bundles.namespace[row]), int(bundles.lower[row]), int(bundles.upper[row])))
+        if step is not None:
+            found[step] += int(bundles.producers[row] + bundles.consumers[row])
+    return found
+
+
+def _least_duration_s(calls: int, pace: Pace) -> float:
+    return 0.0 if calls < 2 else pace.canary_hold_s + (calls - 2) * pace.pause_s
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,69 @@
+"""What a plan disturbs is estimated from its steps and from the clients of the bundles it moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.reporting.disturbance import Disturbance, Pace, disturbance_of, tenants_of
+from unit.reporting.skewed import skewed_inputs
+from unit.reporting.test_futures import plain
+
+PACE = Pace(canary_hold_s=60, pause_s=10)
+
+
+def advised() -> tuple[Plan, Disturbance]:
+    inputs = skewed_inputs()
+    found = disturbance_of(inputs.state, inputs.plans[0], PACE)
+    assert found is not None
+    return inputs.plans[0], found
+
+
+def test_topics_and_throughput_are_those_that_the_unloads_expect() -> None:
+    plan, found = advised()
+    unloads = [step for step in plan.steps if step.executable and step.action == "unload"]
+    assert found.topics == sum(step.expect.topics for step in unloads)
+    assert found.throughput_bytes_per_s == sum(step.expect.throughput_bytes_per_s or 0 for step in unloads)
+    assert found.largest_step_topics == max(step.expect.topics for step in unloads)
+    assert found.calls == sum(step.executable for step in plan.steps)
+
+
+def test_it_is_said_to_be_an_estimate() -> None:
+    duration, impact = (plain(sentence) for sentence in advised()[1].sentences)
+    assert duration.startswith("Estimated duration: ")
+    assert "on top what the brokers take for each" in duration
+    assert impact.startswith("Estimated impact: ")
+
+
+@pytest.mark.parametrize(("calls", "seconds"), [(1, 0), (2, 60), (3, 70), (12, 160)])
+def test_the_first_call_is_held_and_a_pause_lies_between_the_others(calls: int, seconds: float) -> None:
+    inputs = skewed_inputs()
+    steps = [step for step in inputs.plans[0].steps if step.executable and step.action == "unload"]
+    plan = inputs.plans[0].model_copy(update={"steps": tuple(steps[:1] * calls)})
+    found = disturbance_of(inputs.state, plan, PACE)
+    assert found is not None
+    assert found.least_duration_s == seconds
+
+
+def test_without_anything_to_carry_out_there_is_no_estimate() -> None:
+    inputs = skewed_inputs()
+    assert disturbance_of(inputs.state, None, PACE) is None
+    assert disturbance_of(inputs.state, inputs.plans[0].model_copy(update={"steps": ()}), PACE) is None
+
+
+def test_the_tenants_have_all_of_the_load_and_all_of_the_disturbance() -> None:
+    inputs = skewed_inputs()
+    _, found = advised()
+    tenants = tenants_of(inputs.state, inputs.plans[0])
+    assert sum(one.bundles for one in tenants) == len(inputs.state.bundles)
+    assert sum(one.throughput_share or 0 for one in tenants) == pytest.approx(1)
+    assert sum(one.topics for one in tenants) == found.topics
+    assert sum(one.clients for one in tenants) == found.clients
+    assert sum(one.unloads + one.splits for one in tenants) == found.calls
+    assert len({one.name for one in tenants}) == len(tenants)
+    disturbed = [one.topics + one.clients for one in tenants]
+    assert disturbed == sorted(disturbed, reverse=True)
+
+
+def test_without_a_plan_no_tenant_is_disturbed() -> None:
+    assert all(one.topics == one.clients == one.unloads == 0 for one in tenants_of(skewed_inputs().state, None))
