@@ -56,10 +56,11 @@ def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[s
     yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
     for one, *others in groups.values():
         usage = f"{_percent(one.maximum_before)} → {_percent(one.maximum_after)}"
-        marks = " (advised)" * one.advised + (f" and {count(len(others), 'other')} alike" if others else "")
+        mark = "advised: " * one.advised
+        alike = f" and {count(len(others), 'other')} alike" if others else ""
         yield (
             f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<15}  "
-            f"{combination(one.shedder, one.placement)}{marks}"
+            f"{mark}{combination(one.shedder, one.placement)}{alike}"
         )
 
 

@@ -14,7 +14,7 @@ from pulsar_advisor.model.kinds import LoadManagerKind
 
 RAW_SNAPSHOT_SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
 VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/2"
-FIRST_VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/1"
+FIRST_VALIDATION_RESULT: Final = "pulsar-advisor/validation-result/1"
 
 
 class File(msgspec.Struct):
@@ -117,7 +117,7 @@ class _Validation(_Validated):
 
 SHAPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     RAW_SNAPSHOT_SCHEMA: Manifest,
-    FIRST_VALIDATION_RESULT_SCHEMA: _FirstValidation,
+    FIRST_VALIDATION_RESULT: _FirstValidation,
     VALIDATION_RESULT_SCHEMA: _Validation,
 }
 """Schema -> the minimum content of its documents."""

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.storage.shapes import FIRST_VALIDATION_RESULT_SCHEMA, VALIDATION_RESULT_SCHEMA
+from pulsar_advisor.storage.shapes import FIRST_VALIDATION_RESULT, VALIDATION_RESULT_SCHEMA
 
-_READ: Final = (VALIDATION_RESULT_SCHEMA, FIRST_VALIDATION_RESULT_SCHEMA)
+_READ: Final = (VALIDATION_RESULT_SCHEMA, FIRST_VALIDATION_RESULT)
 
 
 def read_validation(root: Root, snapshot: str) -> dict[str, Any]:

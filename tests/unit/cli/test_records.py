@@ -125,7 +125,7 @@ def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
     assert exit_code(["plans"]) == 0
     _, first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(short(digest_of(same[1])))
-    assert first.endswith("OverloadShedder with LeastLongTermMessageRate (advised) and 1 other alike")
+    assert first.endswith("advised: OverloadShedder with LeastLongTermMessageRate and 1 other alike")
     assert second.startswith(short(digest_of(better)))
     assert exit_code(["plans", "--all"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
