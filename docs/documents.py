@@ -21,9 +21,8 @@ from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.model.plan import Plan, PlannedSetting
 from pulsar_advisor.monitor.tables import OverallRow, PlannedUsage
 from pulsar_advisor.planning.compare import Score
-from pulsar_advisor.planning.coverage import Coverage
 from pulsar_advisor.planning.explain import Explanation
-from pulsar_advisor.planning.findings import Finding
+from pulsar_advisor.planning.findings import Coverage, Finding
 from pulsar_advisor.planning.fitness import Refusal
 from pulsar_advisor.planning.goal_outcome import GoalOutcome
 from pulsar_advisor.planning.model_errors import ModelErrors
@@ -229,13 +228,9 @@ class Combination(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedCoverage(Coverage):
-    """What validation set aside, in numbers and in words."""
+    """What validation excluded, in numbers and in words."""
 
     sentence: str = field()
-    decides: Annotated[bool, Field(description="Whether too little could be judged to answer for the cluster.")] = (
-        field()
-    )
-    why: Annotated[str, Field(description="What comes before any answer then; otherwise empty.")] = field()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,13 +450,13 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "doctor/1": Examined,
     "explanation/1": ExplanationOfSnapshot,
     "plan-calls/1": PlanCalls,
-    "plan/4": Plan,
+    "plan/5": Plan,
     "prune-result/1": Pruned,
     "raw-snapshot/1": RawSnapshot,
     "recommendation/1": Recommendation,
     "report/1": ReportPage,
     "restart-order/1": RestartOrder,
-    "scale/1": Scale,
+    "scale/2": Scale,
     "simulation/1": SimulationResult,
     "snapshot-summary/1": SnapshotSummary,
     "tables-result/1": TablesResult,

@@ -153,13 +153,16 @@ def restart_lines(order: RestartOrder) -> Iterator[str]:
 
 def scale_lines(found: Scale) -> Iterator[str]:
     """What the load needs, the sizes around it, and what a division into bundles adds to that."""
-    needed = "no number of brokers" if found.needed is None else count(found.needed, "broker")
-    verb = "is" if found.needed in (None, 1) else "are"
-    yield f"{needed} {verb} enough for {found.target_ratio:.0%} on average; there are {found.brokers}"
+    yield f"{found.sentence} (verdict: {found.verdict}, confidence: {found.confidence})"
     for size in found.sizes:
-        mark = " now" if size.brokers == found.brokers else " needed" if size.brokers == found.needed else ""
-        yield f"{count(size.brokers, 'broker'):>15}: {size.even_usage_ratio:>6.1%} each, divided evenly{mark}"
-    yield f"the largest bundle, {found.largest_bundle}, takes a broker to {found.largest_bundle_ratio:.1%} alone"
+        which = f"{size.change:+d} with {size.machine}" if size.change and len(found.machines) > 1 else ""
+        mark = which if size.change else "now"
+        low, high = f"{size.lowest_ratio:.1%}", f"{size.highest_ratio:.1%}"
+        usage = low if low == high else f"{low} to {high}"
+        yield f"{count(size.brokers, 'broker'):>15}: {usage:<17} busiest, divided evenly  {mark}".rstrip()
+    if found.base_ratio > 0:
+        yield f"up to {found.base_ratio:.0%} of the CPU usage may not follow messages: see docs/confidence.md"
+    yield f"the largest bundle, {found.largest_bundle}, needs up to {found.largest_bundle_ratio:.1%} of a broker alone"
     if found.losses_that_do_not_fit:
         yield f"if one broker fails, the others have no room if it is {some_of(found.losses_that_do_not_fit)}"
     else:

@@ -1,8 +1,15 @@
 """The `base_load` model: the part of a broker's CPU usage that doesn't move with messages.
 
 A broker uses CPU when it serves nothing: for its statistics, its sessions, garbage collection. So its usage is a base
-and a share for each message, and only the share moves with a bundle. The base comes from the broker's own history, else
-from the least loaded broker, else from a default; it is a range, since none of these measures it.
+and a share for each message, and only the share moves with a bundle. One snapshot can't separate the two: all of the
+usage may be base (compaction, functions, a noisy neighbour), or none. The base is therefore a range between these two
+ends, which evidence narrows:
+
+* A broker's own reports at different message rates show both ends.
+* Other brokers with the same CPU limit show how much base such a machine has at most, if their usage follows their
+  message rates. They show no least base: what they have in common may still go with the messages.
+
+Within the range, the likely base is that of the line through these reports, else what an idle broker uses.
 """
 
 from __future__ import annotations
@@ -15,7 +22,6 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import (
     CPU,
-    Booleans,
     ClusterState,
     Floats,
     Indices,
@@ -24,10 +30,10 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.proportional import usage_of
 
-Origin = Literal["history", "least_loaded", "default"]
+Origin = Literal["history", "peers", "default"]
 
 FEWEST_SAMPLES: Final = 4
-"""Samples of one broker that its base can be computed from."""
+"""Samples of one broker, or of brokers with one limit, that a base can be computed from."""
 LEAST_SPREAD: Final = 1.25
 """Ratio of the message rates (highest to lowest) at which two of them say something about the base."""
 STEADY_RATIO: Final = 0.1
@@ -35,8 +41,10 @@ STEADY_RATIO: Final = 0.1
 SHORTLY_MS: Final = 150_000
 """Time within which a change between two reports can be one that the CPU sample doesn't show yet: two samples."""
 DEFAULT_RATIO: Final = 0.05
-"""Base of a broker that can't be compared with any other, as a share of its CPU: what an idle broker of 4.0.8 used."""
-GREATEST_DEFAULT_RATIO: Final = 0.15
+"""Base of a broker of which nothing else is known, as a share of its CPU: what an idle broker of 4.0.8 used."""
+_STUDENT_T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+"""Student's t by degrees of freedom from 1 on: 95 % of all estimates are within as many standard errors. The last one
+counts for more degrees, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,22 +60,27 @@ class BaseLoad:
 @np.errstate(over="ignore", invalid="ignore")
 def base_load(state: ClusterState, history: Sequence[ClusterState] = ()) -> BaseLoad:
     """The base of every broker of a state; `history` are earlier states of the same cluster."""
-    usage, rate = _finite(state.brokers.usage[:, CPU]), _finite(rate_per_s(state.brokers.traffic))
+    usage = _finite(state.brokers.usage[:, CPU])
     limit = np.maximum(_finite(state.brokers.limit[:, CPU]), 0.0)
-    reporting = state.brokers.fit
-    least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, GREATEST_DEFAULT_RATIO * limit
+    least, likely, greatest = np.zeros(len(usage)), DEFAULT_RATIO * limit, usage.copy()
     origin: list[Origin] = ["default"] * len(usage)
     samples = steady_samples([*history, state])
-    own = (Sample(*figures) for figures in zip(rate, np.zeros(len(rate)), usage, strict=True))
-    steady = [samples.get(broker, [now])[-1] for broker, now in zip(state.brokers.ids, own, strict=True)]
-    steady_rate, _, steady_usage = _columns(steady)
-    _from_least_loaded(steady_rate, steady_usage, reporting, likely, greatest, origin)
-    for row in np.flatnonzero(reporting).tolist():
+    reporting = np.flatnonzero(state.brokers.fit)
+    now = {row: samples.get(broker, [])[-1:] for row, broker in enumerate(state.brokers.ids)}
+    for alike in _with_one_limit(limit, [row for row in reporting.tolist() if now[row]]):
+        rates, _, usages = _columns([now[row][0] for row in alike])
+        if varied(rates):
+            (intercept, slope), error = non_negative_line(rates, usages)
+            above_the_line = np.maximum(usages - intercept - slope * rates, 0.0)
+            likely[alike], greatest[alike] = intercept, intercept + error + above_the_line
+            for row in alike:
+                origin[row] = "peers"
+    for row in reporting.tolist():
         rates, _, usages = _columns(samples.get(state.brokers.ids[row], ()))
         if varied(rates):
             (intercept, _), error = non_negative_line(rates, usages)
             likely[row], origin[row] = intercept, "history"
-            least[row], greatest[row] = intercept - 2 * error, intercept + 2 * error
+            least[row], greatest[row] = intercept - error, intercept + error
     most = np.maximum(usage, 0.0)
     least, likely, greatest = (np.clip(base, 0.0, most) for base in (least, likely, greatest))
     return BaseLoad(least, likely, greatest, tuple(origin))
@@ -107,26 +120,12 @@ def _columns(samples: Sequence[Sample]) -> Floats:
     return columns
 
 
-def _from_least_loaded(
-    rate: Floats, usage: Floats, reporting: Booleans, likely: Floats, greatest: Floats, origin: list[Origin]
-) -> None:
-    """Bases by the line through the least loaded broker and each other one; at most what the least loaded one uses.
-
-    Its own base is the median of those of the others.
-    """
-    rows = np.flatnonzero(reporting & (rate > 0) & (usage > 0))
-    if not len(rows):
-        return
-    idlest = int(rows[np.argmin(rate[rows])])
-    others = rows[rate[rows] >= LEAST_SPREAD * rate[idlest]]
-    if not len(others):
-        return
-    slopes = (usage[others] - usage[idlest]) / (rate[others] - rate[idlest])
-    bases = np.clip(usage[idlest] - slopes * rate[idlest], 0.0, usage[idlest])
-    likely[others], greatest[others] = bases, usage[idlest]
-    likely[idlest], greatest[idlest] = float(np.median(bases)), usage[idlest]
-    for row in (*others.tolist(), idlest):
-        origin[row] = "least_loaded"
+def _with_one_limit(limit: Floats, rows: Sequence[int]) -> list[list[int]]:
+    """These rows in groups of brokers with the same CPU limit: machines that can be compared."""
+    groups: dict[float, list[int]] = {}
+    for row in rows:
+        groups.setdefault(float(limit[row]), []).append(row)
+    return list(groups.values())
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -136,12 +135,14 @@ def usage_that_moves(state: ClusterState, base_cpu: Floats | float, traffic: Flo
     Each has its share of what its broker uses beyond `base_cpu`, the CPU usage that none of them takes along.
     """
     movable = state.brokers.usage.copy()
-    movable[:, CPU] -= base_cpu
+    movable[:, CPU] = np.maximum(movable[:, CPU] - base_cpu, 0.0)
     return usage_of(traffic, state.brokers.traffic[owner], movable[owner])
 
 
 def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], float]:
-    """(intercept, slope), both at least 0, with the least squared error, and the standard error of the intercept.
+    """(intercept, slope), both at least 0, with the least squared error, and by how much the intercept may be wrong.
+
+    That is its standard error times Student's t: it holds for 95 % of all lines.
 
     With two coefficients, non-negative least squares is the free solution, or the better one of those with one of the
     coefficients at zero. There must be at least three samples, not all with the same rate.
@@ -158,7 +159,7 @@ def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float
     residual = usages - intercept - slope * rates
     variance = float(residual @ residual) / (len(rates) - 2)
     error = np.sqrt(variance * (1.0 / len(rates) + rates.mean() ** 2 / (spread @ spread)))
-    return (intercept, slope), float(error)
+    return (intercept, slope), float(error) * _STUDENT_T[min(len(rates) - 2, len(_STUDENT_T)) - 1]
 
 
 class Sample(NamedTuple):

@@ -20,10 +20,12 @@ from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.problems import problems
 from pulsar_advisor.model.strategy import combination
 
-PLAN_SCHEMA: Final = "pulsar-advisor/plan/4"
-EARLIER_SCHEMAS: Final = ("pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3")
+PLAN_SCHEMA: Final = "pulsar-advisor/plan/5"
+_WITH_ALL_BOUNDARIES: Final = ("pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3")
+EARLIER_SCHEMAS: Final = (*_WITH_ALL_BOUNDARIES, "pulsar-advisor/plan/4")
 """Those that are read as well. Plans of the first one predict by the `proportional` model, without ranges; those of the
-first two have no goal; each step of all three repeats all boundaries of its namespace."""
+first two have no goal; each step of the first three repeats all boundaries of its namespace; none of the four has the
+range of the busiest broker."""
 PLAN_SCHEMAS: Final = (*EARLIER_SCHEMAS, PLAN_SCHEMA)
 """Those that are read."""
 
@@ -127,6 +129,9 @@ class Forecast(_Part):
 
     brokers: Mapping[str, BrokerForecast]
     maximum_ratio: float | None
+    lowest_maximum_ratio: float | None = None
+    """Of the range in which the busiest broker's usage is expected; None in plans of earlier schemas, too."""
+    highest_maximum_ratio: float | None = None
     mean_ratio: float | None
     standard_deviation_ratio: float | None
 
@@ -137,7 +142,8 @@ class PlannedBase(_Part):
     lowest_ratio: float | None
     ratio: float | None
     highest_ratio: float | None
-    origin: Literal["history", "least_loaded", "default"]
+    origin: Literal["history", "peers", "default", "least_loaded"]
+    """The last one in plans of earlier schemas only."""
 
 
 class Prediction(_Part):
@@ -166,7 +172,11 @@ class Plan(_Part):
     """See `docs/formats.md`, Plan."""
 
     schema_name: Literal[
-        "pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3", "pulsar-advisor/plan/4"
+        "pulsar-advisor/plan/1",
+        "pulsar-advisor/plan/2",
+        "pulsar-advisor/plan/3",
+        "pulsar-advisor/plan/4",
+        "pulsar-advisor/plan/5",
     ]
     cluster: str
     identity: Identity
@@ -223,7 +233,7 @@ def file_name(plan: Plan, digest: str) -> str:
 def _document(plan: Plan) -> dict[str, Any]:
     """The plan as JSON. Fields that an earlier release did not write are omitted, so that its digest stays valid."""
     document = plan.model_dump(mode="json", exclude_unset=True)
-    if plan.schema_name not in EARLIER_SCHEMAS:
+    if plan.schema_name not in _WITH_ALL_BOUNDARIES:
         document["boundaries"] = _boundaries_taken_out(document["steps"])
     return {"schema": document.pop("schema_name"), **document}
 
@@ -314,7 +324,7 @@ def load_plan(content: bytes) -> Plan:
         raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
     fields = {name: value for name, value in document.items() if name != "schema"}
     try:
-        if schema not in EARLIER_SCHEMAS:
+        if schema not in _WITH_ALL_BOUNDARIES:
             fields["steps"] = _boundaries_put_back(fields["steps"], fields.pop("boundaries"))
         plan = Plan.model_validate({"schema_name": schema, **fields})
         # The same bytes have the same digest, and are canonical.

@@ -42,6 +42,7 @@ from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import Outlook, finite, forecast, usage_ratios
 from pulsar_advisor.planning.limits import left_out_sentence, splits_within, unloads_within
+from pulsar_advisor.planning.noise import DEFAULT_RATIO
 from pulsar_advisor.planning.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
@@ -139,6 +140,8 @@ class _Fate(NamedTuple):
     """Whether the bundle reaches a broker that is known."""
     source_ratio: float
     """Predicted usage of its source right afterwards."""
+    highest_source_ratio: float
+    """The most that it may be."""
     destination_ratio: float
     """Likewise of its destination, if it is known."""
     highest_destination_ratio: float
@@ -254,6 +257,16 @@ class _Steps:
         sentence = f"{self.state.brokers.ids[broker]} would need {likely:.0%} of a resource, {highest:.0%} at most."
         return (Doubt(confidence="low" if likely > 1.0 else "medium", sentence=sentence),)
 
+    def _may_not_fall(self, broker: int, fate: _Fate) -> tuple[Doubt, ...]:
+        """A doubt if the source may be used more afterwards than is likely, by more than two snapshots differ."""
+        if not fate.highest_source_ratio - fate.source_ratio > DEFAULT_RATIO:
+            return ()
+        sentence = (
+            f"How far {self.state.brokers.ids[broker]} falls depends on how much of its CPU follows messages, which "
+            "the snapshots don't show."
+        )
+        return (Doubt(confidence="medium", sentence=sentence),)
+
     def _next_id(self) -> str:
         return f"step-{len(self.steps) + 1:03d}"
 
@@ -309,16 +322,20 @@ class _Steps:
             for move, arrives in zip(moves, arrive, strict=True)
         ]
         self.outlook, ratios = self.outlook.along(self.origin, state.bundles, rows, self.settings.values)
-        _, likely, _ = np.moveaxis(ratios, 1, 0)
-        highest = np.fmax.reduce(ratios[1])
-        return [_Fate(*fate) for fate in zip(obstacles, arrive, *likely.tolist(), highest.tolist(), strict=True)]
+        _, (source, destination), _ = np.moveaxis(ratios, 1, 0)
+        highest_source, highest_destination = np.fmax.reduce(ratios, axis=1)
+        columns = (source, highest_source, destination, highest_destination)
+        return [_Fate(*fate) for fate in zip(obstacles, arrive, *(column.tolist() for column in columns), strict=True)]
 
     def _add_unload(
         self, state: ClusterState, move: Move, fate: _Fate, expect: Expectation, grade: Grade, after: tuple[str, ...]
     ) -> Step:
         if fate.arrives:
             grade = grade.with_doubts(
-                self._above_capacity(move.destination, fate.destination_ratio, fate.highest_destination_ratio)
+                (
+                    *self._above_capacity(move.destination, fate.destination_ratio, fate.highest_destination_ratio),
+                    *self._may_not_fall(move.source, fate),
+                )
             )
         ratios = {move.source: fate.source_ratio, move.destination: fate.destination_ratio}
         ratios.pop(NO_ROW, None)
@@ -425,7 +442,7 @@ def build_plan(
         if request.unload_children or split.destinations:
             steps.unload_children(split, request, proposal.placement)
     return Plan(
-        schema_name="pulsar-advisor/plan/4",
+        schema_name="pulsar-advisor/plan/5",
         cluster=state.cluster,
         identity=Identity(cluster_name=state.cluster_name, broker_ids=state.brokers.ids),
         snapshot=state.snapshot,

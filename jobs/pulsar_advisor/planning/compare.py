@@ -70,6 +70,9 @@ class Score:
     """Of the least certain step; None without a step."""
     steps_sha256: str | None = None
     """The same for plans whose steps do the same, whatever strategy made them; None without a step."""
+    lowest_maximum_after: float | None = None
+    """Of the range in which the busiest broker's usage is expected; None in plans of earlier releases, too."""
+    highest_maximum_after: float | None = None
 
     @property
     def disturbed(self) -> int:
@@ -112,6 +115,8 @@ def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
         not_executable=len(plan.steps) - len(executable),
         maximum_before=before.maximum_ratio,
         maximum_after=after.maximum_ratio,
+        lowest_maximum_after=after.lowest_maximum_ratio,
+        highest_maximum_after=after.highest_maximum_ratio,
         standard_deviation_before=before.standard_deviation_ratio,
         standard_deviation_after=after.standard_deviation_ratio,
         moved_throughput_bytes_per_s=sum(step.expect.throughput_bytes_per_s or 0.0 for step in unloads),

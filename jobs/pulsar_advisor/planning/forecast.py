@@ -1,7 +1,8 @@
 """Predicts brokers after bundles have moved, by the `base_load` model: a likely usage, and the range it is in.
 
 The shares are those of the snapshot, so the order of moves does not matter. A broker's base CPU usage stays where it
-is; the range comes from what that base may be.
+is; the range comes from what that base may be, for each broker on its own. What moves is work (points of a core), not
+percent: a broker with more cores feels it less.
 
 Infinite and NaN figures make infinite or NaN sums. They are computed without a warning and left out of the plan
 (`finite`).
@@ -54,11 +55,17 @@ def loads_of(state: ClusterState, base_cpu: Floats | None = None) -> BrokerLoads
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """The loads at one point of a plan, for the least, the likely and the greatest base of every broker."""
+    """The loads at one point of a plan: the likely ones, and each broker's lowest and highest usage.
 
-    least: BrokerLoads
+    A broker's usage is highest if its own base is the greatest, so that what leaves takes least along, and those of the
+    brokers whose bundles arrive are the least.
+    """
+
+    lowest: BrokerLoads
+    """With the base of which most leaves."""
     likely: BrokerLoads
-    greatest: BrokerLoads
+    highest: BrokerLoads
+    """With the base of which least leaves."""
 
     @classmethod
     def of(cls, state: ClusterState, base: BaseLoad, settled: ClusterState | None = None) -> Outlook:
@@ -81,13 +88,14 @@ class Outlook:
 
         A move is the rows of a bundle, of its source and of its destination; if the bundle is NO_ROW, nothing moves.
         `origin` is the outlook of the snapshot, which determines the shares. The ratios are (2, 3, m): of the source
-        and of the destination, for the least, the likely and the greatest base.
+        and of the destination: the lowest, the likely and the highest.
         """
         bundle, source, to = rows = np.array(moves, dtype=np.int32).reshape(-1, 3).T
         moving = bundle != NO_ROW
         figures = np.where(moving[:, None], bundles.traffic[bundle], 0.0)
         movable = np.stack([loads.usage[source] for loads in origin._all()])
-        movable[..., CPU] -= np.stack([loads.base_cpu[source] for loads in origin._all()])
+        base_cpu = np.stack([loads.base_cpu[source] for loads in origin._all()])
+        movable[..., CPU] = np.maximum(movable[..., CPU] - base_cpu, 0.0)
         taken = usage_of(figures, origin.likely.traffic[source], movable)
         usage = np.stack([loads.usage for loads in self._all()])
         traffic, counts = self.likely.traffic.copy(), self.likely.bundles.copy()
@@ -95,7 +103,7 @@ class Outlook:
         for number, (leaves, joins, is_moved) in enumerate(zip(source, to, moving, strict=True)):
             if is_moved:
                 usage[:, leaves] -= taken[:, number]
-                usage[:, joins] += taken[:, number]
+                usage[:, joins] += taken[::-1, number]
                 traffic[leaves] -= figures[number]
                 traffic[joins] += figures[number]
                 counts[leaves] -= 1
@@ -123,7 +131,7 @@ class Outlook:
         return np.fmin.reduce(ratios), np.fmax.reduce(ratios)
 
     def _all(self) -> tuple[BrokerLoads, BrokerLoads, BrokerLoads]:
-        return self.least, self.likely, self.greatest
+        return self.lowest, self.likely, self.highest
 
 
 def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings) -> Floats:
@@ -139,10 +147,10 @@ def finite(value: float) -> float | None:
 @np.errstate(over="ignore", invalid="ignore")
 def forecast(state: ClusterState, outlook: Outlook, settings: LoadBalancerSettings) -> Forecast:
     """All brokers at one point of a plan, with the spread over the available ones."""
-    loads = outlook.likely
+    loads, available = outlook.likely, state.brokers.available
     lowest, highest = outlook.bounds(settings)
     ratios = usage_ratios(loads, settings)
-    counted = ratios[state.brokers.available]
+    counted = ratios[available]
     rates, throughputs = rate_per_s(loads.traffic), throughput_bytes_per_s(loads.traffic)
     brokers = {
         broker: BrokerForecast(
@@ -157,7 +165,13 @@ def forecast(state: ClusterState, outlook: Outlook, settings: LoadBalancerSettin
     }
     return Forecast(
         brokers=brokers,
-        maximum_ratio=finite(counted.max()) if len(counted) else None,
+        maximum_ratio=_greatest(counted),
+        lowest_maximum_ratio=_greatest(lowest[available]),
+        highest_maximum_ratio=_greatest(highest[available]),
         mean_ratio=finite(counted.mean()) if len(counted) else None,
         standard_deviation_ratio=finite(counted.std()) if len(counted) else None,
     )
+
+
+def _greatest(ratios: Floats) -> float | None:
+    return finite(ratios.max()) if len(ratios) else None

@@ -31,8 +31,15 @@ def goal_outcome(plan: Plan) -> GoalOutcome | None:
     if plan.goal is None:
         return None
     if _is_reached(plan, plan.goal):
-        return "reached"
+        return "perhaps" if _may_miss(plan) else "reached"
     return "in part" if any(step.executable for step in plan.steps) else "missed"
+
+
+def _may_miss(plan: Plan) -> bool:
+    """Whether a usage that is reached at the likely base load isn't at every possible one."""
+    figures = plan.decision.figures
+    most, target = figures.get("usage_ratio_after_at_most"), figures.get("target_ratio")
+    return isinstance(most, int | float) and isinstance(target, int | float) and most > target + _ROUNDING
 
 
 def outcome_sentence(outcome: GoalOutcome | None, title: str) -> str:

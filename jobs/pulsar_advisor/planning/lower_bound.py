@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.model.base_load import BaseLoad, usage_that_moves
+from pulsar_advisor.model.base_load import usage_that_moves
 from pulsar_advisor.model.cluster_state import NO_ROW, RESOURCES, ClusterState, Floats
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -19,11 +19,12 @@ from pulsar_advisor.model.settings import LoadBalancerSettings
 
 @np.errstate(all="ignore")
 def lowest_maximum(
-    state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad, *, whole: bool = True
+    state: ClusterState, settings: LoadBalancerSettings, base_cpu: Floats, *, whole: bool = True
 ) -> float | None:
     """No moves of whole bundles bring the busiest available broker below this usage (ratio); None without a broker.
 
-    Unless bundles stay `whole`, the bound is the lower one that holds for plans that split them too.
+    `base_cpu` is the base of all brokers: the bound holds if that is right. Unless bundles stay `whole`, the bound is
+    the lower one that holds for plans that split them too.
     """
     brokers, bundles = state.brokers, state.bundles
     available = np.flatnonzero(brokers.available)
@@ -31,7 +32,7 @@ def lowest_maximum(
         return None
     moving = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW) & brokers.available[bundles.owner])
     owner = bundles.owner[moving]
-    needs = usage_that_moves(state, base.likely, bundles.traffic[moving], owner)
+    needs = usage_that_moves(state, base_cpu, bundles.traffic[moving], owner)
     sums = np.column_stack([np.bincount(owner, weights=need, minlength=len(brokers)) for need in needs.T])
     stays = (np.nan_to_num(brokers.usage, posinf=0.0, neginf=0.0) - sums)[available]
     bounds = [float(weighted_maximum(stays, brokers.limit[available], settings).max())]
@@ -40,7 +41,7 @@ def lowest_maximum(
         if not (share > 0).all():
             continue  # a broker without a limit takes any amount
         fixed = stays[:, resource] * share
-        bounds.append(_level(fixed, share, float(needs[:, resource].sum())))
+        bounds.append(level(fixed, share, float(needs[:, resource].sum())))
         if whole and len(moving):
             bounds.append(float((fixed + float(needs[:, resource].max()) * share).min()))
     return max(bounds)
@@ -53,7 +54,7 @@ def _share_of_one_unit(state: ClusterState, settings: LoadBalancerSettings, reso
     return weighted_maximum(unit, state.brokers.limit, settings)
 
 
-def _level(fixed: Floats, share: Floats, amount: float) -> float:
+def level(fixed: Floats, share: Floats, amount: float) -> float:
     """The lowest common level to which brokers that start at `fixed` rise if `amount` units are poured over them."""
     order = np.argsort(fixed)
     start, room = fixed[order], 1.0 / share[order]

@@ -80,6 +80,13 @@ class Balancing:
     """(m,), above 0: what moving the bundle costs; None: one each."""
     may_go: Booleans | None = None
     """(m, n): where each bundle may go; None: to every broker that receives."""
+    arriving: Floats | None = None
+    """(m, 5): what a destination must have room for, where that is more than what leaves the source; None: `moved`."""
+
+    @property
+    def arrivals(self) -> Floats:
+        """(m, 5): what a destination must have room for."""
+        return self.moved if self.arriving is None else self.arriving
 
     @property
     def costs(self) -> Integers:
@@ -87,18 +94,18 @@ class Balancing:
         return np.ones(len(self.source), dtype=np.int64) if self.cost is None else self.cost
 
     def demand(self, bundles: Rows, brokers: Rows) -> Integers:
-        """The load that bundles (rows) cause at brokers (rows)."""
-        return whole_ppm(self.moved[bundles], self.ppm_per_unit[brokers])
+        """The load that bundles (rows) cause at brokers (rows) that they move to."""
+        return whole_ppm(self.arrivals[bundles], self.ppm_per_unit[brokers])
 
     def demand_at_source(self) -> Integers:
-        """(m, 5): the load that each bundle causes where it is."""
-        return self.demand(np.arange(len(self.source)), self.source)
+        """(m, 5): the load of which each bundle relieves the broker where it is."""
+        return whole_ppm(self.moved, self.ppm_per_unit[self.source])
 
     def load_after(self, destination: Indices) -> Integers:
         """(n, 5): loads when every bundle is at its destination; NO_ROW for one that stays."""
         goes = np.flatnonzero(destination != NO_ROW)
         load = self.load.copy()
-        np.subtract.at(load, self.source[goes], self.demand(goes, self.source[goes]))
+        np.subtract.at(load, self.source[goes], self.demand_at_source()[goes])
         np.add.at(load, destination[goes], self.demand(goes, destination[goes]))
         return load
 
@@ -209,7 +216,7 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
             # Receivers only fill up: what fits nowhere now never will, so it is not tried again.
             room = (ceiling[receivers] - load[receivers]).max(axis=0)
             mine = members[source]
-            members[source] = mine[(whole_ppm(problem.moved[mine], least_per_unit) <= room).all(axis=1)]
+            members[source] = mine[(whole_ppm(problem.arrivals[mine], least_per_unit) <= room).all(axis=1)]
         if (still_above := int((load[source] - ceiling[source]).max())) > 0:
             heapq.heappush(furthest, (-still_above, source))
     return destination

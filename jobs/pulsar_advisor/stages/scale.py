@@ -8,7 +8,7 @@ from pulsar_advisor.planning.scale import Scale, scale
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.rooms import room_of
 
-SCALE_SCHEMA: Final = "pulsar-advisor/scale/1"
+SCALE_SCHEMA: Final = "pulsar-advisor/scale/2"
 
 
 def run(root: Root, snapshot: str, target_ratio: float) -> Scale:

@@ -1,4 +1,4 @@
-"""What a broker's CPU usage is without messages: from its history, the least loaded broker, or a default."""
+"""What a broker's CPU usage may be without messages: all of it or none, as far as history and its peers don't show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.base_load import (
     DEFAULT_RATIO,
-    GREATEST_DEFAULT_RATIO,
     base_load,
     non_negative_line,
     with_usage_of_rates,
@@ -32,20 +31,41 @@ def brokers(**of: tuple[float, float]) -> ClusterState:
     )
 
 
-def test_the_line_through_the_least_loaded_broker_shows_the_base() -> None:
-    found = base_load(brokers(hot=(340.0, 3000.0), idle=(70.0, 300.0)))
-    assert found.likely == pytest.approx([40.0, 40.0])
+def test_one_snapshot_of_few_brokers_shows_neither_end() -> None:
+    found = base_load(brokers(a=(340.0, 3000.0), b=(200.0, 1500.0), c=(70.0, 300.0)))
     assert (found.least == 0.0).all()
-    assert found.greatest == pytest.approx([70.0, 70.0])
-    assert found.origin == ("least_loaded", "least_loaded")
+    assert found.greatest == pytest.approx([340.0, 200.0, 70.0])
+    assert found.likely == pytest.approx([DEFAULT_RATIO * 400] * 3)
+    assert found.origin == ("default",) * 3
+
+
+def test_peers_whose_usage_follows_their_messages_show_how_much_base_there_is_at_most() -> None:
+    found = base_load(brokers(a=(340.0, 3000.0), b=(190.0, 1500.0), c=(90.0, 500.0), d=(70.0, 300.0)))
+    assert found.origin == ("peers",) * 4
+    assert found.likely == pytest.approx([40.0] * 4)
+    assert found.greatest == pytest.approx([40.0] * 4)
+    assert (found.least == 0.0).all()  # what they have in common may still go with the messages
+
+
+def test_a_broker_whose_usage_does_not_follow_its_messages_may_be_all_base() -> None:
+    # As many messages as the others, and much more CPU: compaction, functions, a neighbour.
+    found = base_load(brokers(a=(360.0, 1000.0), b=(100.0, 1000.0), c=(60.0, 600.0), d=(140.0, 1400.0)))
+    assert found.greatest[0] == 360.0
+    assert found.least[0] == 0.0
+
+
+def test_brokers_of_other_machines_are_no_peers() -> None:
+    state = brokers(a=(340.0, 3000.0), b=(190.0, 1500.0), c=(90.0, 500.0), d=(70.0, 300.0))
+    limit = state.brokers.limit.copy()
+    limit[0, CPU] = 3200.0
+    found = base_load(replace(state, brokers=replace(state.brokers, limit=limit)))
+    assert found.origin == ("default",) * 4
 
 
 def test_brokers_with_the_same_load_say_nothing_about_it() -> None:
-    found = base_load(brokers(a=(200.0, 1000.0), b=(210.0, 1100.0)))
-    assert found.origin == ("default", "default") or found.origin[1] == "default"
-    lonely = base_load(brokers(a=(200.0, 1000.0)))
-    assert lonely.origin == ("default",)
-    assert (lonely.likely[0], lonely.greatest[0]) == pytest.approx((DEFAULT_RATIO * 400, GREATEST_DEFAULT_RATIO * 400))
+    found = base_load(brokers(a=(200.0, 1000.0), b=(210.0, 1100.0), c=(205.0, 1050.0), d=(190.0, 1000.0)))
+    assert found.origin == ("default",) * 4
+    assert (found.least[0], found.likely[0], found.greatest[0]) == pytest.approx((0.0, DEFAULT_RATIO * 400, 200.0))
 
 
 def test_a_brokers_own_history_shows_it_best() -> None:
@@ -55,7 +75,7 @@ def test_a_brokers_own_history_shows_it_best() -> None:
     assert found.likely[0] == pytest.approx(40.0)
     assert found.greatest[0] == pytest.approx(found.least[0], abs=1e-6)
     # The other one never changed: history shows nothing.
-    assert found.origin[1] == "least_loaded"
+    assert found.origin[1] == "default"
 
 
 def a_minute_apart(moments: Sequence[ClusterState]) -> list[ClusterState]:
@@ -83,20 +103,21 @@ def test_a_usage_sampled_before_the_rate_changed_does_not_count() -> None:
     assert found.likely[0] == pytest.approx(10.0, abs=1.0)
 
 
-def test_the_least_loaded_broker_is_compared_by_figures_that_belong_together() -> None:
-    before = brokers(hot=(340.0, 3000.0), idle=(70.0, 300.0))
-    after = brokers(hot=(340.0, 600.0), idle=(70.0, 2700.0))
+def test_peers_are_compared_by_figures_that_belong_together() -> None:
+    before = brokers(a=(340.0, 3000.0), b=(70.0, 300.0), c=(190.0, 1500.0), d=(90.0, 500.0))
+    after = brokers(a=(340.0, 600.0), b=(70.0, 2700.0), c=(190.0, 1500.0), d=(90.0, 500.0))
     history, now = a_minute_apart([before, after])
-    assert base_load(now, [history]).likely == pytest.approx([40.0, 40.0])
+    assert base_load(now, [history]).likely == pytest.approx([40.0] * 4)
 
 
 def test_a_usage_sampled_before_the_rate_changed_becomes_that_of_the_new_rate() -> None:
     # 10 points of base, 20 for 100 messages; at the end 500 messages came, of which the usage shows nothing yet.
-    figures = ((110.0, 500.0), (110.0, 500.0), (210.0, 1000.0), (210.0, 1000.0), (210.0, 1000.0), (210.0, 1500.0))
+    seen = ((60.0, 250.0), (110.0, 500.0), (210.0, 1000.0), (160.0, 750.0))
+    figures = (*(pair for pair in seen for _ in range(2)), (160.0, 1500.0))
     *history, now = a_minute_apart([brokers(a=pair, b=(50.0, 200.0)) for pair in figures])
     settled = with_usage_of_rates(now, history, base_load(now, history))
     assert settled.brokers.usage[:, CPU] == pytest.approx([310.0, 50.0], abs=2.0)
-    assert now.brokers.usage[0, CPU] == 210.0
+    assert now.brokers.usage[0, CPU] == 160.0
 
 
 def test_a_usage_stays_as_reported_where_the_rate_is_steady_or_was_never_seen_steady() -> None:
@@ -113,13 +134,13 @@ def test_no_broker_uses_more_than_it_has_at_its_new_rate() -> None:
 
 def test_a_base_is_never_above_the_usage() -> None:
     found = base_load(brokers(a=(1.0, 1000.0)))
-    assert found.greatest[0] == 1.0
+    assert (found.likely[0], found.greatest[0]) == (1.0, 1.0)
 
 
-def test_a_broker_without_a_report_is_no_comparison() -> None:
-    state = brokers(hot=(340.0, 3000.0), idle=(70.0, 300.0))
-    silent = replace(state.brokers, report_updated_at_ms=np.array([1, 0]))
-    assert base_load(replace(state, brokers=silent)).origin == ("default", "default")
+def test_a_broker_without_a_report_is_no_peer() -> None:
+    state = brokers(a=(340.0, 3000.0), b=(190.0, 1500.0), c=(90.0, 500.0), d=(70.0, 300.0))
+    silent = replace(state.brokers, report_updated_at_ms=np.array([1, 1, 1, 0]))
+    assert base_load(replace(state, brokers=silent)).origin == ("default",) * 4
 
 
 @given(

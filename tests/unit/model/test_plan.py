@@ -15,10 +15,15 @@ from unit.execution.doubles import make_plan, unload_step
 
 EARLIER = tuple(
     Path(__file__).parents[2] / "data/plans" / name
-    for name in ("without-checks.json", "without-goal.json", "boundaries-in-steps.json")
+    for name in (
+        "without-checks.json",
+        "without-goal.json",
+        "boundaries-in-steps.json",
+        "without-range-of-the-busiest.json",
+    )
 )
-"""Plans that `recommend` wrote before plans named the checks that a step rests on, before they had a goal, and before
-they had each list of boundaries once."""
+"""Plans that `recommend` wrote before plans named the checks that a step rests on, before they had a goal, before
+they had each list of boundaries once, and before they had the busiest broker's range."""
 
 
 PLAN_7 = make_plan([unload_step()]).model_copy(update={"seed": 7})
@@ -70,7 +75,7 @@ def test_a_plan_that_was_changed_after_it_was_made_is_refused() -> None:
     "change",
     [
         lambda content: content[:1] + b'"seed":7,' + content[1:],
-        lambda content: content[:-1] + b',"schema":"pulsar-advisor/plan/4"}',
+        lambda content: content[:-1] + b',"schema":"pulsar-advisor/plan/5"}',
         lambda content: content.replace(b'"shop/orders"', b'"shop\\/orders"'),
         lambda content: json.dumps(json.loads(content), indent=1).encode(),
         lambda content: content + b"\n",
@@ -109,7 +114,7 @@ def test_what_is_no_plan_is_named_as_such(content: bytes) -> None:
 
 
 def test_a_plan_of_another_version_is_refused_by_name() -> None:
-    content = dump_plan(make_plan([])).replace(b"pulsar-advisor/plan/4", b"pulsar-advisor/plan/9")
+    content = dump_plan(make_plan([])).replace(b"pulsar-advisor/plan/5", b"pulsar-advisor/plan/9")
     with pytest.raises(StorageError, match="pulsar-advisor/plan/9"):
         load_plan(content)
 

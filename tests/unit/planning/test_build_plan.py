@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pulsar_advisor.model.base_load import DEFAULT_RATIO
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, PublishedLoad
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
@@ -62,7 +63,19 @@ def test_the_prediction_after_the_plan_counts_every_executable_unload(
     predicted = plan_of(state, settings, (move(FIRST),)).predicted
     assert predicted.before.maximum_ratio == 0.9
     assert predicted.after.brokers["a:8080"].bundles == 2
-    assert round(predicted.after.brokers["a:8080"].usage_ratio or 0, 6) == 0.4
+    assert round(predicted.after.brokers["a:8080"].usage_ratio or 0, 6) == pytest.approx(
+        0.9 - (0.9 - DEFAULT_RATIO) * 1000 / 1800, abs=1e-6
+    )
+    assert predicted.after.brokers["a:8080"].lowest_usage_ratio == pytest.approx(0.4)
+    assert predicted.after.highest_maximum_ratio == pytest.approx(0.9)
+
+
+def test_how_far_the_source_falls_is_a_doubt_where_one_snapshot_is_all_there_is(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    (step,) = plan_of(state, settings, (move(FIRST),)).steps
+    assert step.confidence == "medium"
+    assert any(doubt.sentence.startswith("How far a:8080 falls depends on") for doubt in step.doubts)
 
 
 def test_the_split_of_a_bundle_that_is_unloaded_first_expects_the_new_owner(
@@ -265,5 +278,5 @@ def test_a_step_that_needs_more_than_all_of_a_resource_says_so(state: ClusterSta
     state.brokers.usage[2, 0] = 300.0
     (step,) = plan_of(state, settings, (move(FIRST),)).steps
     (sentence,) = [doubt.sentence for doubt in step.doubts if "would need" in doubt.sentence]
-    assert sentence.startswith("c:8080 would need 125% of a resource")
+    assert sentence.startswith("c:8080 would need 122% of a resource, 125% at most")
     assert step.confidence == "low"

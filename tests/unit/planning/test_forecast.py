@@ -87,7 +87,7 @@ def test_the_spread_counts_available_brokers_only(state: ClusterState, settings:
 
 
 def test_the_base_of_a_broker_stays_when_its_bundles_leave(state: ClusterState, settings: ResolvedSettings) -> None:
-    base = BaseLoad(np.zeros(3), np.full(3, 36.0), np.full(3, 40.0), ("least_loaded",) * 3)
+    base = BaseLoad(np.zeros(3), np.full(3, 36.0), np.full(3, 40.0), ("peers",) * 3)
     origin = Outlook.of(state, base)
     moved = after(origin, origin, state, *((bundle, HOTTEST, IDLEST) for bundle in (0, 1, 2)))
     found = forecast(state, moved, settings.values).brokers

@@ -38,10 +38,10 @@ def test_a_broker_is_not_drained_where_nothing_can_be_planned() -> None:
 @pytest.mark.parametrize(
     ("goal", "brokers", "outcome"),
     [
-        (Goal("relieve", ("a",), 0.5), {"a": [40, 40], "b": [10]}, "reached"),
+        (Goal("relieve", ("a",), 0.6), {"a": [40, 40], "b": [10]}, "reached"),
         (Goal("relieve", ("a",), 0.5), {"a": [30], "b": [10]}, "reached"),
         (Goal("relieve", ("a",), 0.3), {"a": [40, 40], "b": [60]}, "missed"),
-        (Goal("relieve", ("a",), 0.2), {"a": [30, 30, 20], "b": [40]}, "in part"),
+        (Goal("relieve", ("a",), 0.25), {"a": [30, 30, 20], "b": [0]}, "in part"),
         (Goal("balance", (), 0.55), {"a": [40, 40], "b": [10]}, "reached"),
         (Goal("balance", (), 0.2), {"a": [40, 10], "b": [5]}, "in part"),
         (Goal("balance", (), 0.9), {"a": [40, 40], "b": [10]}, "reached"),

@@ -67,7 +67,7 @@ def test_what_comes_first_is_cut_last(state: ClusterState) -> None:
 
 def test_a_goal_is_planned_around_what_is_excluded() -> None:
     state = cluster({"a": [40, 30], "b": [10], "c": [20]}, clients={"a": [1, 9], "b": [1], "c": [1]})
-    relieve = Goal("relieve", ("a",), 0.45)
+    relieve = Goal("relieve", ("a",), 0.65)
     assert moved(planned(state, relieve)) == {"t/a-0": "b"}
     assert moved(planned(state, relieve, exclude_namespaces=("t/a-0",))) == {"t/a-1": "b"}
     assert moved(planned(state, relieve, exclude_brokers=("b:8080",))) == {"t/a-0": "c"}

@@ -42,7 +42,7 @@ def without_base(state: ClusterState) -> BaseLoad:
 
 
 def bound(state: ClusterState) -> float:
-    found = lowest_maximum(state, SETTINGS, without_base(state))
+    found = lowest_maximum(state, SETTINGS, without_base(state).likely)
     assert found is not None
     return found
 
@@ -69,7 +69,7 @@ def test_what_no_bundle_takes_along_stays() -> None:
 def test_without_a_broker_there_is_no_bound() -> None:
     state = cluster({"a": [10.0]})
     state.brokers.available[:] = False
-    assert lowest_maximum(state, SETTINGS, base_load(state)) is None
+    assert lowest_maximum(state, SETTINGS, base_load(state).likely) is None
 
 
 rates = st.lists(st.integers(1, 40).map(float), max_size=2)
@@ -80,7 +80,7 @@ rates = st.lists(st.integers(1, 40).map(float), max_size=2)
 def test_no_assignment_of_whole_bundles_is_below_it(each: tuple[list[float], ...]) -> None:
     state = cluster(dict(zip("abc", each, strict=True)))
     base = base_load(state)
-    lowest = lowest_maximum(state, SETTINGS, base)
+    lowest = lowest_maximum(state, SETTINGS, base.likely)
     assert lowest is not None
     bundles, cpu = range(len(state.bundles)), SimulatedCluster.of(state, base.likely)
     for owners in product(range(3), repeat=len(bundles)):

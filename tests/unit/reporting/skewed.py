@@ -200,7 +200,7 @@ def recommendation_of(
         },
         "findings": [{"severity": severity, "sentence": sentence} for severity, sentence in findings],
         "noise_floor": {"ratio": DEFAULT_RATIO, "origin": "default"},
-        "lowest_maximum_ratio": lowest_maximum(state, settings, base_load(state)),
+        "lowest_maximum_ratio": lowest_maximum(state, settings, base_load(state).likely),
         "trials": [],
         "options": [option.document() for option in options],
         "coverage": {

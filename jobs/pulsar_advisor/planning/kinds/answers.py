@@ -29,8 +29,8 @@ class BundleOutcome(Outcome):
     NOT_NEEDED = no("stays: the goal is reached without it")
     UNFIT = no("can't be moved: it is being split, or validation found its figures or those of its broker unfit")
     NOT_ALLOWED = no("would have to move, but no other broker is allowed")
-    NO_ROOM = no("would have to move, but the least used broker allowed would reach {left:.2%}, above {right:.2%}", ">")
-    MOVES = yes("moves to a broker that then reaches {left:.2%}, within {right:.2%}", "<=")
+    NO_ROOM = no("would have to move, but the least used broker allowed might reach {left:.2%}, above {right:.2%}", ">")
+    MOVES = yes("moves to a broker that then reaches {left:.2%} at most, within {right:.2%}", "<=")
 
 
 class BrokerOutcome(Outcome):
@@ -38,7 +38,7 @@ class BrokerOutcome(Outcome):
 
     UNFIT = no("not active, or its figures are incomplete or unfit: it neither gives nor takes")
     UNTOUCHED = no("keeps its bundles and takes none: {left:.2%}")
-    TAKES = no("takes bundles, and reaches {left:.2%}, within {right:.2%}", "<=")
+    TAKES = no("takes bundles, and reaches {left:.2%} at most, within {right:.2%}", "<=")
     GIVES = yes("gives bundles, and goes from {right:.2%} to {left:.2%}")
 
 
@@ -144,7 +144,9 @@ def _wish(room: Room, bundle: int, reason: str, destination: int = NO_ROW, obsta
 
 def _move(goal: Goal, room: Room, answer: Answer) -> Move:
     to = room.state.brokers.ids[answer.place.broker]
-    reason = f"{goal.title}: {to} then reaches {answer.place.usage_ratio:.1%}, within {answer.ceiling_ratio:.1%}"
+    reason = (
+        f"{goal.title}: {to} then reaches {answer.place.usage_ratio:.1%} at most, within {answer.ceiling_ratio:.1%}"
+    )
     return _wish(room, answer.bundle, reason, answer.place.broker)
 
 
@@ -152,7 +154,7 @@ def _obstructed(goal: Goal, room: Room, answer: Answer) -> Move:
     obstacle = None  # those of `why_move_not` are found when the plan is built
     if answer.outcome is BundleOutcome.NO_ROOM:
         obstacle = (
-            f"there is no room: the least used broker allowed would reach {answer.place.usage_ratio:.1%}, above the "
+            f"there is no room: the least used broker allowed might reach {answer.place.usage_ratio:.1%}, above the "
             f"ceiling of {answer.ceiling_ratio:.1%}"
         )
     elif answer.outcome is BundleOutcome.NOT_ALLOWED:
@@ -198,6 +200,7 @@ def _broker_outcomes(room: Room) -> Outcomes:
     code = np.where(room.fit, BrokerOutcome.UNTOUCHED.value, BrokerOutcome.UNFIT.value).astype(np.uint8)
     code[room.owner[bundles]] = BrokerOutcome.TAKES.value
     code[state.bundles.owner[bundles]] = BrokerOutcome.GIVES.value
-    after, before = room.usage_of(rows), room.usage_at_first
+    before = room.usage_at_first
+    after = np.where(code == BrokerOutcome.TAKES.value, room.most_of(rows), room.usage_of(rows))
     right = np.where(code == BrokerOutcome.GIVES.value, before, room.ceiling)
     return Outcomes("broker", vocabulary(BrokerOutcome), rows, code, after, right)

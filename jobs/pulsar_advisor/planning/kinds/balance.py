@@ -33,6 +33,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     reached = choice.after.highest_ratio()
     figures |= {
         "usage_ratio_after": reached,
+        "usage_ratio_after_at_most": choice.after.most_ratio(),
         "moves_bound": choice.least,
         "moves_gap": None if choice.least is None or not choice.reached else choice.cost - choice.least,
     }

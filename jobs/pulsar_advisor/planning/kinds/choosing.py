@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,9 @@ from pulsar_advisor.shedding.fewest_moves import (
     ppm_per_unit,
 )
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
+
+_FINENESS_PPM: Final = 5_000
+"""Differences of a destination's usage that are not worth another search: half a point."""
 
 _ROUNDING_PPM: Final = 10
 """Kept free below a ceiling: the sums of whole numbers and those of the forecast may differ by this."""
@@ -64,7 +67,7 @@ def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integ
     bundle, above 0.
     """
     problem = _problem(room, movable, within_ratio, cost)
-    moves = fewest_moves(problem)
+    moves = _lowest(problem, fewest_moves(problem))
     destination = _without_needless(problem, moves)
     after, answers = room.copy(), {}
     going = {row: int(to) for row, to in zip(movable, destination, strict=True) if to != NO_ROW}
@@ -76,14 +79,19 @@ def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integ
 
 
 def _problem(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Balancing:
-    """The choice among these bundles; loads in parts per million, as whole numbers."""
+    """The choice among these bundles; loads in parts per million, as whole numbers.
+
+    Brokers that give are looked at by their likely usage, those that take by the most that they may use.
+    """
     per_unit = ppm_per_unit(room.state.brokers.limit, room.settings)
-    with np.errstate(all="ignore"):
-        usage = np.where(per_unit > 0, np.nan_to_num(room.usage) * per_unit, 0.0)
-    load = np.rint(np.clip(usage, -BEYOND_ALL_BOUNDS_PPM, BEYOND_ALL_BOUNDS_PPM)).astype(np.int64)
     source = room.owner[list(movable)].astype(np.int32)
+    gives = np.isin(np.arange(len(per_unit)), source)
+    with np.errstate(all="ignore"):
+        found = np.where(gives[:, None], room.usage, room.most)
+        usage = np.where(per_unit > 0, np.nan_to_num(found) * per_unit, 0.0)
+    load = np.rint(np.clip(usage, -BEYOND_ALL_BOUNDS_PPM, BEYOND_ALL_BOUNDS_PPM)).astype(np.int64)
     highest, wanted = load.max(axis=1), np.rint(within_ratio * PPM).astype(np.int64)
-    falls = np.isin(np.arange(len(load)), source) & (highest > wanted)
+    falls = gives & (highest > wanted)
     ceiling = np.where(falls, wanted, np.maximum(wanted - _ROUNDING_PPM, highest))
     may_go = np.zeros((len(movable), len(load)), dtype=np.bool_)
     for position, row in enumerate(movable):
@@ -95,10 +103,34 @@ def _problem(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Int
         spare=np.full(len(load), len(movable)),
         source=source,
         moved=room.moved[list(movable)],
+        arriving=room.arriving[list(movable)],
         ppm_per_unit=per_unit,
         cost=cost,
         may_go=may_go,
     )
+
+
+def _lowest(problem: Balancing, moves: Moves) -> Moves:
+    """Of moves that cost no more, those after which the busiest destination is used least, as far as a search finds."""
+    if not moves.reached or not moves.cost:
+        return moves
+    before = problem.load.max(axis=1)
+
+    def highest(found: Moves) -> int:
+        return int(
+            problem.load_after(found.destination)[np.unique(found.destination[found.destination != NO_ROW])].max()
+        )
+
+    low, best = int(before[problem.receives].min(initial=PPM)), moves
+    while highest(best) - low > _FINENESS_PPM:
+        middle = (low + highest(best)) // 2
+        lowered = np.where(problem.receives, np.minimum(problem.ceiling, np.maximum(middle, before)), problem.ceiling)
+        found = fewest_moves(replace(problem, ceiling=lowered, receives=problem.receives & (before <= middle)))
+        if found.reached and found.cost <= moves.cost:
+            best = replace(found, least=moves.least)
+        else:
+            low = middle
+    return best
 
 
 def _without_needless(problem: Balancing, moves: Moves) -> Indices:
@@ -109,7 +141,7 @@ def _without_needless(problem: Balancing, moves: Moves) -> Indices:
     going = np.flatnonzero(destination != NO_ROW)
     going = going[np.argsort(-problem.costs[going], kind="stable")]
     load, ceiling = problem.load_after(destination), problem.ceiling
-    back, gone = problem.demand(going, problem.source[going]), problem.demand(going, destination[going])
+    back, gone = problem.demand_at_source()[going], problem.demand(going, destination[going])
     for place, bundle in enumerate(going.tolist()):
         # The other brokers are within their ceilings, and stay as they are.
         source, to = problem.source[bundle], destination[bundle]

@@ -33,7 +33,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     staying = [answer for row in rows if (answer := fixed(before, row)) is not None]
     still = {answer.bundle for answer in staying}
     answers, after = packed(before, [row for row in rows if row not in still])
-    headroom = _mean_if_one_more_fails(after)
+    headroom = mean_if_one_more_fails(after)
     return proposal(
         goal,
         after,
@@ -44,15 +44,15 @@ def propose(goal: Goal, room: Room) -> Proposal:
     )
 
 
-def _mean_if_one_more_fails(room: Room) -> float | None:
-    """The usage (ratio) that the remaining brokers would have on average without the one whose loss hurts most.
+def mean_if_one_more_fails(room: Room) -> float | None:
+    """The usage (ratio) that the remaining brokers may have on average without the one whose loss hurts most.
 
-    No distribution of its load could stay below it; None if fewer than two brokers remain.
+    All of its load may have to be taken over; None if fewer than two brokers remain.
     """
     rows = np.flatnonzero(room.fit & ~room.leaving)
     if len(rows) < 2:
         return None
-    limit, (usage, stays) = room.state.brokers.limit[rows], room.staying(rows)
+    limit, (usage, stays) = room.state.brokers.limit[rows], room.staying(rows, room.base.least)
     rest, of = usage.sum(axis=0) - stays, limit.sum(axis=0) - limit
     return float(weighted_maximum(rest, of, room.settings).max())
 
@@ -63,6 +63,6 @@ def _without_headroom(room: Room, mean_ratio: float | None) -> Iterator[str]:
         yield "There is no headroom: fewer than two brokers remain, so none could take the load of one that fails."
     elif mean_ratio > threshold:
         yield (
-            f"There is no headroom: if one more broker failed, the others would be at {mean_ratio:.0%} on average, "
+            f"There is no headroom: if one more broker failed, the others could be at {mean_ratio:.0%} on average, "
             f"above the overload threshold of {threshold:.0%}."
         )

@@ -83,11 +83,11 @@ def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:
 
     brokers = [empty]
     for bundle in bundles:
-        number = next((n for n, usage in enumerate(brokers) if fits(usage + room.moved[bundle])), None)
+        number = next((n for n, usage in enumerate(brokers) if fits(usage + room.arriving[bundle])), None)
         if number is None:
             number = len(brokers)
             brokers.append(empty)
-            if not fits(empty + room.moved[bundle]):
+            if not fits(empty + room.arriving[bundle]):
                 return None
-        brokers[number] = brokers[number] + room.moved[bundle]
+        brokers[number] = brokers[number] + room.arriving[bundle]
     return len(brokers)

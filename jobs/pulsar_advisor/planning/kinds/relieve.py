@@ -1,8 +1,9 @@
 """relieve: brings one broker down to a usage by moving the bundles with the fewest clients, as operators do by hand.
 
 Clients are producers and consumers, which have to connect again; among moves with equally many, the fewest bundles
-count. Choosing them is the problem of `shedding.fewest_moves` with a cost for each bundle: a bound, a heuristic, and
-the optimum where the problem is small. Without a target the broker is brought down to the mean usage of all brokers.
+count, and then the lowest usage of the brokers that take them. None of these may end above the target, either. Choosing
+bundles is the problem of `shedding.fewest_moves` with a cost for each: a bound, a heuristic, and the optimum where the
+problem is small. Without a target it is 1.10 times the mean usage, as for `balance`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Final
 
 import numpy as np
 
+from pulsar_advisor.model.cluster_state import Floats
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
-from pulsar_advisor.planning.kinds.choosing import choose
+from pulsar_advisor.planning.kinds.choosing import choose, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
 from pulsar_advisor.planning.proposal import Proposal
 
@@ -27,7 +29,7 @@ SETTING_KEYS: Final = ROOM_KEYS
 def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring the broker of the goal down to its target."""
     (broker,) = room.rows_of(goal.brokers)
-    target = room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
+    target = target_of(goal, room)
     usage = float(room.usage_at_first[broker])
     answers = {row: fixed(room, row) for row in room.bundles_of([broker])}
     movable = [row for row, answer in answers.items() if answer is None]
@@ -36,16 +38,15 @@ def propose(goal: Goal, room: Room) -> Proposal:
         left = [answer or Answer(row, BundleOutcome.NOT_NEEDED) for row, answer in answers.items()]
         return proposal(goal, room, left, {"target_ratio": target, "usage_ratio": usage}, why_nothing=why)
     unit = len(movable) + 1  # fewest clients first, then fewest bundles
-    within = room.ceiling.copy()
-    within[broker] = target
     cost = np.array([clients(room, row) * unit + 1 for row in movable], dtype=np.int64)
-    choice = choose(room, movable, within, cost)
+    choice = choose(room.up_to(target), movable, np.full(len(room.fit), target), cost)
     after, reached = choice.after, float(choice.after.usage_of([broker])[0])
     bound = None if choice.least is None else choice.least // unit
     figures = {
         "target_ratio": target,
         "usage_ratio": usage,
         "usage_ratio_after": reached,
+        "usage_ratio_after_at_most": float(after.most_of([broker])[0]),
         "clients_bound": bound,
         "clients_gap": None if bound is None or not choice.reached else choice.cost // unit - bound,
     }
@@ -58,12 +59,17 @@ def propose(goal: Goal, room: Room) -> Proposal:
 def _short_of_it(
     goal: Goal, room: Room, movable: Sequence[int], broker: int, target: float, reached: float
 ) -> Iterator[str]:
-    empty = room.copy()
-    empty.usage[broker] -= room.moved[movable].sum(axis=0)
-    stays = float(empty.usage_of([broker])[0])
-    why = (
-        f"{stays:.1%} stays even without any bundle that may move"
-        if stays > target
-        else f"no other broker has room for more under its ceiling of {room.ceiling.max():.0%}, or may take it"
-    )
+    def without(moved: Floats) -> float:
+        return float(room.ratios(room.usage[[broker]] - moved[movable].sum(axis=0), [broker])[0])
+
+    likely, lowest = without(room.moved), without(room.arriving)
+    if likely <= target:
+        why = f"no other broker surely has room for more within {target:.1%}, or may take it"
+    elif lowest <= target:
+        why = (
+            f"{likely:.1%} probably stays even without any bundle that may move; less, and {lowest:.1%} at least, the "
+            "more of its CPU follows messages, which moving one bundle would show"
+        )
+    else:
+        why = f"{lowest:.1%} stays even without any bundle that may move"
     yield f"{goal.brokers[0]} only falls to {reached:.1%}, not to {target:.1%}: {why}."

@@ -1,7 +1,9 @@
 """Room for bundles: the brokers that each may go to, and what their usage would be, as moves add up.
 
 Destinations pass Pulsar's own filters (`placement.filters.destinations`) and what `apply` checks before a step. Usage
-is predicted by the `base_load` model, with the arithmetic of the plan's forecast, and every broker's own limits.
+is predicted by the `base_load` model, with the arithmetic of the plan's forecast, and every broker's own limits: the
+likely usage, and the most that it may be, if what arrives brings most and what leaves takes least along. There is room
+only where even the most is within the ceiling.
 """
 
 from __future__ import annotations
@@ -53,9 +55,9 @@ ROOM_KEYS: Final = (
 
 @dataclass(frozen=True)
 class Place:
-    """The broker for one bundle (a row), NO_ROW if there is none, and its usage (ratio) with the bundle.
+    """The broker for one bundle (a row), NO_ROW if there is none, and its usage (ratio) with the bundle at most.
 
-    Without a broker the usage is the least that any allowed one would reach, NaN if none is allowed.
+    Without a broker the usage is that of the allowed one that would reach least, NaN if none is allowed.
     """
 
     broker: int
@@ -69,8 +71,14 @@ class Room:
     """The brokers of a cluster while bundles move, none above its ceiling (a ratio). Rows are those of the state."""
 
     def __init__(
-        self, state: ClusterState, settings: LoadBalancerSettings, base: BaseLoad, ceiling_ratio: float
+        self,
+        state: ClusterState,
+        settings: LoadBalancerSettings,
+        base: BaseLoad,
+        ceiling_ratio: float,
+        most_usage: Floats | None = None,
     ) -> None:
+        """`most_usage`, (n, 5), is what brokers may use as found; None: what the state says they use."""
         brokers, bundles = state.brokers, state.bundles
         self.state, self.settings, self.base = state, settings, base
         self.ceiling = np.full(len(brokers), ceiling_ratio)
@@ -80,7 +88,10 @@ class Room:
         self.excluded = np.zeros(len(bundles), dtype=np.bool_)
         self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
         self.usage, self.owner, self.topics = brokers.usage.copy(), bundles.owner.copy(), brokers.topics.copy()
-        self.moved = _moved(state, base)
+        self.most_at_first = brokers.usage if most_usage is None else most_usage
+        self.most = self.most_at_first.copy()
+        self.moved = _moved(state, base.likely)
+        self._moved_at_least, self.arriving = _moved(state, base.greatest), _moved(state, base.least)
         self._facts = placement_facts(state, settings)
         self._by_namespace: dict[tuple[int, bool], Candidates] = {}
         self._by_policy: dict[tuple[int, bool], Booleans] = {}
@@ -104,12 +115,14 @@ class Room:
         overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
         ceiling = overloaded if ceiling_ratio is None else ceiling_ratio
         base = base_load(state, history)
-        return cls(with_usage_of_rates(state, history, base), settings, base, ceiling)
+        settled = with_usage_of_rates(state, history, base)
+        return cls(settled, settings, base, ceiling, np.fmax(state.brokers.usage, settled.brokers.usage))
 
     def copy(self) -> Self:
         """The same room, to try other moves in."""
         twin = copy.copy(self)
-        twin.usage, twin.owner, twin.topics = self.usage.copy(), self.owner.copy(), self.topics.copy()
+        twin.usage, twin.most = self.usage.copy(), self.most.copy()
+        twin.owner, twin.topics = self.owner.copy(), self.topics.copy()
         return twin
 
     def emptying(self, brokers: Sequence[int]) -> Self:
@@ -137,7 +150,7 @@ class Room:
 
     def divided(self, division: Division) -> Self:
         """The room as found once bundles have been split; their children are where they were."""
-        twin = type(self)(division.state, self.settings, self.base, 0.0)
+        twin = type(self)(division.state, self.settings, self.base, 0.0, self.most_at_first)
         twin.ceiling, twin.leaving = self.ceiling, self.leaving
         twin.open, twin.receives, twin.excluded = self.open, self.receives, self.excluded[division.parent]
         return twin
@@ -165,26 +178,37 @@ class Room:
         return self.ratios(self.moved[bundles], self.owner[bundles])
 
     def usage_of(self, brokers: Sequence[int] | Rows) -> Floats:
-        """The usage (ratio) of brokers (rows) now."""
+        """The likely usage (ratio) of brokers (rows) now."""
         return self.ratios(self.usage[brokers], brokers)
+
+    def most_of(self, brokers: Sequence[int] | Rows) -> Floats:
+        """The most (ratio) that brokers (rows) may use now."""
+        return self.ratios(self.most[brokers], brokers)
 
     def ratios(self, usage: Floats, brokers: Sequence[int] | Rows) -> Floats:
         """Usage by resource, at these brokers (rows), as one ratio each."""
         return weighted_maximum(usage, self.state.brokers.limit[brokers], self.settings)
 
     def highest_ratio(self) -> float:
-        """The usage (ratio) of the busiest fit broker now; 0 without one."""
+        """The likely usage (ratio) of the busiest fit broker now; 0 without one."""
         return float(self.usage_of(np.flatnonzero(self.fit)).max(initial=0.0))
+
+    def most_ratio(self) -> float:
+        """The most (ratio) that the busiest fit broker may use now; 0 without one."""
+        return float(self.most_of(np.flatnonzero(self.fit)).max(initial=0.0))
 
     def mean_ratio(self) -> float:
         """The mean usage (ratio) of the fit brokers, as found."""
         return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
 
-    def staying(self, brokers: Rows) -> tuple[Floats, Floats]:
-        """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and what of it no bundle takes along."""
+    def staying(self, brokers: Rows, base_cpu: Floats) -> tuple[Floats, Floats]:
+        """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and what of it no bundle takes along.
+
+        `base_cpu` is the base of all brokers.
+        """
         usage = np.where(np.isfinite(self.usage[brokers]), self.usage[brokers], 0.0)
         stays = np.zeros_like(usage)
-        stays[:, CPU] = self.base.likely[brokers]
+        stays[:, CPU] = base_cpu[brokers]
         stays[:, [MEMORY, DIRECT_MEMORY]] = usage[:, [MEMORY, DIRECT_MEMORY]]
         return usage, stays
 
@@ -236,14 +260,16 @@ class Room:
         return thinner
 
     def place(self, bundle: int, among: Rows | None = None, *, fullest: bool = False) -> Place:
-        """The broker that would be used least with a bundle (a row), or the `fullest` one, within its ceiling.
+        """The broker that would be used least with a bundle (a row), or the `fullest` one, surely within its ceiling.
 
         `among`: the brokers (rows) to choose from; by default all that are allowed.
         """
         rows = self.allowed(bundle) if among is None else among
         if not len(rows):
             return NOWHERE
-        usage = self.ratios(self.usage[rows] + self.moved[bundle], rows)
+        was_here = (rows == self.state.bundles.owner[bundle])[:, None]
+        brings = np.where(was_here, self._moved_at_least[bundle], self.arriving[bundle])
+        usage = self.ratios(self.most[rows] + brings, rows)
         fits = np.flatnonzero(usage <= self.ceiling[rows])
         if not len(fits):
             return Place(NO_ROW, float(usage.min()))
@@ -256,11 +282,18 @@ class Room:
         source = int(self.owner[bundle])
         self.usage[source] -= self.moved[bundle]
         self.usage[broker] += self.moved[bundle]
+        self.most[source] -= self._at_most(bundle, source)
+        self.most[broker] += self._at_most(bundle, broker)
         self.topics[source] -= self.state.bundles.topics[bundle]
         self.topics[broker] += self.state.bundles.topics[bundle]
         self.owner[bundle] = broker
         if self._group(int(self.state.bundles.namespace[bundle])) != NO_GROUP:
             self._forget_groups()
+
+    def _at_most(self, bundle: int, broker: int) -> Floats:
+        """What a bundle adds to the most that a broker may use; where it was found, no more than surely leaves."""
+        found = self._moved_at_least if broker == self.state.bundles.owner[bundle] else self.arriving
+        return np.asarray(found[bundle])
 
     def _kind(self, bundle: int) -> tuple[int, bool]:
         """Namespace, and whether the bundle is known to hold non-persistent topics."""
@@ -287,11 +320,11 @@ class Room:
         return self._peers_by_namespace[namespace]
 
 
-def _moved(state: ClusterState, base: BaseLoad) -> Floats:
+def _moved(state: ClusterState, base_cpu: Floats) -> Floats:
     """(m, 5): what moves with each bundle, as the plan's forecast has it; nothing with a bundle that has no owner."""
     bundles = state.bundles
     moved, owned = np.zeros((len(bundles), len(RESOURCES))), np.flatnonzero(bundles.owner != NO_ROW)
-    moved[owned] = usage_that_moves(state, base.likely, bundles.traffic[owned], bundles.owner[owned])
+    moved[owned] = usage_that_moves(state, base_cpu, bundles.traffic[owned], bundles.owner[owned])
     return moved
 
 

@@ -55,8 +55,8 @@ class _Divided:
 def propose(goal: Goal, room: Room) -> Proposal:
     """The splits and moves that bring every broker within the target of the goal; none if moves alone do."""
     target = target_of(goal, room)
-    least = lowest_maximum(room.state, room.settings, room.base, whole=False)
-    if least is not None and least > target:
+    least = lowest_maximum(room.state, room.settings, room.base.least, whole=False)
+    if least is not None and least > target:  # even if all CPU goes with the messages
         why = f"even if load could be divided at will, the busiest broker would be at {least:.1%}, above {target:.1%}"
         return proposal(goal, room, [], {"target_ratio": target, "usage_ratio": room.highest_ratio()}, why_nothing=why)
     now = _Divided(room, np.arange(len(room.state.bundles), dtype=np.int32))
@@ -75,6 +75,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "usage_ratio": highest,
         "usage_ratio_by_moves": first.after.highest_ratio(),
         "usage_ratio_after": choice.after.highest_ratio(),
+        "usage_ratio_after_at_most": choice.after.most_ratio(),
     }
     needless = first.reached or choice.after.highest_ratio() >= first.after.highest_ratio()
     if needless:

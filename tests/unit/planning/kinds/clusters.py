@@ -63,9 +63,9 @@ def cluster(
     return cluster_state(rows, bundles, anti_affinity_groups=groups, isolation_policies=tuple(policies), topics=topics)
 
 
-def room(state: ClusterState) -> Room:
-    """The room in it, under the overload threshold."""
-    return Room.of(state, SETTINGS.values, _history(state))
+def room(state: ClusterState, *, follows_messages: bool = True) -> Room:
+    """The room in it, under the overload threshold; by default history shows that no broker has a base load."""
+    return Room.of(state, SETTINGS.values, _history(state) if follows_messages else ())
 
 
 def proposed(state: ClusterState, goal: Goal) -> Proposal:
@@ -75,13 +75,14 @@ def proposed(state: ClusterState, goal: Goal) -> Proposal:
     return proposal
 
 
-def planned(state: ClusterState, goal: Goal, **limits: Any) -> Plan:
-    """The plan of it."""
+def planned(state: ClusterState, goal: Goal, *, follows_messages: bool = True, **limits: Any) -> Plan:
+    """The plan of it; by default history shows that no broker has a base load, else one snapshot is all there is."""
     request = Request(goal=_resolved(state, goal), limits=Limits(**limits))
-    [(_, proposal)] = propose(request, state, SETTINGS.values, _history(state))
+    history = _history(state) if follows_messages else []
+    [(_, proposal)] = propose(request, state, SETTINGS.values, history)
     assert isinstance(proposal, Proposal)
     inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
-    return build_plan(state, SETTINGS, proposal, request, inputs, frozenset(), history=_history(state))
+    return build_plan(state, SETTINGS, proposal, request, inputs, frozenset(), history=history)
 
 
 def _history(state: ClusterState) -> list[ClusterState]:

@@ -40,7 +40,7 @@ def test_where_the_allowed_broker_is_full_the_plan_says_by_how_much() -> None:
     both = IsolationPolicy("vip", ("t/a-0", "t/b-0"), ("b",), (), 1, 100)
     plan = planned(cluster({"a": [30], "b": [70], "c": [1]}, policies=[both]), CONFORM)
     [stuck] = plan.steps
-    assert "would reach 100.0%" in (stuck.not_executable_because or "")
+    assert "might reach 100.0%" in (stuck.not_executable_because or "")
     assert "All would fit with a ceiling of 100%" in plan.decision.caveats[0]
 
 

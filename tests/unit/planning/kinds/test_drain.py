@@ -37,7 +37,7 @@ def test_what_finds_no_room_says_by_how_much_and_what_would_help() -> None:
     plan = planned(cluster({"a": [20, 20], "b": [60], "c": [75]}), DRAIN_A)
     assert moved(plan) == {"t/a-0": "b"}
     [stuck] = [step for step in plan.steps if not step.executable]
-    assert "would reach 95.0%" in (stuck.not_executable_because or "")
+    assert "might reach 95.0%" in (stuck.not_executable_because or "")
     caveat, _ = plan.decision.caveats
     assert caveat.startswith("There is no room for 1 of 2 bundles under a ceiling of 85%: 20% of a broker like")
     assert caveat.endswith("All would fit with a ceiling of 95%; 1 more broker like theirs would take them.")
@@ -121,7 +121,7 @@ def test_only_the_brokers_that_are_named_take_bundles() -> None:
 
 def test_without_headroom_the_approver_is_warned() -> None:
     assert (
-        "the others would be at 90% on average"
+        "the others could be at 90% on average"
         in planned(cluster({"a": [30], "b": [30], "c": [30]}), DRAIN_A).decision.caveats[0]
     )
     assert not planned(cluster({"a": [20], "b": [20], "c": [20]}), DRAIN_A).decision.caveats
