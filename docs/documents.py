@@ -21,8 +21,9 @@ from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.model.plan import Plan, PlannedSetting
 from pulsar_advisor.monitor.tables import OverallRow, PlannedUsage
 from pulsar_advisor.planning.compare import Score
+from pulsar_advisor.planning.coverage import Coverage
 from pulsar_advisor.planning.explain import Explanation
-from pulsar_advisor.planning.findings import Coverage, Finding
+from pulsar_advisor.planning.findings import Finding
 from pulsar_advisor.planning.fitness import Refusal
 from pulsar_advisor.planning.goal_outcome import GoalOutcome
 from pulsar_advisor.planning.model_errors import ModelErrors
@@ -228,9 +229,13 @@ class Combination(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedCoverage(Coverage):
-    """What validation excluded, in numbers and in words."""
+    """What validation set aside, in numbers and in words."""
 
     sentence: str = field()
+    decides: Annotated[bool, Field(description="Whether too little could be judged to answer for the cluster.")] = (
+        field()
+    )
+    why: Annotated[str, Field(description="What comes before any answer then; otherwise empty.")] = field()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -221,11 +221,18 @@ def answer(
 
 
 def _end(document: Mapping[str, Any], *, detailed_exitcode: bool) -> None:
-    """Raise `Ended` unless the exit code is 0: for a goal that is missed, and for proposed changes where asked for."""
+    """Raise `Ended` unless the exit code is 0.
+
+    It isn't for a goal that is missed or can't be judged, too little data for an answer, and, where asked for, proposed
+    changes.
+    """
     from pulsar_advisor.planning.goal_outcome import FALLS_SHORT
 
-    if document["goal_outcome"] in FALLS_SHORT:
+    outcome, too_little = document["goal_outcome"], document["coverage"]["decides"]
+    if outcome in FALLS_SHORT or (outcome is not None and too_little):
         raise Ended(GOAL_NOT_REACHED)
+    if too_little:
+        raise Ended(DataNotFit.exit_code)
     if detailed_exitcode and document["advice"]["plan"] is not None:
         raise Ended(CHANGES_PROPOSED)
 
@@ -251,15 +258,20 @@ def _recommend(
 
 def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
-    from pulsar_advisor.stages.lint import effects
+    from pulsar_advisor.stages.lint import effects, too_little
     from pulsar_advisor.stages.lint import run as judge
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    findings = judge(root, snapshot)
-    tried = {tuple(sorted(trial.change.items())): trial.document() for trial in effects(root, snapshot, findings)}
+    findings, why = judge(root, snapshot), too_little(root, snapshot)
+    trials = () if why else effects(root, snapshot, findings)
+    tried = {tuple(sorted(trial.change.items())): trial.document() for trial in trials}
     rows = [{**asdict(finding), "effect": tried.get(tuple(sorted(finding.change.items())))} for finding in findings]
+    if why:
+        log(why)
     print_json(rows) if json else say("\n".join(lint_lines(rows)))
+    if why:
+        raise Ended(DataNotFit.exit_code)
 
 
 def report(
@@ -292,6 +304,8 @@ def report(
         return
     _show_verdict(page)
     say(f"report: {path}")
+    if page.trust.coverage.why:
+        raise Ended(DataNotFit.exit_code)
 
 
 def _show_verdict(page: ReportPage) -> None:

@@ -51,6 +51,15 @@ def throughput_bytes_per_s(traffic: Floats) -> Floats:
     return total
 
 
+HIGHEST_FIGURE: Final = 1e15
+"""No machine reaches such a usage, or such a rate of messages or bytes; the checks of figures use the same limit."""
+
+
+def possible(figures: Floats, lowest: float = 0.0) -> Booleans:
+    """Per row, whether each of its figures can be: a number, not below `lowest`, not beyond any machine."""
+    return np.asarray(((figures >= lowest) & (figures <= HIGHEST_FIGURE)).all(axis=1))
+
+
 NO_ROW: Final = -1
 """Index for none: the owner of an unowned bundle, the bundle of a topic whose hash is in no range."""
 

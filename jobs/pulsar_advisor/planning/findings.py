@@ -1,4 +1,4 @@
-"""The few sentences about a cluster that matter most, and the share of its load that could be judged."""
+"""The few sentences about a cluster that matter most."""
 
 from __future__ import annotations
 
@@ -13,29 +13,26 @@ from pulsar_advisor.model.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
     CPU,
-    NO_ROW,
     RESOURCE_NAMES,
-    Booleans,
     ClusterState,
-    Floats,
-    rate_per_s,
-    throughput_bytes_per_s,
 )
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.proportional import shares_of
 from pulsar_advisor.model.resource_usage import deciding_resources
 from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.fitness import fit_part, judged_bundles, split_refusals
+from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.planning.coverage import Coverage
+from pulsar_advisor.planning.fitness import fit_part, split_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.hot_topics import hot_topics
 
 _HOT_TOPICS_NAMED: Final = 3
 
+_ABOVE_ITS_LIMIT_RATIO: Final = 1.1
+"""The tolerance of the checks about it: samples of usage and of time don't match to the millisecond."""
+
 _GOES_WITH: Final = {CPU: "messages", BANDWIDTH_IN: "inbound bytes", BANDWIDTH_OUT: "outbound bytes"}
 """What a resource follows, by its column; the others stay with the broker."""
-
-_HIGHEST_FIGURE: Final = 1e15
-"""No machine reaches such a rate of messages or bytes; the checks of the figures use the same limit."""
 
 
 @dataclass(frozen=True)
@@ -47,69 +44,9 @@ class Finding:
     sentence: str
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """What validation excluded. Shares are 0..1, and 1 where there is no traffic."""
-
-    judged_ratio: float
-    """Share of the cluster's throughput in usable bundles of complete brokers."""
-    judged_msg_rate_ratio: float
-    """Likewise for its message rate."""
-    unmeasured_bundles: int
-    """Owned bundles that could not be judged and whose load is unknown, or all bundles if no broker reports an owner or
-    load; the shares leave them out."""
-    excluded_brokers: tuple[str, ...]
-    excluded_namespaces: tuple[str, ...]
-    excluded_bundles: int
-
-    @property
-    def sentence(self) -> str:
-        """What could not be judged, for an operator."""
-        parts = []
-        if min(self.judged_ratio, self.judged_msg_rate_ratio) < 1.0:
-            parts.append(f"{1.0 - self.judged_msg_rate_ratio:.1%} of the messages")
-            parts.append(f"{1.0 - self.judged_ratio:.1%} of the bytes")
-        if self.unmeasured_bundles:
-            noun = "bundle" if self.unmeasured_bundles == 1 else "bundles"
-            parts.append(f"the load of {self.unmeasured_bundles} {noun} without figures")
-        if not parts:
-            return "All of the load could be judged."
-        what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-        return f"{what[0].upper()}{what[1:]} could not be judged."
-
-
-def coverage(state: ClusterState) -> Coverage:
-    """How much of the load of a whole state, unfit parts included, could be judged."""
-    bundles = state.bundles
-    judged = judged_bundles(state)
-    possible = np.asarray(((bundles.traffic >= 0) & (bundles.traffic <= _HIGHEST_FIGURE)).all(axis=1))
-    traffic = np.where(possible[:, None], bundles.traffic, 0.0)
-    owned, reporting = bundles.owner != NO_ROW, state.brokers.report_updated_at_ms > 0
-    none_reports = not (owned.any() or reporting.any())
-    silent = owned & ~reporting[bundles.owner]
-    unusable = np.bincount(bundles.namespace, weights=~bundles.usable, minlength=len(state.namespaces))
-    count = np.bincount(bundles.namespace, minlength=len(state.namespaces))
-    whole = (count > 0) & (unusable == count)
-    return Coverage(
-        judged_ratio=_share(throughput_bytes_per_s(traffic), judged),
-        judged_msg_rate_ratio=_share(rate_per_s(traffic), judged),
-        unmeasured_bundles=int((none_reports | (~judged & (silent | ~possible))).sum()),
-        excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
-        excluded_namespaces=_names(state.namespaces.names, whole),
-        excluded_bundles=int((~bundles.usable).sum()),
-    )
-
-
-def _share(figure: Floats, judged: Booleans) -> float:
-    total = float(figure.sum())
-    return float(figure[judged].sum()) / total if total > 0 else 1.0
-
-
-def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
-    return tuple(names[row] for row in np.flatnonzero(marked))
-
-
-def findings(state: ClusterState, settings: LoadBalancerSettings, plans: Sequence[Plan]) -> tuple[Finding, ...]:
+def findings(
+    state: ClusterState, settings: LoadBalancerSettings, plans: Sequence[Plan], judged: Coverage
+) -> tuple[Finding, ...]:
     """What matters besides the advice, most important first; at least two if the cluster has a fit broker.
 
     `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal.
@@ -121,6 +58,8 @@ def findings(state: ClusterState, settings: LoadBalancerSettings, plans: Sequenc
     busiest = _busiest_broker(fit, settings)
     if busiest is not None:
         found.append(busiest)
+    if (above := _above_limits(fit)) is not None:
+        found.append(above)
     hot = hot_topics(fit, settings, base_load(fit))
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
@@ -129,7 +68,6 @@ def findings(state: ClusterState, settings: LoadBalancerSettings, plans: Sequenc
     found.append(Finding("warning", refused[0].sentence) if refused else _splits(plans))
     if (averages := _averages(fit)) is not None:
         found.append(averages)
-    judged = coverage(state)
     if min(judged.judged_ratio, judged.judged_msg_rate_ratio) < 1.0 or judged.unmeasured_bundles:
         found.append(Finding("warning", judged.sentence))
     return tuple(found)
@@ -167,6 +105,22 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Find
             bundle = state.bundle_name(int(mine[np.argmax(shares)]))
             sentence += f" {bundle} has the largest part of its {_GOES_WITH[resource]}: {share:.0%}."
     return Finding("info", sentence)
+
+
+def _above_limits(state: ClusterState) -> Finding | None:
+    """The brokers that use more than there is, by what they report: their limit is wrong."""
+    brokers = state.brokers
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(brokers.fit[:, None] & (brokers.limit > 0), brokers.usage / brokers.limit, 0.0)
+    above = [
+        f"{ratios[row, resource]:.0%} of the {RESOURCE_NAMES[resource]} of {brokers.ids[row]}"
+        for row, resource in np.argwhere(ratios > _ABOVE_ITS_LIMIT_RATIO).tolist()
+    ]
+    if not above:
+        return None
+    sentence = f"By what the brokers report, {some_of(above)} is in use: the limit is wrong, not the usage"
+    causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
+    return Finding("warning", f"{sentence} ({causes}). Such a broker is overloaded, by at least this much.")
 
 
 def _averages(state: ClusterState) -> Finding | None:

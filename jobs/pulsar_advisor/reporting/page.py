@@ -183,8 +183,9 @@ def build_page(
         ),
         figures=_figures(reference),
         combinations=_combination_rows(combinations, recommendation["advice"]["digest"], configured),
-        options=options_of(recommendation),
-        next=whats_next(recommendation.get("foresight")),
+        # Neither is said of a cluster of which too little could be judged.
+        options=None if trust.coverage.why and advised is None else options_of(recommendation),
+        next=None if trust.coverage.why else whats_next(recommendation.get("foresight")),
         trust=trust,
         drift=None if drift is None else tuple(drift),
         lint=tuple(lint),

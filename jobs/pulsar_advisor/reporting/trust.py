@@ -39,6 +39,8 @@ class Coverage:
     excluded_namespaces: tuple[str, ...]
     excluded_bundles: int
     sentence: str
+    why: str
+    """What has to be said before any answer, as too little could be judged; empty if enough could."""
 
 
 @dataclass(frozen=True)
@@ -106,4 +108,4 @@ def _coverage(coverage: Mapping[str, Any]) -> Coverage:
         sentence = f"{percent(1 - ratio)} of the load could not be judged."
     if left_out:
         sentence += f" Left out: {', '.join(left_out)}."
-    return Coverage(ratio, tuple(brokers), tuple(namespaces), bundles, sentence)
+    return Coverage(ratio, tuple(brokers), tuple(namespaces), bundles, sentence, coverage.get("why", ""))

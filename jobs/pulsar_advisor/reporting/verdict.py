@@ -43,7 +43,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do. Kinds: act, nothing, not_executable (Pulsar would, we may not), not_fit (a critical check failed)."""
+    """What to do.
+
+    Kinds: act, nothing, not_executable (Pulsar would, we may not), not_fit (a critical check failed, or too little
+    could be judged).
+    """
 
     kind: Literal["act", "nothing", "not_executable", "not_fit"]
     headline: str
@@ -93,7 +97,7 @@ def verdict_of(
         confidence=next((grade for grade in CONFIDENCES if grades[grade]), None),
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(CONFIDENCES) if grades[grade]),
         doubts=_doubts(executable) if acting else (),
-        pulsar=plan.decision.would_pulsar_act if plan else "",
+        pulsar=plan.decision.would_pulsar_act if plan and kind != "not_fit" else "",
         accuracy=accuracy(plan.shedder, plan.load_manager) if plan else "",
         acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
         executable=len(executable) if acting else 0,
@@ -126,7 +130,7 @@ def _kind(
     recommendation: Mapping[str, Any],
     trust: Trust,
 ) -> Literal["act", "nothing", "not_executable", "not_fit"]:
-    if not trust.success or (advised is None and _nothing_judged(recommendation)):
+    if not trust.success or (advised is None and (trust.coverage.why or _nothing_judged(recommendation))):
         return "not_fit"
     if advised and executable:
         return "act"
@@ -159,10 +163,11 @@ def _headline(
         return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
     unloads = [step for step in executable if step.action == "unload"]
     splits = [step for step in executable if step.action == "split"]
+    rest = f"{trust.coverage.why} For the rest: " if trust.coverage.why else ""
     if not unloads:
-        return f"Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
+        return f"{rest}Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
     after = f" Then split {_split_what(splits)}, which can't be undone." if splits else ""
-    return f"{_unload_sentence(plan, unloads)}.{after}"
+    return f"{rest}{_unload_sentence(plan, unloads)}.{after}"
 
 
 def _unload_sentence(plan: Plan, unloads: Sequence[Step]) -> str:

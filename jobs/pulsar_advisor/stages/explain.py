@@ -11,7 +11,7 @@ from pulsar_advisor.planning.explain import Kind, explain
 from pulsar_advisor.planning.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import fit_states, inputs_of, resolved_request, settings_of
+from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, resolved_request, settings_of
 from pulsar_advisor.tables.state import settings_inputs
 
 EXPLANATION_SCHEMA: Final = "pulsar-advisor/explanation/1"
@@ -20,12 +20,14 @@ EXPLANATION_SCHEMA: Final = "pulsar-advisor/explanation/1"
 def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> dict[str, Any]:
     """The explanation as a document; nothing is written. `request` is about one shedder and one placement strategy.
 
-    Raises `DataNotFit` without a passed validation of the same manifest, or if a strategy can't judge the snapshot;
+    Raises `DataNotFit` without a passed validation of the same manifest, or if it set too much aside or a strategy
+    can't judge the snapshot;
     `UsageError` if the snapshot has no such bundle, broker or namespace.
     """
     request = resolved_request(root, snapshot, request)
     inputs = inputs_of(root, snapshot)
     settings = settings_of(root, snapshot, request.what_if)
+    require_coverage(root, snapshot, request.view, settings.values)
     state, earlier = fit_states(root, snapshot, request.view, request.history, {}, settings.values)
     configuration = settings_inputs(root, snapshot)
 

@@ -12,6 +12,7 @@ from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.simulation.trials import Trial, trials
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import coverage_of
 from pulsar_advisor.tables.state import SettingsInputs, cluster_state, runtime_settings, settings_inputs
 
 
@@ -22,6 +23,12 @@ def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[LintFin
     normalized or has no such view.
     """
     return findings_on(cluster_state(root, snapshot, view), settings_inputs(root, snapshot), root)
+
+
+def too_little(root: Root, snapshot: str, view: WantedView = "judged") -> str:
+    """What has to be said before the findings if too little of the cluster could be judged; otherwise empty."""
+    settings = resolve_settings(*settings_inputs(root, snapshot)).values
+    return coverage_of(root, cluster_state(root, snapshot, view), settings).why
 
 
 def findings_on(state: ClusterState, inputs: SettingsInputs, root: Root) -> tuple[LintFinding, ...]:

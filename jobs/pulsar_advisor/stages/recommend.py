@@ -26,6 +26,7 @@ from pulsar_advisor.planning.compare import (
     Score,
     advice_sentence,
     advise,
+    all_refused,
     dominating,
     goal_sentence,
     no_score,
@@ -34,8 +35,9 @@ from pulsar_advisor.planning.compare import (
 )
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import Configured, configured_of
+from pulsar_advisor.planning.coverage import coverage
 from pulsar_advisor.planning.deciding import deciding
-from pulsar_advisor.planning.findings import coverage, findings
+from pulsar_advisor.planning.findings import findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
@@ -71,7 +73,9 @@ from pulsar_advisor.tables.judged import (
     earlier_states,
     fit_states,
     inputs_of,
+    published_beside,
     resolved_request,
+    set_aside_by_checks,
     settings_of,
     state_of,
 )
@@ -168,6 +172,10 @@ class LeftAlone:
     own: Simulation | AdvisorError
     """By its own strategies; an error if they can't judge it."""
     tried: tuple[Trial, ...]
+    published: ClusterState | None = None
+    """What the leader sees, where that may show how busy a broker is that was set aside."""
+    set_aside_by: tuple[str, ...] = ()
+    """The failed checks that set something aside."""
 
 
 def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
@@ -182,7 +190,8 @@ def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
     except AdvisorError as error:
         own = error
     tried = _trials(root, state, request, earlier) if request.goal is None else ()
-    return LeftAlone(state, fit, earlier, settings, own, tried)
+    published, set_aside_by = published_beside(root, state), set_aside_by_checks(root, snapshot)
+    return LeftAlone(state, fit, earlier, settings, own, tried, published, set_aside_by)
 
 
 def recommend_shedder(task: Mapping[str, Any]) -> str:
@@ -304,12 +313,15 @@ def answer(
         sentence = advice_sentence(advised, advised_plan, scores, refused, floor.ratio)
     else:
         sentence = goal_sentence(plan_in(str(planned[0].plan)))
+    judged = coverage(state, settings.values, simulated.published, simulated.set_aside_by)
+    none_judged = all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refused])
+    sentence = judged.headline(sentence, claims_enough=advised is None and not none_judged)
     ranked = ranked_by_effect(planned, configured, floor.ratio)
     own = [row for row in planned if (row.shedder, row.placement) == configured] or planned
     splitting = [row for row in planned if row.shedder == decider_of(state.load_manager).name and row not in own]
-    found = findings(state, settings.values, [plan_in(str(row.plan)) for row in (*own, *splitting)])
+    found = findings(state, settings.values, [plan_in(str(row.plan)) for row in (*own, *splitting)], judged)
     keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
-    judged, base = coverage(state), base_load(fit, earlier)
+    base = base_load(fit, earlier)
     foresight = _foresight(simulated, configured, advised_plan)
     balancing = _balancing(foresight, simulated.tried, settings.release)
     options = (
@@ -328,7 +340,7 @@ def answer(
         },
         "goal_outcome": outcome,
         "findings": [asdict(finding) for finding in found],
-        "coverage": {**asdict(judged), "sentence": judged.sentence},
+        "coverage": {**asdict(judged), "sentence": judged.sentence, "decides": judged.decides, "why": judged.why},
         "refusals": [{**asdict(refusal), "sentence": refusal.sentence} for refusal in refused],
         "notes": list(settings.notes),
         "foresight": foresight,

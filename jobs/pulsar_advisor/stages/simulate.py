@@ -21,6 +21,7 @@ from pulsar_advisor.tables.judged import (
     earlier_states,
     inputs_of,
     judged_state,
+    require_coverage,
     resolved_request,
     settings_of,
     state_of,
@@ -39,6 +40,7 @@ def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
     """Raise errors for unusable settings and data now, rather than after Spark has started."""
     resolved_request(root, snapshot, request.combinations)
     inputs_of(root, snapshot)
+    require_coverage(root, snapshot, request.combinations.view, settings_of(root, snapshot, {}).values)
     for point in request.points():
         settings_of(root, snapshot, point)
 
@@ -46,8 +48,8 @@ def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
 def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Any]:
     """Simulate, write the tables and, last, `result.json`; returns its content.
 
-    Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process simulates
-    the snapshot.
+    Raises `DataNotFit` without a passed validation of the same manifest or if it set too much aside, and `Refused`
+    while another process simulates the snapshot.
     """
     from pulsar_advisor.tables.fan_out import fan_out
 

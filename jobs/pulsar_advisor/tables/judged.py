@@ -16,6 +16,7 @@ from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.recent_unloads import as_the_leader_remembers
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.configured import configured_of
+from pulsar_advisor.planning.coverage import Coverage, coverage
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.goal import resolved_brokers, resolved_goal
 from pulsar_advisor.planning.request import Request
@@ -24,7 +25,7 @@ from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.storage.validation import read_validation
-from pulsar_advisor.tables.earlier import comparable_before, within
+from pulsar_advisor.tables.earlier import comparable_before, validation_result, within
 
 
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
@@ -66,6 +67,35 @@ def state_of(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, 
     if not what_if:
         return state
     return with_what_if(state, own, settings_of(root, snapshot, what_if).values, what_if)
+
+
+def require_coverage(root: Root, snapshot: str, view: WantedView, settings: LoadBalancerSettings) -> None:
+    """Raise `DataNotFit` if too little of a validated snapshot could be judged for an answer about the cluster."""
+    if why := coverage_of(root, state_of(root, snapshot, view, {}), settings).why:
+        raise DataNotFit(f"{why} Look at `validate`, then capture again.")
+
+
+def coverage_of(root: Root, state: ClusterState, settings: LoadBalancerSettings) -> Coverage:
+    """How much of the load of a snapshot's state, unfit parts included, could be judged."""
+    return coverage(state, settings, published_beside(root, state), set_aside_by_checks(root, state.snapshot))
+
+
+def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
+    """What the leader sees, if validation set aside a broker of another view, and anything was read of it."""
+    from pulsar_advisor.tables.state import cluster_state
+
+    if state.view == "published" or state.brokers.complete.all():
+        return None
+    try:
+        return cluster_state(root, state.snapshot, "published")
+    except DataNotFit:
+        return None
+
+
+def set_aside_by_checks(root: Root, snapshot: str) -> tuple[str, ...]:
+    """The failed checks that set something aside; none before a validation."""
+    validation = validation_result(root, snapshot)
+    return tuple(row["check"] for row in validation["results"] if row["excluded"]) if validation else ()
 
 
 def inputs_of(root: Root, snapshot: str) -> PlanInputs:

@@ -6,16 +6,18 @@ from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, refusals
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import fit_states, inputs_of, settings_of
+from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, settings_of
 
 
 def room_of(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Room:
     """The room in the judged view of a validated snapshot, under a ceiling: by default the overload threshold.
 
-    Raises `DataNotFit` if validation did not pass, or an input is missing that every move depends on.
+    Raises `DataNotFit` if validation did not pass or set too much aside, or an input is missing that every move
+    depends on.
     """
     inputs_of(root, snapshot)
     settings = settings_of(root, snapshot, {}).values
+    require_coverage(root, snapshot, "judged", settings)
     state, earlier = fit_states(root, snapshot, "judged", None, {}, settings)
     if lacks := refusals("the room for bundles", "shedder", EVERY_UNLOAD_READS, state):
         raise DataNotFit(lacks[0].sentence)

@@ -295,8 +295,9 @@ def _verdict(root: Root, snapshot: str) -> tuple[Verdict, str, int]:
     recommendation = root.folder(PLANS, snapshot) / RECOMMENDATION
     if not recommendation.exists():
         return "unfinished", "validated; no recommendation", len(failed)
-    advice = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])["advice"]
-    return "act" if advice["plan"] else "nothing", advice["sentence"], len(failed)
+    document = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])
+    advice, too_little = document["advice"], document["coverage"].get("decides", False)
+    return "act" if advice["plan"] else "unfit" if too_little else "nothing", advice["sentence"], len(failed)
 
 
 def _urgency(line: ClusterLine) -> tuple[int, str]:

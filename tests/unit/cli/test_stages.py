@@ -81,8 +81,20 @@ def test_an_exit_code_says_whether_the_goal_is_reached_and_if_asked_whether_some
     words: list[str], outcome: str | None, plan: str | None, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def recommended(*_: Any) -> dict[str, Any]:
-        return {"goal_outcome": outcome, "advice": {"plan": plan}}
+        return {"goal_outcome": outcome, "advice": {"plan": plan}, "coverage": {"decides": False}}
 
     write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {})
     monkeypatch.setattr(stages, "_recommend", recommended)
     assert exit_code([*words, "--json", "--root", root.url, "--cluster", root.cluster]) == code
+
+
+@pytest.mark.parametrize("plan", [None, "plan.json"])
+@pytest.mark.parametrize(("words", "outcome", "code"), [(["recommend"], None, 3), (["drain", "b"], "reached", 6)])
+def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal(
+    words: list[str], outcome: str | None, code: int, plan: str | None, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = {"goal_outcome": outcome, "advice": {"plan": plan}, "coverage": {"decides": True}}
+    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {})
+    monkeypatch.setattr(stages, "_recommend", lambda *_: document)
+    detailed = [*words, "--detailed-exitcode", "--json", "--root", root.url, "--cluster", root.cluster]
+    assert exit_code(detailed) == code

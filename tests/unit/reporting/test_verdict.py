@@ -194,3 +194,24 @@ def test_what_could_not_be_judged_is_not_called_balance() -> None:
     assert (page.verdict.kind, page.verdict.headline) == ("not_fit", recommendation["advice"]["sentence"])
     assert [(row.strategy, row.missing) for row in page.refusals] == [("ThresholdShedder", "isolation_policies")]
     assert page.answers.silences == ()
+
+
+def too_little_judged(inputs: Inputs, advice: str | None) -> Inputs:
+    coverage = {**inputs.recommendation["coverage"], "decides": True, "why": "Too little can be judged: a is silent."}
+    recommendation = {**inputs.recommendation, "coverage": coverage}
+    if advice is not None:
+        recommendation["advice"] = {**recommendation["advice"], "sentence": advice}
+    return replace(inputs, recommendation=recommendation)
+
+
+def test_where_too_little_could_be_judged_nothing_else_is_said_of_the_cluster() -> None:
+    advice = "Too little can be judged: a is silent. No advice without it."
+    page = too_little_judged(balanced_inputs(), advice).page()
+    assert (page.verdict.kind, page.verdict.headline) == ("not_fit", advice)
+    assert (page.verdict.pulsar, page.options, page.next) == ("", None, None)
+
+
+def test_a_plan_for_the_rest_comes_after_what_could_not_be_judged() -> None:
+    verdict = too_little_judged(skewed_inputs(), None).page().verdict
+    assert verdict.kind == "act"
+    assert verdict.headline.startswith("Too little can be judged: a is silent. For the rest: Unload ")
