@@ -91,12 +91,14 @@ def unprompted_report_ms(longest_ms: int, check_ms: int) -> int:
 def with_due_reports(published: ClusterState, fresh: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
     """The published view of a Modular cluster with what is bound to happen before the next cycle.
 
-    Brokers write reports, whose figures are those of `fresh`, the same snapshot's answers of the brokers; and the
-    leader stores its averages. Each of these adds a sample to the averages of all bundles. Without an unload that shows
-    when the next cycle comes, only what is overdue counts, and what changed: one check is short beside an interval.
+    Brokers write reports, whose figures are those of `fresh`, the same snapshot's answers of the brokers, unless
+    validation set these aside; and the leader stores its averages. Each of these adds a sample to the averages of all
+    bundles. Without an unload that shows when the next cycle comes, only what is overdue counts, and what changed: one
+    check is short beside an interval.
     """
     brokers, answered = published.brokers, fresh.brokers
-    row_of = {broker: row for row, broker in enumerate(answered.ids) if answered.report_updated_at_ms[row] > 0}
+    fit = answered.complete & (answered.report_updated_at_ms > 0)
+    row_of = {answered.ids[row]: row for row in np.flatnonzero(fit).tolist()}
     rows = np.array([row_of.get(broker, NO_ROW) for broker in brokers.ids], dtype=np.intp)
     shows_cycles = published.bundles.last_unloaded_at_ms.any()
     at_ms = next_cycle_at_ms(published, settings) if shows_cycles else _now_ms(published)
@@ -190,7 +192,8 @@ def _bundles_then(published: ClusterState, fresh: ClusterState, turn: npt.NDArra
 
 def _answered(published: ClusterState, fresh: ClusterState, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """The fresh rows of these published bundles; NO_ROW where no broker answered with figures of it."""
-    row_of = {fresh.bundle_name(row): row for row in np.flatnonzero(fresh.bundles.reported).tolist()}
+    fit = fresh.bundles.reported & fresh.bundles.usable
+    row_of = {fresh.bundle_name(row): row for row in np.flatnonzero(fit).tolist()}
     return np.array([row_of.get(published.bundle_name(row), NO_ROW) for row in rows.tolist()], dtype=np.intp)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from pulsar_advisor.model.cluster_state import (
     Topics,
     View,
     WantedView,
+    possible,
 )
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.inputs import Input
@@ -68,14 +70,20 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
     """One view of a snapshot's tables.
 
     What a validation result sets aside is marked: such brokers aren't `complete`, such bundles (and those of such
-    namespaces) aren't `usable`; brokers that it doubts are `doubtful`. Raises `UsageError` if the snapshot wasn't
+    namespaces) aren't `usable`; brokers that it doubts are `doubtful`. Validation judges one view. The leader acts on
+    what it was sent, so in another view a broker or bundle is set aside only if its figures there can't be computed
+    with; a broker that is set aside in the judged view is `doubtful` there. Raises `UsageError` if the snapshot wasn't
     normalized, `DataNotFit` if it has no such view.
     """
     manifest = _manifest(root, snapshot)
     view = judged_view(manifest) if wanted == "judged" else wanted
     validation = validation_result(root, snapshot)
     judged = validation["results"] if validation else ()
-    excluded = _excluded(judged)
+    excluded, doubtful = _excluded(judged), _doubtful(judged)
+    is_judged = view == judged_view(manifest)
+    if not is_judged:
+        doubtful += excluded.pop("broker", [])
+        excluded.pop("bundle", None)
     broker_rows = _sorted(read_table(root, snapshot, "brokers", view), "broker")
     if not len(broker_rows):
         reason = _why_missing(view, manifest)
@@ -88,7 +96,10 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
     namespace_names = pc.unique(pa.chunked_array(seen))
     namespace_names = namespace_names.take(pc.sort_indices(namespace_names))
     broker_ids = broker_rows["broker"].combine_chunks()
+    brokers = _brokers(broker_rows, excluded, doubtful)
     bundles = _bundles(bundle_rows, broker_ids, namespace_names, excluded)
+    if not is_judged:
+        brokers, bundles = _computable(brokers, bundles)
     has_published_load = (view, manifest["load_manager"]) == ("published", "extensible")
     return ClusterState(
         cluster=root.cluster,
@@ -99,7 +110,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         pulsar_version=manifest["pulsar_version"],
         load_manager=manifest["load_manager"],
         leader=next(iter(np.flatnonzero(_booleans(broker_rows["is_leader"])).tolist()), NO_ROW),
-        brokers=_brokers(broker_rows, excluded, _doubtful(judged)),
+        brokers=brokers,
         namespaces=_namespaces(namespace_rows, namespace_names),
         bundles=bundles,
         topics=_topics(topic_rows, namespace_names, bundles),
@@ -238,6 +249,13 @@ def _brokers(rows: pa.Table, excluded: dict[str, list[str]], doubtful: list[str]
         versions=tuple(pc.fill_null(rows["version"], "").to_pylist()),
         load_manager_class_names=tuple(pc.fill_null(rows["load_manager_class_name"], "").to_pylist()),
     )
+
+
+def _computable(brokers: Brokers, bundles: Bundles) -> tuple[Brokers, Bundles]:
+    """The same rows, marked where no machine can have such figures: the judged view has checks for that."""
+    complete = brokers.complete & possible(brokers.usage, lowest=-1.0) & possible(brokers.traffic)
+    usable = bundles.usable & possible(bundles.traffic) & possible(bundles.short_term) & possible(bundles.long_term)
+    return replace(brokers, complete=complete), replace(bundles, usable=usable)
 
 
 def _published_load(brokers: pa.Table, bundles: pa.Table) -> PublishedLoad:

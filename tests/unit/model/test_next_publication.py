@@ -126,6 +126,13 @@ def test_the_report_of_a_broker_that_gave_no_answer_or_is_not_known_stays() -> N
     assert unchanged.brokers.usage[:, 0].tolist() == [67.0, 67.0]
 
 
+def test_the_report_of_a_broker_whose_answer_was_set_aside_stays() -> None:
+    published, fresh = modular(67, [61, 61]), modular(75, [61, 61])
+    set_aside = replace(fresh.brokers, complete=np.array([False, True]))
+    then = with_due_reports(published, replace(fresh, brokers=set_aside), MODULAR)
+    assert then.brokers.usage[:, 0].tolist() == [67.0, 75.0]
+
+
 def test_answers_are_those_of_the_same_broker() -> None:
     published, fresh = modular(67, [61, 59]), modular(75, [61, 61])
     turned = replace(
@@ -222,8 +229,9 @@ def test_a_bundle_that_no_broker_reports_gets_no_sample() -> None:
     assert then.traffic.tolist() == silent.traffic.tolist()
 
 
-def test_a_bundle_that_its_broker_no_longer_reports_keeps_its_last_figures() -> None:
+def test_a_bundle_that_its_broker_no_longer_reports_or_that_was_set_aside_keeps_its_last_figures() -> None:
     published, fresh = modular(67, [61, 50]), modular(75, [61, 50])
-    gone = replace(fresh.bundles, reported=np.array([False]), traffic=np.full((1, 4), 300.0))
-    then = with_due_reports(published, replace(fresh, bundles=gone), MODULAR).bundles
-    assert then.traffic.tolist() == published.bundles.traffic.tolist()
+    new = replace(fresh.bundles, traffic=np.full((1, 4), 300.0))
+    for gone in (replace(new, reported=np.array([False])), replace(new, usable=np.array([False]))):
+        then = with_due_reports(published, replace(fresh, bundles=gone), MODULAR).bundles
+        assert then.traffic.tolist() == published.bundles.traffic.tolist()

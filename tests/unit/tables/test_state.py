@@ -174,6 +174,35 @@ def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:
     assert state.bundles.usable.tolist() == [False, True, False]
 
 
+def test_what_the_leader_was_sent_stays_in_whatever_the_brokers_answered(tmp_path: Path) -> None:
+    def both(row: Row) -> list[Row]:
+        return [row, row | {"view": "published"}]
+
+    silent = [broker("b:8080", reported=False), broker("b:8080", view="published")]
+    root = written(
+        tmp_path,
+        brokers=[*both(broker("a:8080")), *silent],
+        bundles=[*both(bundle("t/bad", 0, 8)), *both(bundle("t/good", 0, 8))],
+    )
+    results = [
+        documents.check(scope="broker", excluded=["b:8080"]),
+        documents.check(scope="namespace", excluded=["t/bad"]),
+        documents.check(scope="bundle", excluded=["t/good/0x00000000_0x00000008"]),
+    ]
+    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results))
+    published = cluster_state(root, SNAPSHOT, "published")
+    assert published.brokers.complete.tolist() == [True, True]
+    assert published.brokers.doubtful.tolist() == [False, True]
+    assert published.bundles.usable.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("figure", [{"cpu_usage": float("nan")}, {"msg_rate_in_per_s": -1.0}])
+def test_what_the_leader_was_sent_is_set_aside_if_nothing_can_be_computed_with_it(tmp_path: Path, figure: Row) -> None:
+    brokers = [broker("a:8080"), broker("a:8080", view="published", **figure)]
+    published = cluster_state(written(tmp_path, brokers=brokers), SNAPSHOT, "published")
+    assert published.brokers.complete.tolist() == [False]
+
+
 def test_a_view_that_was_not_captured_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataNotFit, match="no load reports in ZooKeeper; use the fresh view"):
         cluster_state(written(tmp_path, brokers=[broker("a:8080")]), SNAPSHOT, "published")
