@@ -26,7 +26,7 @@ from pulsar_advisor.planning.goal import resolved_goal
 from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.limits import Limits
-from pulsar_advisor.planning.propose import propose
+from pulsar_advisor.planning.propose import propose, propose_splits
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.restart_order import RestartOrder, restart_order
 from pulsar_advisor.planning.scale import Scale, scale
@@ -214,6 +214,8 @@ class Asked:
             proposals = list(propose(request, self.fit, self.values, self.earlier))
         except AdvisorError as error:
             return [no_score(shedder, name, str(error)) for name in request.placements]
+        if shedder == Request().shedders[0] and (splits := propose_splits(request, self.fit, self.values)) is not None:
+            proposals += [(splits.placement, splits)] if splits.splits else []
         for placement, proposal in proposals:
             if isinstance(proposal, AdvisorError):
                 scores.append(no_score(shedder, placement, str(proposal)))
@@ -221,7 +223,7 @@ class Asked:
             plan = build_plan(
                 self.fit, self.scenario.resolved, proposal, request, _INPUTS, frozenset(), history=self.earlier
             )
-            name = f"{shedder} with {placement}"
+            name = plan.title
             plans[name] = plan
             scores.append(score(plan, self.fit, file=name, digest=digest_of(plan)))
         return scores

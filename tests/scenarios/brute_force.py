@@ -10,6 +10,7 @@ Nothing here imports `pulsar_advisor.planning`, which it judges.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -145,6 +146,12 @@ class BruteForce:
         """Usage of each broker as it was found."""
         return dict(zip(self.hosts, (self._used / self._capacity).max(axis=1).tolist(), strict=True))
 
+    def after_if_cpu_follows_messages(self, moves: Mapping[str, str]) -> dict[str, float]:
+        """Usage of each broker once these bundles (name -> host) have moved, at that end of the model."""
+        going = [self.hosts.index(moves.get(b.name, str(b.load.broker))) for b in self.movable]
+        usage = self._usage(np.array([going], dtype=np.int8), np.arange(len(self.movable)), self._at_both_ends[1])
+        return dict(zip(self.hosts, usage[0].tolist(), strict=True))
+
     def after(self, moves: Mapping[str, str]) -> dict[str, Ends]:
         """Usage of each broker once these bundles (name -> host) have moved."""
         going = [self.hosts.index(moves.get(b.name, str(b.load.broker))) for b in self.movable]
@@ -212,7 +219,18 @@ class BruteForce:
         parts = [group[axis.ravel()] for group, axis in zip(of_group, axes, strict=True)]
         placed = np.empty((number, len(bundles)), dtype=np.int8)
         placed[:, places] = np.concatenate(parts, axis=1) if parts else placed
-        return placed
+        return placed[self._within_topics(placed, bundles)]
+
+    def _within_topics(self, placed: Placed, bundles: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Per way to place these bundles, whether no broker that takes one has more topics than it may."""
+        topics = np.array([len(self.movable[row].topics) for row in bundles], dtype=np.int64)
+        fits = np.ones(len(placed), dtype=np.bool_)
+        for row, host in enumerate(self.hosts):
+            own = sum(len(b.topics) for b in self.scenario.bundles if b.load.broker == host)
+            leaves = topics[self.owner[list(bundles)] == row].sum()
+            arrives = ((placed == row) * topics).sum(axis=1)
+            fits &= (arrives == 0) | (own - leaves + arrives <= self.scenario.values.load_balancer_broker_max_topics)
+        return fits
 
     def _tried(self, placed: Placed, bundles: Sequence[int], bases: Mapping[str, float] | None = None) -> Floats:
         """`_usage` if everything follows messages: what a destination gets then is the most that it may.
@@ -224,15 +242,18 @@ class BruteForce:
         usage = np.concatenate([self._usage(part, rows, self._at_both_ends[1]) for part in parts])
         if bases:
             kept = self._carried(follows_messages=True, bases=bases)
-            keeps = [self.hosts.index(host) for host in bases]
+            keeps = [self.hosts.index(host) for host in bases if host in self.hosts]
             usage[:, keeps] = np.concatenate([self._usage(part, rows, kept) for part in parts])[:, keeps]
         return usage
 
-    def best_maximum(self) -> float | None:
-        """The lowest highest usage that moves can reach, if all CPU follows messages; None if not tried."""
+    def best_maximum(self, bases: Mapping[str, float] | None = None) -> float | None:
+        """The lowest highest usage that moves can reach, if CPU beyond the bases (percent) follows messages.
+
+        None if not tried.
+        """
         every = range(len(self.movable))
         placed = self._ways(every, may_stay=True)
-        return None if placed is None else float(self._tried(placed, every).max(axis=1).min())
+        return None if placed is None else float(self._tried(placed, every, bases).max(axis=1).min())
 
     def relief(self, host: str, target: float, ceiling: float, base: float | None = None) -> Relief | bool | None:
         """The cheapest moves off a broker that bring it within the target if CPU follows messages beyond its base.
@@ -301,24 +322,33 @@ class BruteForce:
         best = self.best_maximum() if not kept else None
         return False if best is not None and best > target + _ROUNDING else None
 
-    def fewest_brokers(self, target: float) -> int | None:
-        """No fewer machines, be they the largest ones, have the capacity for the work at this usage.
+    @property
+    def is_informed(self) -> bool:
+        """Whether history shows what is base, or four machines that are alike may show it."""
+        alike = Counter(machine.cores for machine in self._machines)
+        return max(alike.values(), default=0) >= 4 or any(machine.base is not None for machine in self._machines)
 
-        More than there are: further ones like the largest. None if a machine has no limit, or nothing is used.
+    def most_that_may_stay(self) -> float:
+        """The usage of the busiest broker without what surely moves: its CPU, if none of it does, and its memory."""
+        stays = self._used.copy()
+        stays[:, 1:3] = 0.0
+        return float((stays / self._capacity).max(initial=0.0))
+
+    def even_usage(self, more: Mapping[float, int] | None = None) -> float | None:
+        """The usage of every broker if CPU follows messages and is divided at will; None if a limit is unknown.
+
+        With `more` (or fewer) machines by their cores; None if none is left.
         """
-        capacity, used = self._capacity[:, :3], self._used[:, :3].sum(axis=0)
-        used[0] -= sum((machine.base or 0.0) * machine.cores for machine in self._machines)  # that is known to vanish
-        if not np.isfinite(capacity).all() or not len(capacity):
+        capacity = self._capacity[:, :3]
+        for cores, number in (more or {}).items():
+            like = next(row for row, machine in enumerate(self._machines) if machine.cores == cores)
+            capacity = np.concatenate((capacity, number * self._capacity[[like], :3])) if number else capacity
+        of_all, used = capacity.sum(axis=0), self._used[:, :3].sum(axis=0)
+        used[0] -= sum((machine.base or 0.0) * machine.cores for machine in self._machines)  # goes with a machine
+        if not np.isfinite(of_all).all() or not (of_all > 0).all():
             return None
-        needed = 1
-        for resource in range(3):
-            largest = sorted(capacity[:, resource].tolist(), reverse=True)
-            has, number = 0.0, 0
-            while has * target + _ROUNDING * largest[0] < used[resource]:
-                has += largest[number] if number < len(largest) else largest[0]
-                number += 1
-            needed = max(needed, number)
-        return needed
+        memory = (self._used[:, 3:] / self._capacity[:, 3:]).max(initial=0.0)
+        return float(max((used / of_all).max(), memory))
 
     def even_without(self, host: str) -> float | None:
         """The usage of the other brokers without this one if its work were divided among them at will.

@@ -84,8 +84,11 @@ def _of_recommendation(asked: Asked) -> Facts:
 def _of_scale(asked: Asked, target_ratio: float) -> Facts:
     found = asked.scale(target_ratio)
     return {
-        "needed": found.needed,
+        "verdict": found.verdict,
+        "words": found.sentence,
+        "confidence": found.confidence,
         "brokers": found.brokers,
+        "needed": {machine.title: machine.needed for machine in found.machines},
         "not safe to lose": {broker.removesuffix(PORT) for broker in found.losses_that_do_not_fit},
         "largest bundle": found.largest_bundle,
     }

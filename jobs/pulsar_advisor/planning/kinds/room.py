@@ -84,7 +84,8 @@ class Room:
         self.ceiling = np.full(len(brokers), ceiling_ratio)
         self.leaving = np.zeros(len(brokers), dtype=np.bool_)
         self.fit = brokers.fit
-        self.open = self.receives = self.fit & ~brokers.doubtful
+        # To Pulsar a broker without a CPU limit is idle; how much room it has isn't known.
+        self.open = self.receives = self.fit & ~brokers.doubtful & (brokers.limit[:, CPU] > 0)
         self.excluded = np.zeros(len(bundles), dtype=np.bool_)
         self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
         self.usage, self.owner, self.topics = brokers.usage.copy(), bundles.owner.copy(), brokers.topics.copy()
