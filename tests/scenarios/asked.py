@@ -18,12 +18,13 @@ from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.compare import Score, goal_sentence, no_score, score
+from pulsar_advisor.planning.compare import Score, no_score, score
 from pulsar_advisor.planning.configured import Configured, configured_of
 from pulsar_advisor.planning.explain import Explanation, Kind, explain
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.goal import resolved_goal
 from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
+from pulsar_advisor.planning.goal_sentence import goal_sentence
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.propose import propose, propose_splits

@@ -6,6 +6,7 @@ import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.isolation_policies import isolation_of, under_policies
+from pulsar_advisor.model.some_of import count
 
 
 @rule(
@@ -23,13 +24,14 @@ def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | Non
     if not total or brokers < 2:
         return None
     load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names)) / total
-    count = case.bundle_counts
-    few = np.flatnonzero((load > 1 / brokers) & (count < brokers))
+    bundle_counts = case.bundle_counts
+    few = np.flatnonzero((load > 1 / brokers) & (bundle_counts < brokers))
     if not len(few):
         return None
     worst = int(few[load[few].argmax()])
     return Violation(
-        f"{names[worst]} has {load[worst]:.0%} of the throughput and {count[worst]} bundles for {brokers} brokers"
+        f"{names[worst]} has {load[worst]:.0%} of the throughput and {count(int(bundle_counts[worst]), 'bundle')} "
+        f"for {brokers} brokers"
     )
 
 

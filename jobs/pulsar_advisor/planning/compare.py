@@ -217,29 +217,6 @@ def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score
     return None
 
 
-def goal_sentence(plan: Plan) -> str:
-    """What a plan with a goal does, as one sentence for an operator."""
-    steps = [step for step in plan.steps if step.executable]
-    if not steps:
-        return f"Do nothing: {plan.decision.why_nothing or f'{plan.title}: no bundle can be moved'}."
-    unloads = [step for step in steps if step.action == "unload"]
-    brokers = {step.destination for step in unloads if step.destination is not None}
-    stay = len(plan.steps) - len(steps)
-    cut = f"cut {count(len(steps) - len(unloads), 'bundle')} and " if len(steps) > len(unloads) else ""
-    what = f"{cut}move {count(len(unloads), 'bundle')} to {count(len(brokers), 'broker')}"
-    if stay:
-        what += f", and leave {stay} that can't move"
-    return f"To {plan.title}, {what}{_effect(plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio)}."
-
-
-def _effect(before: float | None, after: float | None) -> str:
-    if before is None or after is None:
-        return ""
-    if f"{before:.1%}" == f"{after:.1%}":
-        return f": the busiest broker stays at {before:.1%}"
-    return f": the busiest broker goes from {before:.1%} to {after:.1%}"
-
-
 def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
     """Whether no combination could be judged: each does nothing, for a reason among the refusals' sentences."""
     reasons = list(why_nothing)

@@ -28,7 +28,6 @@ from pulsar_advisor.planning.compare import (
     advise,
     all_refused,
     dominating,
-    goal_sentence,
     no_score,
     ranked_by_effect,
     score,
@@ -41,6 +40,7 @@ from pulsar_advisor.planning.findings import findings
 from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
+from pulsar_advisor.planning.goal_sentence import goal_sentence
 from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.model_errors import model_errors
 from pulsar_advisor.planning.noise import noise_floor

@@ -9,6 +9,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster_state import CPU, RESOURCES
 from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.model.some_of import count
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, placed, why_nowhere
 from pulsar_advisor.planning.kinds.room import Room
 
@@ -36,9 +37,9 @@ def shortfall(before: Room, answers: Sequence[Answer]) -> Iterator[str]:
     if left := _without_room(answers):
         lacking = sum(before.share(bundle) for bundle in left)
         yield (
-            f"There is no room for {len(left)} of {len(answers)} bundles under a ceiling of "
-            f"{before.ceiling.max():.0%}: {lacking:.0%} of a broker like theirs is missing. "
-            f"{_what_helps(before, answers, left)}"
+            f"There is no room for {len(left)} of {count(len(answers), 'bundle')} under a ceiling of "
+            f"{before.ceiling.max():.0%}: {lacking:.0%} of a broker like theirs is missing; "
+            f"{_what_helps(before, answers, left)}."
         )
     if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
         first = forbidden[0]
@@ -67,9 +68,8 @@ def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> s
         largest = max(left, key=room.share)
         helps.append(f"{room.state.bundle_name(largest)} alone needs {room.share(largest):.0%} of a broker: split it")
     else:
-        helps.append(f"{more} more broker{'s' * (more > 1)} like theirs would take them")
-    sentence = "; ".join(helps)
-    return f"{sentence[0].upper()}{sentence[1:]}."
+        helps.append(f"{count(more, 'more broker')} like theirs would take them")
+    return "; ".join(helps)
 
 
 def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:

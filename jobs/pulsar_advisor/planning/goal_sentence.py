@@ -1,0 +1,72 @@
+"""What a plan with a goal does, as one sentence: what becomes of the broker asked about, and who is busiest then."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_advisor.model.plan import Forecast, Plan
+from pulsar_advisor.model.some_of import count
+from pulsar_advisor.planning.goal_outcome import goal_outcome
+
+_NEAR_RATIO: Final = 0.005
+"""Ends of a range that are nearer than this are one figure."""
+
+
+def goal_sentence(plan: Plan) -> str:
+    """The sentence for an operator; usages are the likely ones, with their range where it is wide."""
+    steps = [step for step in plan.steps if step.executable]
+    if not steps:
+        start = "Do nothing" if goal_outcome(plan) == "reached" else "Nothing can be done"
+        why = (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".")
+        return f"{start} to {plan.title}: {why}."
+    unloads = [step for step in steps if step.action == "unload"]
+    brokers = {step.destination for step in unloads if step.destination is not None}
+    stay = len(plan.steps) - len(steps)
+    cut = f"cut {count(len(steps) - len(unloads), 'bundle')} and " if len(steps) > len(unloads) else ""
+    what = f"{cut}move {count(len(unloads), 'bundle')} to {count(len(brokers), 'broker')}"
+    if stay:
+        what += f", and leave {stay} that can't move"
+    effect = "; ".join(filter(None, (_asked(plan), _busiest(plan))))
+    return f"To {plan.title}, {what}{effect and ': '}{effect}."
+
+
+def _asked(plan: Plan) -> str:
+    """What becomes of the one broker that the goal is about; empty if it isn't about one, or that isn't known."""
+    if plan.goal is None or len(plan.goal.brokers) != 1:
+        return ""
+    (broker,) = plan.goal.brokers
+    before = plan.predicted.before.brokers[broker].usage_ratio
+    usage = _usage(plan.predicted.after, broker)
+    return "" if before is None or not usage else f"{broker} goes from {before:.1%} to {usage}"
+
+
+def _busiest(plan: Plan) -> str:
+    """Who is busiest then, and how busy the busiest broker was; empty if that isn't known."""
+    before, after = plan.predicted.before, plan.predicted.after
+    was, is_now = _busiest_of(before), _busiest_of(after)
+    if not was or not is_now:
+        return ""
+    usage, usage_before = _usage(after, is_now), f"{before.maximum_ratio:.1%}"
+    if is_now != was:
+        return f"the busiest broker is then {is_now} at {usage}, not {was} at {usage_before}"
+    if usage == usage_before:
+        return f"the busiest broker stays {was} at {usage}"
+    if plan.goal is not None and plan.goal.brokers == (was,):
+        return "it stays the busiest"
+    return f"the busiest broker, {was}, goes from {usage_before} to {usage}"
+
+
+def _busiest_of(forecast: Forecast) -> str:
+    """The busiest of the brokers that count; empty if there is none."""
+    ratios = {broker: one.usage_ratio for broker, one in forecast.brokers.items()}
+    return next((broker for broker, ratio in ratios.items() if ratio == forecast.maximum_ratio is not None), "")
+
+
+def _usage(forecast: Forecast, broker: str) -> str:
+    """`60.1%`, or `60.1% (45.0% to 90.0%)` where the model leaves that open; empty if it isn't known."""
+    found = forecast.brokers[broker]
+    usage, lowest, highest = found.usage_ratio, found.lowest_usage_ratio, found.highest_usage_ratio
+    if usage is None:
+        return ""
+    is_wide = lowest is not None and highest is not None and highest - lowest >= _NEAR_RATIO
+    return f"{usage:.1%} ({lowest:.1%} to {highest:.1%})" if is_wide else f"{usage:.1%}"
