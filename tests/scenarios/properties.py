@@ -298,7 +298,7 @@ def no_split_without_need(asked: Asked, brute: BruteForce) -> Complaints:
     """A split, which can't be undone, is not part of a plan whose unloads alone do the same."""
     for option in asked.recommendation.options:
         cost = option["cost"]
-        if cost["unloads"] and cost["splits"]:
+        if option["kind"] == "move" and cost["splits"]:
             yield f"{option['sentence']}: {cost['splits']} splits move no load"
     for text, answer in _answers(asked, brute, "split"):
         if answer.splits and brute.fewest_moves_within(answer.goal.target_ratio or 0.0) not in (None, False):
