@@ -161,7 +161,7 @@ def scale_lines(found: Scale) -> Iterator[str]:
         usage = low if low == high else f"{low} to {high}"
         yield f"{count(size.brokers, 'broker'):>15}: {usage:<17} busiest, divided evenly  {mark}".rstrip()
     if found.base_ratio > 0:
-        yield f"up to {found.base_ratio:.0%} of the CPU usage may not follow messages: see docs/confidence.md"
+        yield f"up to {found.base_ratio:.0%} of the CPU usage may not follow messages"
     yield f"the largest bundle, {found.largest_bundle}, needs up to {found.largest_bundle_ratio:.1%} of a broker alone"
     if found.losses_that_do_not_fit:
         yield f"if one broker fails, the others have no room if it is {some_of(found.losses_that_do_not_fit)}"

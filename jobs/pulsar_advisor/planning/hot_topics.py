@@ -2,7 +2,8 @@
 
 A topic is served by one broker at a time, so the busiest broker can't get below what the hottest topic needs. The
 certificate is proven for the model: the topic has the broker with the highest limits and the lowest base load, and
-nothing else. What helps is more partitions: each is served on its own.
+nothing else. Where it doesn't hold with the greatest base load, that CPU follows messages is said as its condition.
+What helps is more partitions: each is served on its own.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class HotTopic:
     alone_ratio: float
     """Usage of a broker that serves nothing else."""
     fair_ratio: float
+    is_certain: bool
+    """Whether it holds with every base load that is possible."""
     partitions: int | None
     """The fewest equal parts of which each leaves a broker within the fair share; None if no number does."""
 
@@ -47,8 +50,9 @@ class HotTopic:
             if self.partitions is None
             else f"in {self.partitions} partitions, each part would be within it"
         )
+        condition = "" if self.is_certain else "If CPU follows messages, "
         return (
-            f"{self.topic} alone takes any broker to {self.alone_ratio:.1%}, above the fair share of "
+            f"{condition}{self.topic} alone takes any broker to {self.alone_ratio:.1%}, above the fair share of "
             f"{self.fair_ratio:.1%}: no unload and no split gets the busiest broker below that; {helps}{only}."
         )
 
@@ -73,6 +77,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
         return weighted_maximum(empty + amount, np.broadcast_to(limit, amount.shape), settings)
 
     alone = usage(needs)
+    at_least = usage(usage_that_moves(state, base.greatest, topics.traffic[held], owner))
     fair = TARGET_OF_MEAN * float(weighted_maximum(brokers.usage[fit], brokers.limit[fit], settings).mean())
     hot = np.flatnonzero(alone > fair)
     hottest = hot[np.lexsort((held[hot], -alone[hot]))].tolist() if fair > 0 else []
@@ -92,6 +97,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
             topics_of_bundle=int(bundles.topics[topics.bundle[held[row]]]),
             alone_ratio=float(alone[row]),
             fair_ratio=fair,
+            is_certain=bool(at_least[row] > fair),
             partitions=partitions(needs[row]),
         )
         for row in hottest

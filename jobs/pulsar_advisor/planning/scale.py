@@ -186,7 +186,7 @@ def scale(room: Room, target_ratio: float) -> Scale:
         confidence=_confidence(room, rows, now, base_ratio),
         sentence=_sentence(verdict, now, [size for size in sizes if size.change == -1], machines, target_ratio, may_go),
         machines=machines,
-        sizes=tuple(sorted(sizes, key=lambda size: (titles.index(size.machine) if size.change else -1, size.change))),
+        sizes=tuple(sorted(sizes, key=lambda size: (titles.index(size.machine) if size.change else 0, size.change))),
         base_ratio=base_ratio,
         largest_bundle=largest,
         largest_bundle_ratio=largest_ratio,

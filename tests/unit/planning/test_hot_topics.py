@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.base_load import BaseLoad
+from pulsar_advisor.model.base_load import BaseLoad, base_load
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.planning.hot_topics import HotTopic, hot_topics
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
@@ -54,6 +54,14 @@ def test_a_topic_above_the_fair_share_is_named_with_the_partitions_that_help() -
 
 def test_a_load_of_many_small_topics_can_be_balanced() -> None:
     assert found(serving([10] * 6, [10])) == ()
+
+
+def test_what_holds_only_if_cpu_follows_messages_says_so() -> None:
+    state = serving([60, 5], [10], [15])
+    [certain] = found(state)
+    assert certain.sentence.startswith("persistent://t/n0-0/x alone takes")
+    [hot] = hot_topics(state, SETTINGS.values, base_load(state))
+    assert hot.sentence.startswith("If CPU follows messages, persistent://t/n0-0/x alone takes")
 
 
 def test_without_the_load_of_topics_nothing_is_claimed() -> None:
