@@ -55,7 +55,7 @@ def findings(
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_broker_asked(fit))
-    busiest = _busiest_broker(fit, settings)
+    busiest = _busiest_broker(fit, settings, of_all=not judged.decides)
     if busiest is not None:
         found.append(busiest)
     if (above := _above_limits(fit)) is not None:
@@ -84,7 +84,8 @@ def _no_broker_asked(state: ClusterState) -> Finding:
     )
 
 
-def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
+def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_all: bool) -> Finding | None:
+    """The busiest broker and what it is busy with; without `of_all` one that was set aside may be busier."""
     available = np.flatnonzero(state.brokers.available)
     if not len(available):
         return None
@@ -92,9 +93,10 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings) -> Find
     broker = int(available[np.argmax(ratios[available])])
     mean = float(ratios[available].mean())
     resource = int(deciding_resources(state.brokers.usage, state.brokers.limit, settings)[broker])
+    among = "" if of_all else "Of the brokers that could be judged, "
     sentence = (
-        f"{state.brokers.ids[broker]} is the busiest broker at {ratios[broker]:.1%} ({RESOURCE_NAMES[resource]}); "
-        f"the mean is {mean:.1%}."
+        f"{among}{state.brokers.ids[broker]} is the busiest broker at {ratios[broker]:.1%} "
+        f"({RESOURCE_NAMES[resource]}); the mean is {mean:.1%}."
     )
     mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
     if resource not in _GOES_WITH:

@@ -28,7 +28,9 @@ def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small
 def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.complete[0] = False
     sentences = [finding.sentence for finding in findings(state, settings)]
-    assert sentences[0].startswith("c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%.")
+    assert sentences[0].startswith(
+        "Of the brokers that could be judged, c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%."
+    )
     assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
 
 
