@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.restart_order import Restart, RestartOrder
-from pulsar_advisor.planning.scale import Scale, Size
+from pulsar_advisor.planning.scale import Machine, Scale, Size
 
 
 @pytest.fixture
@@ -86,12 +86,19 @@ def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> Non
 
 
 def test_sizes_are_shown_beside_the_one_there_is() -> None:
-    sizes = (Size(1, 1.2), Size(2, 0.6), Size(3, 0.4))
-    lines = list(scale_lines(Scale(2, 0.5, 3, sizes, "t/n/0x0_0x1", 0.3, ("b",))))
-    assert lines[0] == "3 brokers are enough for 50% on average; there are 2"
-    assert lines[1:4] == [
-        "       1 broker: 120.0% each, divided evenly",
-        "      2 brokers:  60.0% each, divided evenly now",
-        "      3 brokers:  40.0% each, divided evenly needed",
+    sizes = (
+        Size("", 0, 2, 0.55, 0.6, 0.9),
+        Size("4 cores", -1, 1, 1.1, 1.2, 1.2),
+        Size("4 cores", 1, 3, 0.4, 0.4, 0.4),
+    )
+    machines = (Machine("4 cores", 2, 3, 3),)
+    found = Scale(2, 0.5, "under", "low", "2 aren't enough.", machines, sizes, 0.5, "t/n/0x0_0x1", 0.3, ("b",))
+    assert list(scale_lines(found)) == [
+        "2 aren't enough. (verdict: under, confidence: low)",
+        "      2 brokers: 55.0% to 90.0%    busiest, divided evenly  now",
+        "       1 broker: 110.0% to 120.0%  busiest, divided evenly",
+        "      3 brokers: 40.0%             busiest, divided evenly",
+        "up to 50% of the CPU usage may not follow messages",
+        "the largest bundle, t/n/0x0_0x1, needs up to 30.0% of a broker alone",
+        "if one broker fails, the others have no room if it is b",
     ]
-    assert lines[-1] == "if one broker fails, the others have no room if it is b"
