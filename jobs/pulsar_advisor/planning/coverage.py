@@ -32,7 +32,7 @@ class Coverage:
     """What validation set aside. Shares are 0..1, and 1 where there is no traffic."""
 
     judged_ratio: float
-    """Share of the cluster's throughput in usable bundles of complete brokers."""
+    """Share of the cluster's throughput in usable bundles of known, complete brokers."""
     judged_msg_rate_ratio: float
     """Likewise for its message rate."""
     unmeasured_bundles: int
@@ -104,7 +104,8 @@ def coverage(
     names the failed checks that set something aside.
     """
     bundles = state.bundles
-    judged = judged_bundles(state)
+    # Of a bundle with figures but no known owner, nobody can say which broker has its load: strategies leave it out.
+    judged = judged_bundles(state) & ~(bundles.reported & (bundles.owner == NO_ROW))
     measured = possible(bundles.traffic)
     traffic = np.where(measured[:, None], bundles.traffic, 0.0)
     owned, reporting = bundles.owner != NO_ROW, state.brokers.report_updated_at_ms > 0

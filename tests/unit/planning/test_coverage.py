@@ -77,6 +77,14 @@ def test_where_only_owners_are_told_the_load_of_owned_bundles_is_not_judged(stat
     assert coverage(owned, DEFAULTS).sentence == "The load of 5 bundles without figures could not be judged."
 
 
+def test_load_without_a_known_owner_is_not_judged(state: ClusterState) -> None:
+    owner = state.bundles.owner.copy()
+    owner[:3] = NO_ROW  # all bundles of the hot broker, whose list of owned bundles could not be read
+    judged = coverage(replace(state, bundles=replace(state.bundles, owner=owner)), DEFAULTS)
+    assert judged.decides
+    assert judged.sentence == "75.0% of the messages and 93.0% of the bytes could not be judged."
+
+
 def without(state: ClusterState, broker: int) -> ClusterState:
     """The state with a broker set aside."""
     complete = state.brokers.complete.copy()
