@@ -24,14 +24,14 @@ SLOW = frozenset({"explanations_can_be_read"})
 
 
 def _expected_failures() -> dict[tuple[str, str], str]:
-    """(scenario, property or question) -> the branch that mends it."""
+    """(scenario, property or question) -> the part of the product that doesn't meet it yet."""
     path = FOLDER.parent / "expected_failures.yaml"
     if not path.exists():
         return {}
     document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     return {
-        (one, name): branch
-        for branch, failures in document.items()
+        (one, name): part
+        for part, failures in document.items()
         for name, scenarios in failures.items()
         for one in scenarios
     }
@@ -44,8 +44,8 @@ def _cases() -> Iterator[Any]:
     for name, cluster in SCENARIOS.items():
         for what in (*PROPERTIES, *(one.ask for one in cluster.expect)):
             marks = [pytest.mark.full] if what in SLOW else []
-            if branch := EXPECTED_FAILURES.pop((name, what), None):
-                marks.append(pytest.mark.xfail(reason=f"mended by the branch {branch}", strict=True))
+            if part := EXPECTED_FAILURES.pop((name, what), None):
+                marks.append(pytest.mark.xfail(reason=f"not met yet by {part}", strict=True))
             yield pytest.param(name, what, marks=marks, id=f"{name}: {what}")
 
 
