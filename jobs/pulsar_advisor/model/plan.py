@@ -119,6 +119,8 @@ class BrokerForecast(_Part):
     lowest_usage_ratio: float | None = None
     """Of the range in which the usage is expected; None in plans of the first schema, too."""
     highest_usage_ratio: float | None = None
+    resource: str | None = None
+    """Whose weighted share `usage_ratio` is, by Pulsar's name; None in plans of earlier schemas, too."""
     msg_rate_per_s: float | None
     throughput_bytes_per_s: float | None
     bundles: int

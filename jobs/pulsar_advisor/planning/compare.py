@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -12,8 +12,6 @@ import numpy as np
 from pulsar_advisor.model.bundle_range import parse_range
 from pulsar_advisor.model.cluster_state import ClusterState, Indices
 from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
-from pulsar_advisor.model.some_of import count, some_of
-from pulsar_advisor.planning.fitness import Refusal
 
 _SAME_RATIO: Final = 0.0005
 """Usages that read the same when written with a decimal."""
@@ -24,6 +22,8 @@ class Merit:
     """What speaks for something to do: the usage that it reaches (ratios), and what it costs."""
 
     maximum_ratio: float
+    highest_maximum_ratio: float | None
+    """At the worse end of the range; None where no range is known."""
     standard_deviation_ratio: float
     splits: int
     disturbed: int
@@ -31,10 +31,13 @@ class Merit:
     unloads: int
 
     def is_as_good(self, other: Merit, floor_ratio: float) -> bool:
-        """Whether it reaches as much as the other, but for the noise floor, and costs no more in any respect."""
+        """Whether it reaches as much as the other, at the worse end too, but for the noise floor, and costs no more in
+        any respect."""
         noise = max(floor_ratio, _SAME_RATIO)
+        worst, allowed = self.highest_maximum_ratio, other.highest_maximum_ratio
         return (
             self.maximum_ratio <= other.maximum_ratio + noise
+            and (worst is None or allowed is None or worst <= allowed + noise)
             and self.standard_deviation_ratio <= other.standard_deviation_ratio + noise
             and self.splits <= other.splits
             and self.disturbed <= other.disturbed
@@ -84,7 +87,14 @@ class Score:
         """None for a plan that unloads nothing, or whose effect is not known."""
         if not self.unloads or self.maximum_after is None or self.standard_deviation_after is None:
             return None
-        return Merit(self.maximum_after, self.standard_deviation_after, self.splits, self.disturbed, self.unloads)
+        return Merit(
+            self.maximum_after,
+            self.highest_maximum_after,
+            self.standard_deviation_after,
+            self.splits,
+            self.disturbed,
+            self.unloads,
+        )
 
     @property
     def gain_ratio(self) -> float | None:
@@ -181,25 +191,38 @@ def is_harmless_split(row: Score) -> bool:
 
 
 def ranked_by_effect(rows: Iterable[Score], configured: tuple[str, str], floor_ratio: float) -> list[Score]:
-    """The best first: those that differ from the best one by less than the noise floor, cheapest first, then the next
-    best with those like it."""
+    """The best first: those that differ from the best one by less than the noise floor, then the next best with those
+    like it. Of them those that differ at the worse end of their ranges by as little from the best there, then the
+    others; within these, the cheapest first."""
 
     def cost(row: Score) -> tuple[Any, ...]:
         spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
         by_choice = (row.shedder != configured[0], row.placement != configured[1], row.shedder, row.placement)
         return (row.splits, row.disturbed, row.unloads, round(spread, 3), *by_choice)
 
-    left = sorted(rows, key=_highest)
-    ranked: list[Score] = []
+    return [
+        row
+        for close in _alike(rows, _likely, floor_ratio)
+        for close_at_worst in _alike(close, _at_worst, floor_ratio)
+        for row in sorted(close_at_worst, key=cost)
+    ]
+
+
+def _alike(rows: Iterable[Score], figure: Callable[[Score], float], floor_ratio: float) -> Iterator[list[Score]]:
+    """Groups of plans whose figure is within the noise floor of the lowest of the group, ascending."""
+    left = sorted(rows, key=figure)
     while left:
-        alike = [row for row in left if _highest(row) <= _highest(left[0]) + max(floor_ratio, _SAME_RATIO)]
-        ranked += sorted(alike, key=cost)
+        alike = [row for row in left if figure(row) <= figure(left[0]) + max(floor_ratio, _SAME_RATIO)]
+        yield alike
         left = left[len(alike) :]
-    return ranked
 
 
-def _highest(row: Score) -> float:
+def _likely(row: Score) -> float:
     return row.maximum_after if row.maximum_after is not None else float("inf")
+
+
+def _at_worst(row: Score) -> float:
+    return row.highest_maximum_after if row.highest_maximum_after is not None else _likely(row)
 
 
 def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score | None:
@@ -215,44 +238,3 @@ def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score
         if other.merit is not None and other.merit.is_as_good(row.merit, floor_ratio):
             return other
     return None
-
-
-def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
-    """Whether no combination could be judged: each does nothing, for a reason among the refusals' sentences."""
-    reasons = list(why_nothing)
-    return bool(reasons) and all(reason in refused for reason in reasons)
-
-
-def advice_sentence(
-    advised: Score | None,
-    plan: Plan | None,
-    scores: Sequence[Score],
-    refusals: Sequence[Refusal] = (),
-    floor_ratio: float = 0.0,
-) -> str:
-    """The advice as one sentence for an operator; `plan` is the advised one."""
-    if advised is None or plan is None:
-        if all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refusals]):
-            return f"No unload can be judged: {refusals[0].missing} is missing ({refusals[0].reason})."
-        reasons = {row.why_nothing or row.error for row in scores} - {None}
-        if any(is_worthwhile(row, 0.0) for row in scores):
-            return (
-                f"Do nothing: no strategy lowers the busiest broker by more than {floor_ratio:.1%}, and figures differ "
-                "that much from one snapshot to the next."
-            )
-        if any(row.steps for row in scores):
-            return "Do nothing: no strategy finds a move that lowers the busiest broker."
-        only = f" {next(iter(reasons))}" if len(reasons) == 1 else ""
-        return f"Do nothing: no strategy would act on these figures.{only}"
-    steps = [step for step in plan.steps if step.executable]
-    sources = {step.source for step in steps if step.action == "unload"}
-    parts = []
-    if advised.unloads:
-        parts.append(f"unload {count(advised.unloads, 'bundle')} from {some_of(sources)}")
-    if advised.splits:
-        parts.append(f"split {count(advised.splits, 'bundle')}")
-    sentence = " and ".join(parts)
-    effect = ""
-    if advised.unloads and advised.maximum_before is not None and advised.maximum_after is not None:
-        effect = f": the busiest broker should fall from {advised.maximum_before:.1%} to {advised.maximum_after:.1%}"
-    return f"{sentence[0].upper()}{sentence[1:]}{effect}."

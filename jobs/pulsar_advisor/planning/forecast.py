@@ -29,7 +29,7 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.plan import BrokerForecast, Forecast
 from pulsar_advisor.model.proportional import usage_of
-from pulsar_advisor.model.resource_usage import weighted_maximum
+from pulsar_advisor.model.resource_usage import deciding_resources, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
 
@@ -151,12 +151,14 @@ def forecast(state: ClusterState, outlook: Outlook, settings: LoadBalancerSettin
     lowest, highest = outlook.bounds(settings)
     ratios = usage_ratios(loads, settings)
     counted = ratios[available]
+    deciding = deciding_resources(loads.usage, loads.limit, settings)
     rates, throughputs = rate_per_s(loads.traffic), throughput_bytes_per_s(loads.traffic)
     brokers = {
         broker: BrokerForecast(
             usage_ratio=finite(ratios[i]),
             lowest_usage_ratio=finite(lowest[i]),
             highest_usage_ratio=finite(highest[i]),
+            resource=RESOURCES[deciding[i]],
             msg_rate_per_s=finite(rates[i]),
             throughput_bytes_per_s=finite(throughputs[i]),
             bundles=int(loads.bundles[i]),

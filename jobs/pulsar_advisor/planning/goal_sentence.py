@@ -7,6 +7,7 @@ from typing import Final
 from pulsar_advisor.model.plan import Forecast, Plan
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.planning.goal_outcome import goal_outcome
+from pulsar_advisor.planning.headline import busiest_of, usage_text
 
 _NEAR_RATIO: Final = 0.005
 """Ends of a range that are nearer than this are one figure."""
@@ -35,31 +36,25 @@ def _asked(plan: Plan) -> str:
     if plan.goal is None or len(plan.goal.brokers) != 1:
         return ""
     (broker,) = plan.goal.brokers
-    before = plan.predicted.before.brokers[broker].usage_ratio
+    before = plan.predicted.before.brokers[broker]
     usage = _usage(plan.predicted.after, broker)
-    return "" if before is None or not usage else f"{broker} goes from {before:.1%} to {usage}"
+    return "" if before.usage_ratio is None or not usage else f"{broker} goes from {usage_text(before)} to {usage}"
 
 
 def _busiest(plan: Plan) -> str:
     """Who is busiest then, and how busy the busiest broker was; empty if that isn't known."""
     before, after = plan.predicted.before, plan.predicted.after
-    was, is_now = _busiest_of(before), _busiest_of(after)
-    if not was or not is_now:
+    was, is_now = busiest_of(before), busiest_of(after)
+    if was is None or is_now is None:
         return ""
-    usage, usage_before = _usage(after, is_now), f"{before.maximum_ratio:.1%}"
+    usage, usage_before = _usage(after, is_now), usage_text(before.brokers[was])
     if is_now != was:
         return f"the busiest broker is then {is_now} at {usage}, not {was} at {usage_before}"
-    if usage == usage_before:
-        return f"the busiest broker stays {was} at {usage}"
+    if usage == f"{before.maximum_ratio:.1%}":
+        return f"the busiest broker stays {was} at {usage_before}"
     if plan.goal is not None and plan.goal.brokers == (was,):
         return "it stays the busiest"
     return f"the busiest broker, {was}, goes from {usage_before} to {usage}"
-
-
-def _busiest_of(forecast: Forecast) -> str:
-    """The busiest of the brokers that count; empty if there is none."""
-    ratios = {broker: one.usage_ratio for broker, one in forecast.brokers.items()}
-    return next((broker for broker, ratio in ratios.items() if ratio == forecast.maximum_ratio is not None), "")
 
 
 def _usage(forecast: Forecast, broker: str) -> str:

@@ -43,6 +43,8 @@ class Option:
     standard_deviation_ratio: float | None
     gain_ratio: float | None
     """By how much the busiest broker's usage falls."""
+    highest_maximum_ratio: float | None
+    """The busiest broker's usage at the worse end of the prediction's range; None where no range is known."""
     cost: Cost
     confidence: Confidence | None
     """None where nothing is predicted step by step."""
@@ -79,7 +81,7 @@ class Balancing:
         """What speaks for it."""
         cost = self.cost
         disturbed = cost.topics + cost.producers + cost.consumers
-        return Merit(self.maximum_ratio, self.standard_deviation_ratio, cost.splits, disturbed, cost.unloads)
+        return Merit(self.maximum_ratio, None, self.standard_deviation_ratio, cost.splits, disturbed, cost.unloads)
 
 
 def ranked_options(
@@ -142,6 +144,7 @@ def _of_plan(row: Score, alike: Sequence[Score]) -> Option:
         maximum_ratio=row.maximum_after,
         standard_deviation_ratio=row.standard_deviation_after,
         gain_ratio=row.gain_ratio,
+        highest_maximum_ratio=row.highest_maximum_after,
         cost=Cost(
             unloads=row.unloads,
             splits=row.splits,
@@ -167,6 +170,7 @@ def _of_balancing(one: Balancing, own: Configured, highest_now: float) -> Option
         maximum_ratio=one.maximum_ratio,
         standard_deviation_ratio=one.standard_deviation_ratio,
         gain_ratio=highest_now - one.maximum_ratio,
+        highest_maximum_ratio=None,
         cost=one.cost,
         confidence=None,
         condition=one.condition,
@@ -187,6 +191,7 @@ def _nothing(now: tuple[float, float], something_helps: bool, floor_ratio: float
         maximum_ratio=highest,
         standard_deviation_ratio=spread,
         gain_ratio=0.0,
+        highest_maximum_ratio=highest,
         cost=Cost(),
         confidence=None,
         condition=why,

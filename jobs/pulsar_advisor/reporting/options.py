@@ -125,6 +125,9 @@ def _effect(option: Mapping[str, Any], lowest: float | None) -> str:
     if after is None or gain is None:
         return "can't be predicted"
     effect = f"highest usage {change(after + gain, after)}"
+    worst = option.get("highest_maximum_ratio")
+    if worst is not None and 100 * (worst - after) >= _LEAST_GAP:
+        effect += f" (at worst {percent(worst)})"
     if lowest is not None and option["kind"] == "move":
         gap = 100 * (after - lowest)
         above = f"{gap:.1f} points above the bound" if gap >= _LEAST_GAP else "at the bound"

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
-from pulsar_advisor.planning.compare import all_refused
 from pulsar_advisor.planning.consent import ALONE, NeededConsent, needed_consents
 from pulsar_advisor.planning.goal_outcome import outcome_sentence
+from pulsar_advisor.planning.headline import all_refused, plan_sentence
+from pulsar_advisor.planning.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.accuracy import accuracy
-from pulsar_advisor.reporting.figures import change, count, percent, sentence
+from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
 from pulsar_advisor.storage.plans import short
 
@@ -91,7 +92,7 @@ def verdict_of(
     grades = Counter(step.confidence for step in executable) if acting else Counter()
     return Verdict(
         kind=kind,
-        headline=_headline(kind, plan, executable, obstacles, recommendation, trust),
+        headline=_headline(kind, plan, obstacles, recommendation, trust),
         goal=outcome_sentence(recommendation.get("goal_outcome"), plan.title if plan and plan.goal else ""),
         strategy=acting.title if acting else "",
         confidence=next((grade for grade in CONFIDENCES if grades[grade]), None),
@@ -140,7 +141,6 @@ def _kind(
 def _headline(
     kind: str,
     plan: Plan | None,
-    executable: Sequence[Step],
     obstacles: Counter[str],
     recommendation: Mapping[str, Any],
     trust: Trust,
@@ -161,45 +161,8 @@ def _headline(
         wishes += [f"split {count(number, 'bundle')}"] if (number := len(plan.steps) - len(unloads)) else []
         reason, _ = obstacles.most_common(1)[0]
         return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
-    unloads = [step for step in executable if step.action == "unload"]
-    splits = [step for step in executable if step.action == "split"]
     rest = f"{trust.coverage.why} For the rest: " if trust.coverage.why else ""
-    if not unloads:
-        return f"{rest}Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
-    after = f" Then split {_split_what(splits)}, which can't be undone." if splits else ""
-    return f"{rest}{_unload_sentence(plan, unloads)}.{after}"
-
-
-def _unload_sentence(plan: Plan, unloads: Sequence[Step]) -> str:
-    before, after = plan.predicted.before, plan.predicted.after
-    highest = change(before.maximum_ratio, after.maximum_ratio)
-    sources = Counter(step.source for step in unloads)
-    what = f"Unload {count(len(unloads), 'bundle')}"
-    if len(sources) > 1:
-        named = [f"{number} from {source}" for source, number in sources.most_common(_SOURCES_NAMED)]
-        rest = len(sources) - len(named)
-        named += [f"the rest from {count(rest, 'more broker')}"] if rest else []
-        return f"{what} ({', '.join(named)}): the highest usage {highest}"
-    (source,) = sources
-    own = change(_usage(before.brokers, source), _usage(after.brokers, source))
-    if own == highest:
-        overall = ""
-    elif after.maximum_ratio is not None and _usage(before.brokers, source) == before.maximum_ratio:
-        overall = f"; the highest of all brokers is then {percent(after.maximum_ratio, 0)}"
-    else:
-        overall = f"; the highest of all brokers {highest}"
-    return f"{what} from {source}: its usage {own}{overall}"
-
-
-def _usage(brokers: Mapping[str, Any], broker: str) -> float | None:
-    row = brokers.get(broker)
-    return None if row is None else row.usage_ratio
-
-
-def _split_what(splits: Sequence[Step]) -> str:
-    namespaces = sorted({step.namespace for step in splits})
-    of = f"of {namespaces[0]}" if len(namespaces) == 1 else f"of {count(len(namespaces), 'namespace')}"
-    return f"{count(len(splits), 'bundle')} {of}"
+    return rest + plan_sentence(plan, recommendation.get("noise_floor", {}).get("ratio", DEFAULT_RATIO))
 
 
 def _commands(

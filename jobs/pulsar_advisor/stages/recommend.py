@@ -22,11 +22,10 @@ from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings
+from pulsar_advisor.planning.capacity import overload_sentence
 from pulsar_advisor.planning.compare import (
     Score,
-    advice_sentence,
     advise,
-    all_refused,
     dominating,
     no_score,
     ranked_by_effect,
@@ -41,6 +40,7 @@ from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, u
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.goal_sentence import goal_sentence
+from pulsar_advisor.planning.headline import advice_sentence, all_refused
 from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.model_errors import model_errors
 from pulsar_advisor.planning.noise import noise_floor
@@ -310,7 +310,7 @@ def answer(
     if request.goal is not None:
         outcome = goal_outcome(plan_in(str(planned[0].plan))) if planned else "missed"
     if request.goal is None or not planned:
-        sentence = advice_sentence(advised, advised_plan, scores, refused, floor.ratio)
+        sentence = advice_sentence(advised_plan, scores, refused, floor.ratio, overload_sentence(fit, settings.values))
     else:
         sentence = goal_sentence(plan_in(str(planned[0].plan)))
     judged = coverage(state, settings.values, simulated.published, simulated.set_aside_by)

@@ -20,24 +20,25 @@ RELIEVE_A = Goal("relieve", ("a",), 0.6)
         (
             RELIEVE_A,
             {"a": [30, 30, 20], "b": [30]},
-            "To relieve a:8080, move 1 bundle to 1 broker: a:8080 goes from 80.0% to 60.0%; it stays the busiest.",
+            "To relieve a:8080, move 1 bundle to 1 broker: a:8080 goes from 80.0% (CPU) to 60.0%; it stays the "
+            "busiest.",
         ),
         (
             RELIEVE_A,
             {"a": [40, 40], "b": [10], "c": [70]},
-            "To relieve a:8080, move 1 bundle to 1 broker: a:8080 goes from 80.0% to 40.0%; the busiest broker is then "
-            "c:8080 at 70.0%, not a:8080 at 80.0%.",
+            "To relieve a:8080, move 1 bundle to 1 broker: a:8080 goes from 80.0% (CPU) to 40.0%; the busiest broker "
+            "is then c:8080 at 70.0%, not a:8080 at 80.0% (CPU).",
         ),
         (
             Goal("drain", ("a",)),
             {"a": [20], "b": [30], "c": [80]},
-            "To drain a:8080, move 1 bundle to 1 broker: a:8080 goes from 20.0% to 0.0%; the busiest broker stays "
-            "c:8080 at 80.0%.",
+            "To drain a:8080, move 1 bundle to 1 broker: a:8080 goes from 20.0% (CPU) to 0.0%; the busiest broker "
+            "stays c:8080 at 80.0% (CPU).",
         ),
         (
             Goal("balance", (), 0.6),
             {"a": [30, 30, 20], "b": [10]},
-            "To balance, move 1 bundle to 1 broker: the busiest broker, a:8080, goes from 80.0% to 60.0%.",
+            "To balance, move 1 bundle to 1 broker: the busiest broker, a:8080, goes from 80.0% (CPU) to 60.0%.",
         ),
     ],
 )
@@ -62,6 +63,6 @@ def test_a_usage_that_the_model_leaves_open_has_a_range() -> None:
     open_ended = after.brokers["a:8080"].model_copy(update={"highest_usage_ratio": 0.8})
     brokers = {**after.brokers, "a:8080": open_ended}
     predicted = plan.predicted.model_copy(update={"after": after.model_copy(update={"brokers": brokers})})
-    assert "a:8080 goes from 80.0% to 40.0% (40.0% to 80.0%);" in goal_sentence(
+    assert "a:8080 goes from 80.0% (CPU) to 40.0% (40.0% to 80.0%);" in goal_sentence(
         plan.model_copy(update={"predicted": predicted})
     )

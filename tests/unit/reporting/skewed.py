@@ -21,10 +21,11 @@ from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings
-from pulsar_advisor.planning.compare import Score, advice_sentence, advise, no_score, score
+from pulsar_advisor.planning.compare import Score, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import Configured
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.headline import advice_sentence
 from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.noise import DEFAULT_RATIO
 from pulsar_advisor.planning.options import ranked_options
@@ -196,7 +197,7 @@ def recommendation_of(
         "advice": {
             "plan": advised.plan if advised else None,
             "digest": advised.digest if advised else None,
-            "sentence": advice_sentence(advised, _advised_of(plans, advised), scores),
+            "sentence": advice_sentence(_advised_of(plans, advised), scores),
         },
         "findings": [{"severity": severity, "sentence": sentence} for severity, sentence in findings],
         "noise_floor": {"ratio": DEFAULT_RATIO, "origin": "default"},

@@ -1,0 +1,128 @@
+"""The first sentence: what to do, what it brings at the likely and at the worse end, and whom it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.plan import BrokerForecast, Forecast, Plan, PlanInputs
+from pulsar_advisor.model.settings import ResolvedSettings
+from pulsar_advisor.planning.build_plan import build_plan
+from pulsar_advisor.planning.compare import no_score
+from pulsar_advisor.planning.fitness import Refusal
+from pulsar_advisor.planning.headline import advice_sentence, plan_sentence
+from pulsar_advisor.planning.proposal import Move, Proposal
+from pulsar_advisor.planning.request import Request
+
+FLOOR = 0.03
+
+
+@pytest.fixture
+def moving(state: ClusterState, settings: ResolvedSettings) -> Plan:
+    """One bundle of a:8080 goes to b:8080."""
+    moves = (Move(1, 0, 1, "because", near_tie=False),)
+    proposal = Proposal("ThresholdShedder", "LeastLongTermMessageRate", moves, (), (), 1, None)
+    inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
+    return build_plan(state, settings, proposal, Request(), inputs, frozenset())
+
+
+def forecast(worst: float | None = None, **usage: float | tuple[float, str]) -> Forecast:
+    """Usage of brokers, with the deciding resource if it isn't CPU; `worst` is that of the busiest at most."""
+
+    def broker(figure: float | tuple[float, str]) -> BrokerForecast:
+        ratio, resource = figure if isinstance(figure, tuple) else (figure, "cpu")
+        return BrokerForecast(
+            usage_ratio=ratio,
+            highest_usage_ratio=worst if ratio == highest else ratio,
+            resource=resource,
+            msg_rate_per_s=0.0,
+            throughput_bytes_per_s=0.0,
+            bundles=1,
+        )
+
+    highest = max(figure[0] if isinstance(figure, tuple) else figure for figure in usage.values())
+    return Forecast(
+        brokers={f"{name}:8080": broker(figure) for name, figure in usage.items()},
+        maximum_ratio=highest,
+        highest_maximum_ratio=worst,
+        mean_ratio=None,
+        standard_deviation_ratio=None,
+    )
+
+
+def predicting(plan: Plan, after: Forecast, goal: Goal | None = None) -> Plan:
+    predicted = plan.predicted.model_copy(update={"before": forecast(a=0.925, b=0.2), "after": after})
+    return plan.model_copy(update={"predicted": predicted, "goal": goal})
+
+
+def test_the_busiest_broker_and_its_resource_are_named(moving: Plan) -> None:
+    assert plan_sentence(predicting(moving, forecast(0.52, a=0.511, b=0.4)), FLOOR) == (
+        "Unload 1 bundle from a:8080: the busiest broker should fall from 92.5% (CPU) to 51.1%."
+    )
+
+
+def test_another_resource_that_decides_afterwards_is_named_too(moving: Plan) -> None:
+    after = forecast(0.6, a=(0.6, "bandwidthOut"), b=0.4)
+    assert plan_sentence(predicting(moving, after)).endswith("from 92.5% (CPU) to 60.0% (outbound bandwidth).")
+
+
+def test_a_worse_end_that_is_still_a_gain_is_a_figure(moving: Plan) -> None:
+    found = plan_sentence(predicting(moving, forecast(0.7, a=0.511, b=0.4)), FLOOR)
+    assert found.endswith("should fall from 92.5% (CPU) to 51.1%, at worst to 70.0%.")
+
+
+def test_a_worse_end_that_is_no_gain_says_what_would_decide(moving: Plan) -> None:
+    found = plan_sentence(predicting(moving, forecast(0.925, a=0.511, b=0.4)), FLOOR)
+    assert found.endswith(
+        "should fall from 92.5% (CPU) to 51.1%, but at worst it stays at 92.5%, depending on how much CPU follows "
+        "messages: an earlier snapshot or a trial move of one bundle decides."
+    )
+
+
+def test_a_worse_end_that_is_a_loss_comes_first(moving: Plan) -> None:
+    found = plan_sentence(predicting(moving, forecast(0.99, a=0.511, b=0.4)), FLOOR)
+    assert found.startswith(
+        "At worst this takes the busiest broker from 92.5% up to 99.0%: an earlier snapshot or a trial move of one "
+        "bundle decides. Unload 1 bundle from a:8080: the busiest broker should fall from 92.5% (CPU) to 51.1%."
+    )
+
+
+def test_of_several_sources_those_with_the_most_unloads_are_named(moving: Plan) -> None:
+    (step,) = moving.steps
+    sources = ["a", "a", "b", "c", "d", "e"]
+    plan = moving.model_copy(update={"steps": tuple(step.model_copy(update={"source": name}) for name in sources)})
+    assert plan_sentence(plan).startswith(
+        "Unload 6 bundles (2 from a, 1 from b, 1 from c, the rest from 2 more brokers): the busiest broker"
+    )
+
+
+QUIET = replace(no_score("A", "B", ""), error=None, why_nothing="All brokers are near the mean.")
+
+
+def test_doing_nothing_has_a_sentence_too() -> None:
+    assert advice_sentence(None, [QUIET]) == (
+        "Do nothing: no strategy would act on these figures. All brokers are near the mean."
+    )
+    small = replace(QUIET, steps=1, unloads=200, maximum_before=0.9, maximum_after=0.89999)
+    assert advice_sentence(None, [small], floor_ratio=0.02) == (
+        "Do nothing: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much from one "
+        "snapshot to the next."
+    )
+
+
+def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
+    assert advice_sentence(None, [replace(QUIET, steps=1)], overload="a:8080 is at 95.0%.") == (
+        "No strategy finds a move that lowers the busiest broker. a:8080 is at 95.0%."
+    )
+
+
+def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
+    lack = Refusal("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
+    refused = replace(QUIET, why_nothing=lack.sentence)
+    assert advice_sentence(None, [refused], [lack]) == (
+        "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
+    )
+    assert advice_sentence(None, [refused, QUIET], [lack]).startswith("Do nothing")
