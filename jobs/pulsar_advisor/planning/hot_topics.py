@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.base_load import BaseLoad, usage_that_moves
-from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, ClusterState, Floats
+from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, ClusterState, Floats, possible
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
@@ -62,7 +62,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
     """The topics of a fit state that need more than a fair share alone, the hottest first; none without their load."""
     brokers, bundles, topics = state.brokers, state.bundles, state.topics
     fit = brokers.fit
-    held = np.flatnonzero(topics.loaded & (topics.bundle != NO_ROW))
+    held = np.flatnonzero(topics.loaded & (topics.bundle != NO_ROW) & possible(topics.traffic))
     held = held[(bundles.owner[topics.bundle[held]] != NO_ROW)] if len(held) else held
     if "topic_traffic" in state.missing or not fit.any() or not len(held):
         return ()

@@ -1,8 +1,8 @@
 """The advisor's own position for a split: where the heavier child is as light as possible.
 
-A topic's weight is its share of the bundle's message rate and of its throughput together. Topics without traffic stay
-where their hashes are. A cut is no use if a child has no topic with load, or if the heavier child is nearly as heavy as
-the bundle: one topic makes most of it, and would be as hot as before.
+A topic's weight is its share of the bundle's message rate and of its throughput together. Topics without traffic, or
+with figures that no machine can have, stay where their hashes are. A cut is no use if a child has no topic with load,
+or if the heavier child is nearly as heavy as the bundle: one topic makes most of it, and would be as hot as before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster_state import Floats, possible, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.splitting.bundle_split_option import BundleTopics
 
 LEAST_RELIEF: Final = 0.1
@@ -40,7 +40,8 @@ class NoCut:
 
 def even_cut(topics: BundleTopics) -> Cut | NoCut:
     """The cut that divides a bundle's load most evenly, the lowest of equal ones."""
-    held = topics.loaded & (rate_per_s(topics.traffic) + throughput_bytes_per_s(topics.traffic) > 0)
+    flows = rate_per_s(topics.traffic) + throughput_bytes_per_s(topics.traffic) > 0
+    held = topics.loaded & possible(topics.traffic) & flows
     position, of = np.unique(topics.hash[held], return_inverse=True)
     weight = np.bincount(of, weights=_weights(topics.traffic[held]), minlength=len(position))
     if len(position) < 2:

@@ -52,6 +52,13 @@ def test_a_topic_above_the_fair_share_is_named_with_the_partitions_that_help() -
     assert "holds no other loaded topic" in hot.sentence
 
 
+@pytest.mark.parametrize("impossible", [1e300, np.inf, np.nan, -1e300])
+def test_a_topic_whose_figures_no_machine_can_have_is_not_called_hot(impossible: float) -> None:
+    state = serving([10] * 6, [10])
+    state.topics.traffic[0] = impossible
+    assert found(state) == ()
+
+
 def test_a_load_of_many_small_topics_can_be_balanced() -> None:
     assert found(serving([10] * 6, [10])) == ()
 

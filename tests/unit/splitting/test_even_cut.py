@@ -32,6 +32,11 @@ def test_rate_and_throughput_count_alike() -> None:
     assert even_cut(both) == Cut(25, pytest.approx(0.5))
 
 
+@pytest.mark.parametrize("impossible", [1e300, np.inf, np.nan, -1.0])
+def test_a_topic_whose_figures_no_machine_can_have_weighs_nothing(impossible: float) -> None:
+    assert even_cut(topics({10: 3.0, 15: impossible, 20: 3.0})) == Cut(15, pytest.approx(0.5))
+
+
 @pytest.mark.parametrize("rates", [{}, {10: 5.0}, {10: 5.0, 20: 0.0}])
 def test_a_child_without_load_is_no_use(rates: dict[int, float]) -> None:
     assert isinstance(even_cut(topics(rates)), NoCut)
