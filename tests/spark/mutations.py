@@ -34,12 +34,14 @@ SYNTHETIC: Final = "synthetic"
 """150 brokers, two thousand bundles and twenty thousand topics, made up."""
 CLUSTER: Final = "synthetic, the cluster as a whole"
 NOTHING: Final = "synthetic, with nothing in it"
+IDLE: Final = "synthetic, without traffic"
+SILENT: Final = "synthetic, without any report"
 TABLES: Final = "synthetic, its tables damaged after they were made"
 SIMPLE: Final = "recorded from Simple brokers"
 EXTENSIBLE: Final = "recorded from Extensible brokers"
 UNSEEN: Final = "recorded from Extensible brokers, what no check sees"
 """Blind spots: its corruptions are caught by nothing, as `docs/blind-spots.md` says."""
-ROUNDS: Final = (RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, TABLES, SIMPLE, EXTENSIBLE, UNSEEN)
+ROUNDS: Final = (RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, IDLE, SILENT, TABLES, SIMPLE, EXTENSIBLE, UNSEEN)
 
 _LOAD_MANAGERS: Final = {
     RECORDED: "modular",
@@ -178,7 +180,7 @@ def clean_capture(round_: str) -> Capture:
     """The capture that the corruptions of a round are made in."""
     if round_ in _LOAD_MANAGERS:
         return Capture(_recorded(_LOAD_MANAGERS[round_], later_ms=AN_HOUR_MS if round_ == FROZEN else 0))
-    if round_ in (NOTHING, TABLES):
+    if round_ in (NOTHING, IDLE, SILENT, TABLES):
         small = skewed_modular_cluster()
         small.lines["isolation_policies"].append(_policy("shop", "shop/.*", "broker-1.*"))
         return Capture(small)
@@ -375,7 +377,11 @@ def simples_bundle_in_two_reports(capture: Capture) -> str:
     return bundle
 
 
-@corruption(SIMPLE, "bundles.loaded_is_reported", also=("brokers.msg_rate_in_adds_up", "brokers.msg_rate_out_adds_up"))
+@corruption(
+    SIMPLE,
+    "bundles.loaded_is_reported",
+    also=("brokers.msg_rate_in_adds_up", "brokers.msg_rate_out_adds_up", "brokers.counts_add_up"),
+)
 def loaded_bundle_without_simples_figures(capture: Capture) -> str:
     bundle = "telemetry/devices/0x00000000_0x40000000"
     del capture.report(capture.owner(bundle))["bundleStats"][bundle]
@@ -568,7 +574,7 @@ def bandwidth_in_over_100_percent(capture: Capture) -> str:
     return _metrics(capture, _EXTENSIBLE_BROKERS[1], bandwidth_in=900.0)
 
 
-@corruption(EXTENSIBLE, "brokers.load_manager_agrees")
+@corruption(EXTENSIBLE, "brokers.load_manager_agrees", "settings.load_manager_agrees")
 def one_broker_not_migrated_yet(capture: Capture) -> str:
     record = capture.report(_EXTENSIBLE_BROKERS[0], "zookeeper")
     record["loadManagerClassName"] = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -670,6 +676,51 @@ def a_topic_missing_from_the_statistics(capture: Capture) -> str:
     bundle = capture.bundle()
     lines = capture.raw.lines[capture.topic_file(capture.owner(bundle))]
     lines.remove(capture.topics(bundle)[0])
+    return bundle
+
+
+@corruption(SYNTHETIC, "bundles.reported_is_loaded", "bundles.topics_add_up")
+def no_topic_of_a_busy_bundle_in_the_statistics(capture: Capture) -> str:
+    bundle = capture.bundle()
+    lines = capture.raw.lines[capture.topic_file(capture.owner(bundle))]
+    for line in capture.topics(bundle):
+        lines.remove(line)
+    return bundle
+
+
+@corruption(SYNTHETIC, "brokers.report_dated")
+def a_report_without_its_time(capture: Capture) -> str:
+    broker = capture.broker()
+    del capture.report(broker)["lastUpdate"]
+    return broker
+
+
+@corruption(SYNTHETIC, "brokers.serves_what_is_loaded")
+def persistent_topics_at_a_broker_that_serves_none(capture: Capture) -> str:
+    broker = capture.broker()
+    capture.report(broker)["persistentTopicsEnabled"] = False
+    return broker
+
+
+@corruption(SYNTHETIC, "bundles.averages_complete")
+def an_average_without_its_figures(capture: Capture) -> str:
+    bundle = capture.bundle()
+    (node,) = capture.lines("bundle_data", bundle=bundle)
+    node["document"]["shortTermData"] = {"maxSamples": 10, "numSamples": 10}
+    return bundle
+
+
+@corruption(SYNTHETIC, "brokers.counts", "brokers.counts_add_up")
+def fewer_than_no_producers(capture: Capture) -> str:
+    broker = capture.broker()
+    capture.report(broker)["numProducers"] = -1
+    return broker
+
+
+@corruption(SYNTHETIC, "bundles.counts", also=("brokers.counts_add_up",))
+def fewer_than_no_consumers_of_a_bundle(capture: Capture) -> str:
+    bundle = capture.bundle()
+    capture.stats(bundle)["consumerCount"] = -5
     return bundle
 
 
@@ -1159,7 +1210,7 @@ _topic_figure("topics_throughput_out_beyond_any_machine", "msgThroughputOut", la
 # The cluster as a whole ---------------------------------------------------------------------------------------------
 
 
-@corruption(CLUSTER, "brokers.load_manager_agrees")
+@corruption(CLUSTER, "brokers.load_manager_agrees", "settings.load_manager_agrees")
 def one_broker_already_migrated(capture: Capture) -> str:
     broker = capture.broker()
     capture.report(broker)["loadManagerClassName"] = (
@@ -1226,6 +1277,14 @@ def clock_set_back_while_reading(capture: Capture) -> str:
     return "-0.001"
 
 
+@corruption(CLUSTER, "policies.limits")
+def isolation_policy_with_a_limit_below_zero(capture: Capture) -> str:
+    policy = _policy("below", "shop/.*", "broker-1.*")
+    policy["document"]["auto_failover_policy"]["parameters"]["min_limit"] = "-1"
+    capture.raw.lines["isolation_policies"].append(policy)
+    return "below"
+
+
 @corruption(CLUSTER, "policies.namespaces", "policies.primaries")
 def isolation_policy_that_matches_nothing(capture: Capture) -> str:
     capture.raw.lines["isolation_policies"].append(_policy("idle", "shop", "broker-1"))
@@ -1237,6 +1296,30 @@ def every_answer_empty(capture: Capture) -> str:
     for lines in capture.raw.lines.values():
         lines.clear()
     return ""
+
+
+@corruption(IDLE, "brokers.some_traffic")
+def nobody_sends(capture: Capture) -> str:
+    for line in capture.lines("load_reports"):
+        for figures in (line["document"], *line["document"]["lastStats"].values()):
+            figures.update(dict.fromkeys(RATES, 0.0))
+    for line in capture.lines("topic_stats"):
+        line["stats"].update(dict.fromkeys(RATES, 0.0))
+    for line in capture.lines("bundle_data"):
+        for term in ("shortTermData", "longTermData"):
+            line["document"][term].update(dict.fromkeys(RATES, 0.0))
+    return "broker-1.pulsar.test:8080"
+
+
+@corruption(
+    SILENT,
+    "brokers.some_load",
+    also=("brokers.reported", "brokers.complete", "brokers.cpu_known", "bundles.loaded_is_reported"),
+)
+def every_report_refused(capture: Capture) -> str:
+    lines = capture.raw.lines["load_reports"]
+    lines[:] = [line for line in lines if line["source"] != "rest"]
+    return "broker-1.pulsar.test:8080"
 
 
 # Tables that were damaged after they were made ----------------------------------------------------------------------

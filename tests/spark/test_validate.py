@@ -150,7 +150,7 @@ def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path)
     extensible = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
     raw.broker_report(FIRST)["loadManagerClassName"] = extensible
     _, _, result = judged(spark, tmp_path, raw)
-    assert set(failing(result)) == {"brokers.load_manager_agrees"}
+    assert set(failing(result)) == {"brokers.load_manager_agrees", "settings.load_manager_agrees"}
     assert not result["success"]
 
 

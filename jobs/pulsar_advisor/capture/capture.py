@@ -81,6 +81,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         session = Session(
             cluster_name=identity.cluster_name,
             brokers=identity.brokers,
+            leader=identity.leader,
             transport=transport,
             journal=Journal(heartbeat=lease.renew),
             files=SnapshotFiles(lease.folder),

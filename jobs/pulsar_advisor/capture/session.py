@@ -34,6 +34,10 @@ def identify(client: ReadClient) -> Identity:
     """The cluster that answers. Raises `ClusterUnreachable` if none does, access is denied, or it has no broker."""
     try:
         cluster_name = client.runtime_configuration().get("clusterName", "")
+        if not cluster_name:
+            raise ClusterUnreachable(
+                "the broker's configuration names no cluster (clusterName): check that the admin URL is a broker's"
+            )
         brokers = client.active_brokers(cluster_name)
     except UnreadableAnswer as error:
         raise ClusterUnreachable(f"{error}: check that this is the admin URL of a Pulsar broker") from error
@@ -72,6 +76,7 @@ class Session:
 
     cluster_name: str
     brokers: tuple[str, ...]
+    leader: str | None
     transport: AdminTransport | None
     """None if only ZooKeeper is available."""
     journal: Journal

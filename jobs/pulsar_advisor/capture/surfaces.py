@@ -30,7 +30,9 @@ from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.capture.system_topics import STATES
 from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.settings import ALLOWED_KEYS, setting_value
+from pulsar_advisor.model.some_of import some_of
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
 LONGEST_STATISTICS_INTERVAL_S: Final = 3600.0
@@ -84,6 +86,13 @@ def read_brokers(session: Session) -> BrokerFacts:
 
     def read_settings(client: ReadClient, broker: str) -> None:
         values = client.runtime_configuration(broker)
+        if (named := values.get("clusterName", "")) != session.cluster_name:
+            session.journal.miss(
+                "settings",
+                f"the broker is configured for cluster '{plain(named)}', not '{session.cluster_name}'",
+                broker,
+            )
+            return
         class_name = values.get("loadManagerClassName", "")
         facts.load_manager_classes[broker] = class_name
         facts.table_view_classes[broker] = values.get("loadManagerServiceUnitStateTableViewClassName", "")
@@ -282,8 +291,11 @@ def read_zookeeper(session: Session, zookeeper: ZooKeeperReader) -> None:
 
     def leaders() -> Iterable[Line]:
         nodes = ((node.path, node) for node in zookeeper.leaders())
-        for _, _, found in session.decoded("leader", nodes, LEADER_NODE):
-            yield {"source": "zookeeper", "broker": found.leader}
+        found = [node.leader for _, _, node in session.decoded("leader", nodes, LEADER_NODE)]
+        named = [leader for leader in found if leader is not None]
+        if named and session.leader not in named:
+            session.journal.miss("leader", f"ZooKeeper names {some_of(named)}, the brokers {session.leader or 'none'}")
+        yield from ({"source": "zookeeper", "broker": leader} for leader in found)
 
     def local_policies() -> Iterable[Line]:
         for namespace, node, policies in session.decoded("local_policies", zookeeper.local_policies(), LOCAL_POLICIES):

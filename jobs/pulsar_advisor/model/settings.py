@@ -8,6 +8,7 @@ a user's what-if.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,7 +28,7 @@ Scalar = bool | int | float | str | list[str] | None
 
 @dataclass(frozen=True)
 class Range:
-    """The values allowed in a what-if, both ends included. A cluster's own values are not checked."""
+    """The values that make sense, both ends included: a what-if outside is refused, a cluster's own value noted."""
 
     low: float
     high: float
@@ -150,11 +151,11 @@ class ResolvedSettings:
     release: str
     """The listed release whose defaults were used."""
     notes: tuple[str, ...]
-    """What a reader should know: a release that isn't listed, values that Pulsar itself could not parse."""
+    """What a reader should know: a release that isn't listed, values that Pulsar could not parse or does not check."""
 
 
 def resolve_settings(
-    pulsar_version: str,
+    pulsar_version: str | None,
     runtime: Mapping[str, str] | None = None,
     dynamic: Mapping[str, str] | None = None,
     what_if: Mapping[str, str] | None = None,
@@ -162,8 +163,9 @@ def resolve_settings(
     """The settings of a cluster of this version; the mappings are Pulsar's keys with their text values.
 
     Runtime and dynamic values of keys that the release doesn't have are ignored, as Pulsar ignores them; a what-if may
-    set them. Raises `UsageError` for a what-if that is unknown, unreadable or out of range, and `DataNotFit` for a
-    release below 2.11 and for a runtime value that no broker can have.
+    set them. A value out of range is used, as Pulsar uses it, and noted. Raises `UsageError` for a what-if that is
+    unknown, unreadable or out of range, and `DataNotFit` for a release that is unknown or below 2.11, for a runtime
+    value that no broker can have, and for a number that isn't one.
     """
     release, behaviour, notes = _nearest_release(pulsar_version)
     known = _defaults()[release]
@@ -175,7 +177,9 @@ def resolve_settings(
         origins[key] = f"default {source}"
     for key, text in (runtime or {}).items():
         if key in _FIELD_OF_KEY and key in known:
-            texts[key], origins[key] = _runtime_value(key, text), "runtime"
+            value, note = _runtime_value(key, text)
+            notes += note
+            texts[key], origins[key] = value, "runtime"
     for key, text in (dynamic or {}).items():
         if key not in _FIELD_OF_KEY or key not in known:
             continue
@@ -227,7 +231,12 @@ _REWRITTEN_AVG_PLACEMENT: Final = (5, 0, 1)
 """The one release so far that changed decisions (AvgShedder as placement) without changing a default."""
 
 
-def _release_number(text: str) -> tuple[int, int, int]:
+def _release_number(text: str | None) -> tuple[int, int, int]:
+    if text is None:
+        raise DataNotFit(
+            "no broker says which release of Pulsar it runs, so its defaults are unknown: see `doctor`, then "
+            "capture again"
+        )
     match = _RELEASE.match(text)
     if match is None:
         raise DataNotFit(
@@ -236,7 +245,7 @@ def _release_number(text: str) -> tuple[int, int, int]:
     return int(match[1]), int(match[2]), int(match[3] or 0)
 
 
-def _nearest_release(pulsar_version: str) -> tuple[str, tuple[int, int, int], list[str]]:
+def _nearest_release(pulsar_version: str | None) -> tuple[str, tuple[int, int, int], list[str]]:
     """Listed release of the nearest line at or below, the release whose behaviour is modelled, a note if not exact."""
     number = _release_number(pulsar_version)
     at_or_below = [release for release in _defaults() if _release_number(release)[:2] <= number[:2]]
@@ -306,11 +315,18 @@ def field_of(key: str) -> str:
 
 def range_of(key: str) -> tuple[float, float]:
     """The lowest and the highest number that a what-if may set for a key with a number."""
-    metadata = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].metadata
-    allowed = next(item for item in metadata if isinstance(item, Range))
+    allowed = _range(key)
+    assert allowed is not None
     return allowed.low, allowed.high
 
 
+def _range(key: str) -> Range | None:
+    metadata = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].metadata
+    return next((item for item in metadata if isinstance(item, Range)), None)
+
+
+_NUMBER = re.compile(r"[+-]?(NaN|Infinity|(\d{1,99}\.?\d{0,99}|\.\d{1,99})([eE][+-]?\d{1,9})?[dDfF]?)", re.ASCII)
+"""As Java's `Double.valueOf` reads it, without its hexadecimal form."""
 _WHOLE_NUMBER = re.compile(r"[+-]?0{0,99}\d{1,19}", re.ASCII)
 
 
@@ -339,29 +355,63 @@ def _parse(key: str, text: str) -> Scalar:
         if text.lower() in ("", "null", "none", "optional.empty"):
             return None
         text = text.removeprefix("Optional[").removesuffix("]")
-    try:
-        return float(text)
-    except ValueError:
-        raise _Unparsable("a number") from None
+    if not _NUMBER.fullmatch(text):
+        raise _Unparsable("a number")
+    return float(text.rstrip("dDfF"))
 
 
-def _runtime_value(key: str, text: str) -> Scalar:
+_LEAST_PERIODS: Final = {
+    "statsUpdateFrequencyInSecs": 1,
+    "loadBalancerReportUpdateMinIntervalMillis": 1,
+    "loadBalancerResourceQuotaUpdateIntervalMinutes": 1,
+}
+"""Below these a broker doesn't start. Source: `ServiceConfiguration` (`minValue`), `PulsarService` (periods of
+`scheduleAtFixedRate`); Pulsar checks no other number (4.0.8)."""
+
+
+def _runtime_value(key: str, text: str) -> tuple[Scalar, list[str]]:
+    """A value in a running broker's configuration, and what is odd about it. `DataNotFit` if no broker can have it."""
+    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
+        return False, [f"runtime {key}='{text}' is not a flag: Pulsar reads it as false"]
     try:
-        return _parse(key, text)
+        value = _parse(key, text)
     except _Unparsable as expected:
         raise DataNotFit(
             f"the captured runtime configuration holds {key}='{text}', but Pulsar expects {expected}; capture again"
         ) from None
+    if isinstance(value, int) and value < _LEAST_PERIODS.get(key, value):
+        raise DataNotFit(
+            f"the captured runtime configuration holds {key}={text}: no broker starts with it; capture again"
+        )
+    return value, _out_of_range(key, value, "runtime")
 
 
 def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[str]]:
     """How a broker reads a stored dynamic value: garbage is false for a flag and changes nothing for a number."""
-    if isinstance(previous, bool) and text.strip().lower() not in ("true", "false"):
+    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
         return False, [f"dynamic {key}='{text}' is not a flag: Pulsar reads it as false"]
     try:
-        return _parse(key, text), []
+        value = _parse(key, text)
     except _Unparsable as expected:
         return previous, [f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {previous}"]
+    return value, _out_of_range(key, value, "dynamic")
+
+
+def _is_flag(key: str) -> bool:
+    return LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].annotation is bool
+
+
+def _out_of_range(key: str, value: Scalar, origin: str) -> list[str]:
+    """What a reader should know of a number that makes no sense. Raises `DataNotFit` if it isn't a number at all."""
+    allowed = _range(key)
+    if allowed is None or not isinstance(value, int | float) or allowed.low <= value <= allowed.high:
+        return []
+    if not math.isfinite(value):
+        raise DataNotFit(f"{origin} {key}={value} can't be compared with anything: set a number, then capture again")
+    return [
+        f"{origin} {key}={value:g} is outside {allowed.low:g} to {allowed.high:g}: Pulsar doesn't check it, so this "
+        "advice uses it too"
+    ]
 
 
 def what_if_value(key: str, text: str) -> Scalar:
@@ -375,7 +425,7 @@ def what_if_value(key: str, text: str) -> Scalar:
         value = _parse(key, text)
     except _Unparsable as expected:
         raise UsageError(f"{key}='{text}' is not usable; expected {expected}") from None
-    allowed = next((item for item in field.metadata if isinstance(item, Range)), None)
+    allowed = _range(key)
     if allowed and isinstance(value, int | float) and not allowed.low <= value <= allowed.high:
         raise UsageError(f"{key}={text} is out of range; expected {allowed.low:g} to {allowed.high:g}")
     return value

@@ -23,15 +23,22 @@ def advice_sentence(
     refusals: Sequence[Refusal] = (),
     floor_ratio: float = DEFAULT_RATIO,
     overload: str | None = None,
+    *,
+    without_traffic: bool = False,
 ) -> str:
     """The advice for an operator.
 
-    `plan` is the advised one; `overload` says what else can be done about a broker that is too busy.
+    `plan` is the advised one; `overload` says what else can be done about a broker that is too busy; `without_traffic`:
+    no broker reports a message or a byte.
     """
     if plan is not None:
         return plan_sentence(plan, floor_ratio)
     if all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refusals]):
         return f"No unload can be judged: {refusals[0].missing} is missing ({refusals[0].reason})."
+    if without_traffic:
+        return (
+            "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
+        )
     why = _why_nothing(scores, floor_ratio)
     return f"Do nothing: {why}" if overload is None else f"{why[0].upper()}{why[1:]} {overload}"
 

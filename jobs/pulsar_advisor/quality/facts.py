@@ -55,10 +55,17 @@ _FIGURES: Final = tuple(TRAFFIC.values())
 _HIGHEST_FIGURE: Final = 1e15
 """No machine reaches such a rate of messages or bytes."""
 
+_HIGHEST_COUNT: Final = 1_000_000_000
+"""No broker has so many topics or clients."""
+
 _SMALLEST_NORMAL: Final = 2.2250738585072014e-308
 """Numbers nearer to zero have lost digits (IEEE 754 binary64)."""
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
+
+_COUNTS: Final = ("topics", "producers", "consumers")
+_HIGHEST_OF_BROKERS: Final = dict.fromkeys((*_COUNTS, "bundles"), _HIGHEST_COUNT)
+_HIGHEST_OF_BUNDLES: Final = {**dict.fromkeys(_COUNTS, _HIGHEST_COUNT), "cache_size_bytes": _HIGHEST_FIGURE}
 
 _JUMP_WITHIN_MS: Final = 3_600_000
 _JUMP_RATIO: Final = 100
@@ -101,7 +108,9 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
             return None
 
     return {
-        "brokers": lambda: _brokers(judged("brokers"), judged("bundles"), earlier(), two_passes_ms(settings)),
+        "brokers": lambda: _with_served(
+            _brokers(judged("brokers"), judged("bundles"), earlier(), two_passes_ms(settings)), table("topics")
+        ),
         "bundles": lambda: _bundles(
             judged("bundles"), judged("brokers"), table("topics"), earlier(), two_passes_ms(settings)
         ),
@@ -109,7 +118,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings),
         "policies": lambda: _policies(few, root, snapshot, view),
         "problems": lambda: _problems(table("problems"), view),
-        "settings": lambda: _settings(table("settings")),
+        "settings": lambda: _settings(table("settings"), judged("brokers")),
         "topics": lambda: _topics(table("topics")),
     }
 
@@ -119,12 +128,18 @@ def two_passes_ms(settings: SettingsInputs) -> int:
     return 2000 * int(setting_value(_STATISTICS_INTERVAL, *settings))
 
 
+def _impossible(counts: Mapping[str, float]) -> str:
+    """How many of these counts (column -> the highest possible) are missing, negative or too high."""
+    return " + ".join(f"int(not coalesce({count} between 0 and {highest}, false))" for count, highest in counts.items())
+
+
 def _brokers(
     brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None, passes_ms: int
 ) -> DataFrame:
     """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock compared with most brokers',
     the host of its web address compared with its id, usage in percent, limits compared with the other brokers', totals
-    compared with the sums over bundles, whether the totals changed since the earlier snapshot.
+    and counts compared with the sums over bundles, counts that can't be, what is known of all brokers together,
+    whether the totals changed since the earlier snapshot.
     """
     percents = {
         f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
@@ -161,6 +176,7 @@ def _brokers(
         .groupBy(sf.col("figures_broker").alias("broker"))
         .agg(
             sf.count("*").alias("summed_bundles"),
+            *(sf.sum(count).alias(f"sum_{count}") for count in _COUNTS),
             *(
                 sf.expr(f"if(bool_and({figure} between 0 and {_HIGHEST_FIGURE}), sum({figure}), null)").alias(
                     f"sum_{figure}"
@@ -169,6 +185,7 @@ def _brokers(
             ),
         )
     )
+    flows = " + ".join(f"coalesce(abs({figure}), 0)" for figure in _FIGURES)
     unaccounted = {
         f"unaccounted_{figure}_ratio": sf.expr(
             f"if(summed_bundles = bundles_with_figures, abs({figure} - sum_{figure}) "
@@ -187,11 +204,23 @@ def _brokers(
                     "(report_read_at_ms - report_updated_at_ms "
                     "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D"
                 ),
+                "report_is_dated": sf.expr("if(report_source is null, null, report_updated_at_ms is not null)"),
                 "clock_off_seconds": sf.expr("(clock_ahead_ms - common_clock_ahead_ms) / 1000D"),
                 "clocks_ahead_of_ours_seconds": sf.expr("common_clock_ahead_ms / 1000D"),
                 "reported_host_is_its_own": sf.expr(
                     "regexp_extract(reported_web_service_url, '^[a-z]+://(.*?)(:[0-9]+)?/?$', 1) "
                     "= regexp_extract(broker, '^(.*?)(:[0-9]+)?$', 1)"
+                ),
+                "reports_of_all": sf.expr("count(report_source) over ()"),
+                "traffic_of_all_flows": sf.expr(
+                    f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null)"
+                ),
+                "impossible_counts": sf.expr(
+                    f"if(report_source = 'load_report', {_impossible(_HIGHEST_OF_BROKERS)}, null)"
+                ),
+                "counts_add_up": sf.expr(
+                    "if(summed_bundles = bundles_with_figures and report_source = 'load_report', "
+                    f"bundles = listed_bundles and {' and '.join(f'{count} = sum_{count}' for count in _COUNTS)}, null)"
                 ),
                 "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
                 **percents,
@@ -203,6 +232,31 @@ def _brokers(
             }
         )
         .transform(lambda rows: _with_moved(rows, earlier and earlier[0], "broker", passes_ms))
+    )
+
+
+def _with_served(rows: DataFrame, topics: DataFrame) -> DataFrame:
+    """Fact: whether a broker serves the kinds of topics that are loaded there, apart from Pulsar's own; null for those
+    that serve both. Topics are read only if there is a broker that doesn't.
+    """
+    serves_both = "coalesce(persistent_topics_enabled, true) and coalesce(non_persistent_topics_enabled, true)"
+    if rows.where(f"not ({serves_both})").isEmpty():
+        return rows.withColumn("serves_what_is_loaded", sf.lit(None).cast("boolean"))
+    loaded = (
+        topics.where("loaded and namespace not like 'pulsar/%'")
+        .groupBy("broker")
+        .agg(
+            sf.expr("bool_or(topic like 'persistent://%') as has_persistent"),
+            sf.expr("bool_or(topic like 'non-persistent://%') as has_non_persistent"),
+        )
+    )
+    return rows.join(in_session(few_rows(loaded), rows.sparkSession), "broker", "left").withColumn(
+        "serves_what_is_loaded",
+        sf.expr(
+            f"if({serves_both}, null, not ("
+            "(has_persistent and not coalesce(persistent_topics_enabled, true)) "
+            "or (has_non_persistent and not coalesce(non_persistent_topics_enabled, true))))"
+        ),
     )
 
 
@@ -277,9 +331,13 @@ def _bundles(
             "as figures_are_the_owners",
             "size(reported_by) as reports",
             "if(loaded_topics is not null, reported, null) as loaded_is_reported",
+            "if(reported and topics > 0, loaded_topics is not null, null) as reported_is_loaded",
+            f"if(reported, {_impossible(_HIGHEST_OF_BUNDLES)}, null) as impossible_counts",
             "if(agreeing >= 2 and disagreeing <= greatest(1, 0.1 * agreeing), agrees_with_topics, null) "
             "as topics_add_up",
             f"if(reported, {' + '.join(f'int({figure} is null)' for figure in _FIGURES)}, null) as missing_figures",
+            f"if(averages_origin = 'bundle_data', "
+            f"{' + '.join(f'int({one} is null)' for one in averages if '_term_' in one)}, null) as missing_averages",
             " + ".join(
                 f"int(coalesce({column} <> 0 and abs({column}) < {_SMALLEST_NORMAL}D, false))" for column in averages
             )
@@ -410,7 +468,7 @@ def _namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInp
 
 
 def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> DataFrame:
-    """Facts: expressions that can't be applied, namespaces and brokers that a policy's expressions match."""
+    """Facts: whether a policy's limits are usable, expressions that aren't, what the others match."""
     policies = read_table(root, snapshot, "policies").to_pylist()
     namespaces = read_table(root, snapshot, "namespaces")["namespace"].to_pylist() if policies else []
     brokers = read_table(root, snapshot, "brokers", view)["broker"].to_pylist() if policies else []
@@ -419,8 +477,11 @@ def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> Dat
     def row(policy: dict[str, Any]) -> dict[str, Any]:
         of_namespaces = matched(policy["namespaces"], namespaces)
         of_primaries, of_secondaries = (matched(policy[part], hosts) for part in ("primary", "secondary"))
+        limit, threshold = policy["min_limit"], policy["usage_threshold_percent"]
+        usable = limit is not None and limit >= 0 and threshold is not None and 0 <= threshold <= 100
         return {
             "name": policy["name"],
+            "limits_are_usable": usable and policy["policy_type"] == "min_available",
             "unusable": [*of_namespaces.unusable, *of_primaries.unusable, *of_secondaries.unusable],
             "matched_namespaces": int(of_namespaces.matches.sum()),
             "matched_primaries": int(of_primaries.matches.sum()),
@@ -428,13 +489,16 @@ def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> Dat
 
     return frame_of(
         spark,
-        "name string, unusable array<string>, matched_namespaces bigint, matched_primaries bigint",
+        "name string, limits_are_usable boolean, unusable array<string>, matched_namespaces bigint, "
+        "matched_primaries bigint",
         [row(policy) for policy in policies],
     ).withColumn("unusable_expressions", sf.size("unusable"))
 
 
-def _settings(settings: DataFrame) -> DataFrame:
-    """Facts: how often a value appears, whether a configured class is Pulsar's own, what assigns topics to bundles."""
+def _settings(settings: DataFrame, brokers: DataFrame) -> DataFrame:
+    """Facts: how often a value appears, whether a configured class is Pulsar's own, what assigns topics to bundles,
+    whether a configured load manager is the one that the broker's report names.
+    """
 
     known = {
         "loadManagerClassName": tuple(LOAD_MANAGERS.values()),
@@ -445,10 +509,14 @@ def _settings(settings: DataFrame) -> DataFrame:
     one_of = " ".join(
         f"when key = '{key}' then substring_index(value, '.', -1) in {names}" for key, names in known.items()
     )
-    return settings.withColumns(
+    running = brokers.select("broker", sf.col("load_manager_class_name").alias("running_manager"))
+    return settings.join(running, "broker", "left").withColumns(
         {
             "occurrences": sf.expr("count(*) over (partition by origin, broker, key)"),
             "class_is_known": sf.expr(f"case when value = '' then null {one_of} end"),
+            "is_the_running_manager": sf.expr(
+                "if(key = 'loadManagerClassName' and running_manager is not null, value = running_manager, null)"
+            ),
             "topic_assigner": sf.expr("if(key = 'topicBundleAssignmentStrategy', nullif(value, ''), null)"),
         }
     )

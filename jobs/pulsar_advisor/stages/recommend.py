@@ -310,7 +310,14 @@ def answer(
     if request.goal is not None:
         outcome = goal_outcome(plan_in(str(planned[0].plan))) if planned else "missed"
     if request.goal is None or not planned:
-        sentence = advice_sentence(advised_plan, scores, refused, floor.ratio, overload_sentence(fit, settings.values))
+        sentence = advice_sentence(
+            advised_plan,
+            scores,
+            refused,
+            floor.ratio,
+            overload_sentence(fit, settings.values),
+            without_traffic=not state.brokers.traffic.any(),
+        )
     else:
         sentence = goal_sentence(plan_in(str(planned[0].plan)))
     judged = coverage(state, settings.values, simulated.published, simulated.set_aside_by)

@@ -360,6 +360,33 @@ def test_the_zookeeper_of_another_cluster_is_refused(
     assert files_under(root) == []
 
 
+def test_a_broker_of_another_cluster_is_named_and_its_settings_are_not_taken(cluster: FakeCluster, root: Root) -> None:
+    cluster.configure(cluster.second, clusterName="elsewhere")
+    snapshot = capture(cluster.options(), root, Silence())
+    manifest = manifest_of(root, snapshot)
+    reasons = {entry["broker"]: entry["reason"] for entry in manifest["missing"] if entry["surface"] == "settings"}
+    assert reasons == {cluster.second.id: "the broker is configured for cluster 'elsewhere', not 'fake'"}
+    assert manifest["incomplete_brokers"] == [cluster.second.id]
+    assert {line["broker"] for line in lines_of(root, snapshot, "settings")} == {cluster.first.id, None}
+
+
+def test_a_configuration_that_names_no_cluster_is_not_a_brokers(cluster: FakeCluster, root: Root) -> None:
+    cluster.configure(cluster.first, clusterName="")
+    with pytest.raises(ClusterUnreachable, match="names no cluster"):
+        capture(cluster.options(), root, Silence())
+
+
+@pytest.mark.parametrize(("leader", "is_missing"), [("second", False), ("first", True)])
+def test_two_leaders_are_told(
+    cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch, leader: str, is_missing: bool
+) -> None:
+    node = f'{{"brokerId": "{getattr(cluster, leader).id}"}}'.encode()
+    brokers = {f"/loadbalance/brokers/{broker.id}": b"{}" for broker in (cluster.first, cluster.second)}
+    options = with_zookeeper(cluster, {"/loadbalance/leader": node, **brokers}, monkeypatch)
+    manifest = manifest_of(root, capture(options, root, Silence()))
+    assert (("leader", None) in missing(manifest)) == is_missing
+
+
 def test_a_node_that_cannot_be_decoded_costs_itself_only(
     cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:

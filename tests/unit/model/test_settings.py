@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.settings import ALLOWED_KEYS, SETTING_KEYS, resolve_settings, setting_value
+from pulsar_advisor.model.settings import (
+    ALLOWED_KEYS,
+    SETTING_KEYS,
+    LoadBalancerSettings,
+    field_of,
+    resolve_settings,
+    setting_value,
+)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +105,8 @@ def test_a_dynamic_value_of_a_key_that_is_not_dynamic_has_no_effect() -> None:
         ("loadBalancerBrokerOverloadedThresholdPercentage", "101", "out of range; expected 0 to 100"),
         ("loadBalancerBrokerOverloadedThresholdPercentage", "8O", "expected a whole number"),
         ("loadBalancerEnabled", "yes", "expected true or false"),
-        ("maxUnloadPercentage", "nan", "out of range; expected 0 to 1"),
+        ("maxUnloadPercentage", "NaN", "out of range; expected 0 to 1"),
+        ("maxUnloadPercentage", "nan", "expected a number"),
         ("minUnloadMessage", "3000000000", "expected a whole number of 32 bits"),
     ],
 )
@@ -110,6 +118,56 @@ def test_a_what_if_that_makes_no_sense_is_refused(key: str, value: str, message:
 def test_a_runtime_value_no_broker_can_have_means_the_capture_is_broken() -> None:
     with pytest.raises(DataNotFit, match="minUnloadMessage='many'"):
         resolve_settings("4.0.8", runtime={"minUnloadMessage": "many"})
+
+
+@pytest.mark.parametrize("key", sorted(SETTING_KEYS))
+def test_no_value_that_makes_no_sense_is_used_without_a_word(key: str) -> None:
+    annotation = LoadBalancerSettings.model_fields[field_of(key)].annotation
+    if annotation not in (bool, int, float, float | None):
+        return  # any text is a name
+    for text in ("-5", "many", "NaN"):
+        try:
+            notes = resolve_settings("4.0.8", runtime={key: text}).notes
+        except DataNotFit as error:
+            assert key in str(error)
+        else:
+            has_key = resolve_settings("4.0.8", runtime={key: "1"}).origins[key] == "runtime"
+            assert not has_key or any(key in note for note in notes), text
+
+
+@pytest.mark.parametrize("text", ["1.5", "-0.5e-3", ".5", "5.", "1d", " 2.0f ", "Infinity"])
+def test_a_number_is_what_java_reads_as_one(text: str) -> None:
+    assert setting_value(DIRECT_MEMORY, "4.0.8", {DIRECT_MEMORY: text}) == float(text.strip().rstrip("df"))
+
+
+@pytest.mark.parametrize("text", ["inf", "nan", "1_000", "1,5", "1e", "e1", "9" * 5_000])
+def test_a_number_of_python_only_is_none(text: str) -> None:
+    assert setting_value(DIRECT_MEMORY, "4.0.8", {DIRECT_MEMORY: text}) == 0.0
+
+
+def test_a_value_that_pulsar_does_not_check_is_used_and_noted() -> None:
+    key = "loadBalancerBrokerOverloadedThresholdPercentage"
+    for layers, value in (({"runtime": {key: "-5"}}, -5), ({"dynamic": {key: "850"}}, 850)):
+        settings = resolve_settings("4.0.8", **layers)
+        assert settings.values.load_balancer_broker_overloaded_threshold_percentage == value
+        assert [note.partition(":")[0] for note in settings.notes] == [
+            f"{next(iter(layers))} {key}={value} is outside 0 to 100"
+        ]
+
+
+def test_a_period_with_which_no_broker_starts_means_the_capture_is_broken() -> None:
+    with pytest.raises(DataNotFit, match="statsUpdateFrequencyInSecs=0: no broker starts with it"):
+        resolve_settings("4.0.8", runtime={"statsUpdateFrequencyInSecs": "0"})
+
+
+def test_a_threshold_that_is_not_a_number_is_refused() -> None:
+    with pytest.raises(DataNotFit, match="dynamic maxUnloadPercentage=nan can't be compared"):
+        resolve_settings("4.0.8", dynamic={"maxUnloadPercentage": "NaN"})
+
+
+def test_without_any_release_nothing_is_resolved() -> None:
+    with pytest.raises(DataNotFit, match="no broker says which release"):
+        resolve_settings(None)
 
 
 def test_what_may_be_captured_covers_what_decides() -> None:

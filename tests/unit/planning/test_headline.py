@@ -102,6 +102,11 @@ def test_of_several_sources_those_with_the_most_unloads_are_named(moving: Plan) 
 QUIET = replace(no_score("A", "B", ""), error=None, why_nothing="All brokers are near the mean.")
 
 
+def test_without_traffic_there_is_nothing_to_balance_however_busy_a_broker_is() -> None:
+    sentence = advice_sentence(None, [QUIET], overload="b is at 90%.", without_traffic=True)
+    assert sentence.startswith("There is no load to balance: no broker reports any message")
+
+
 def test_doing_nothing_has_a_sentence_too() -> None:
     assert advice_sentence(None, [QUIET]) == (
         "Do nothing: no strategy would act on these figures. All brokers are near the mean."
