@@ -70,14 +70,11 @@ class Answer:
 def answers(recording: Recording, spark: SparkSession, folder: Path) -> list[Answer]:
     """What `recommend` says before each cycle, on what the leader sees, with the snapshots before it."""
     root = Root(str(folder), "recorded")
-    for snapshot in recording.snapshots.values():
-        validate(spark, root, _normalized(spark, root, snapshot.write(root)))
+    for snapshot in sorted({cycle.before for cycle in recording.cycles}):
+        recording.snapshots[snapshot].write(root)
+        normalize(spark, root, snapshot)
+        validate(spark, root, snapshot)
     return [_answer(spark, root, cycle) for cycle in recording.cycles]
-
-
-def _normalized(spark: SparkSession, root: Root, snapshot: str) -> str:
-    normalize(spark, root, snapshot)
-    return snapshot
 
 
 def _answer(spark: SparkSession, root: Root, cycle: Cycle) -> Answer:

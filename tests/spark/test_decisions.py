@@ -8,6 +8,8 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from decisions.answers import answers, named_ratio
+from decisions.answers import table as table_of_answers
 from decisions.recording import RECORDINGS, Recording, read_recording
 from decisions.replay import misses, replay, table
 from harness.record_decisions import CROWDED, DECISIONS, LARGEST_BYTES, SCENARIOS
@@ -15,6 +17,8 @@ from harness.record_decisions import CROWDED, DECISIONS, LARGEST_BYTES, SCENARIO
 SAMPLED = "OverloadShedder-4.0.8-modular"
 """`make test` replays the beginning of this recording, `make test-full` all of them."""
 SAMPLED_CYCLES = 1
+LEAST_NAMED = 0.9
+"""Of what a leader unloads in the minutes after all load was on one broker."""
 
 
 class Share(NamedTuple):
@@ -67,6 +71,27 @@ def test_the_first_recorded_decisions_are_predicted(spark: SparkSession, tmp_pat
     share = shares(recording, spark, tmp_path)
     assert share.named >= LEAST[SAMPLED].named
     assert share.inside >= LEAST[SAMPLED].inside
+
+
+@pytest.mark.spark
+def test_the_first_answer_about_a_broker_above_its_limit_names_what_leaves_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (first,) = answers(recorded("AvgShedder-4.0.8-modular-crowded").first(1), spark, tmp_path)
+    assert first.above_limit and first.judged_msg_rate_ratio == 1
+    assert first.unloads == first.unloaded
+    assert not first.does_nothing
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.parametrize("name", [scenario.name for scenario in CROWDED])
+def test_what_leaves_a_broker_above_its_limit_is_named(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    found = answers(recorded(name), spark, tmp_path)
+    print(f"\n{table_of_answers(found)}")
+    assert found[0].above_limit
+    assert not [answer.sentence for answer in found if answer.above_limit and answer.does_nothing]
+    assert named_ratio(found) >= LEAST_NAMED
 
 
 @pytest.mark.full
