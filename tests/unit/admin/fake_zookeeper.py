@@ -41,6 +41,8 @@ class FakeKazoo:
     most_in_flight: int = 0
     asked: set[str] = field(default_factory=set)
     """`getChildren /path` and `getData /path`."""
+    stat: Stat = field(default_factory=Stat)
+    """Of every node."""
 
     def get_children_async(self, path: str) -> Call:
         self.asked.add(f"getChildren {path}")
@@ -52,7 +54,7 @@ class FakeKazoo:
     def get_async(self, path: str) -> Call:
         self.asked.add(f"getData {path}")
         gone = path not in self.nodes or path in self.vanished
-        return self._call(NoNodeError() if gone else (self.nodes[path], Stat()))
+        return self._call(NoNodeError() if gone else (self.nodes[path], self.stat))
 
     def _call(self, answer: Any) -> Call:
         self.in_flight += 1

@@ -1,0 +1,216 @@
+"""What becomes of each corruption: the cluster is captured with it and advised on, and the answer compared.
+
+- **refused**: no advice; a named error.
+- **confined**: a check sets brokers, namespaces or bundles aside.
+- **noticed**: a check fails, or a note, a refusal or a finding names it; advice that changes says why.
+- **harmless**: the same advice with the same figures, for the reason given.
+- **PASSED**: the advice or a figure changed, and nothing says so. None may.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from corruptions.documents import captured, lines_of, recorded
+from corruptions.generated import Corruption
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.planning.request import Request
+from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages import recommend
+from pulsar_advisor.storage.plans import PLANS
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.raw import SURFACES
+
+PASSED: Final = "PASSED"
+_OF_THE_RUN: Final = frozenset({"manifest_sha256", "plan", "digest", "settings", "inputs", "notes", "refusals"})
+"""Parts of an answer that aren't advice, or are compared by themselves."""
+_OF_MANIFEST: Final = (
+    *("identity", "load_manager", "load_managers", "pulsar_version", "pulsar_versions"),
+    *("leader", "leader_unloads", "incomplete_brokers", "moved_bundles"),
+)
+_IN_ORDER: Final = ("isolation_policies.jsonl.zst",)
+"""The files whose lines' order means something; others are written by several threads."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a corruption, and by what."""
+
+    verdict: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a snapshot led to."""
+
+    refusal: str | None = None
+    failing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Failing check -> what it excludes."""
+    said: frozenset[str] = frozenset()
+    """Notes, refusals of strategies, and findings."""
+    advice: str = ""
+    """The whole answer, as text to compare."""
+
+
+class Judge:
+    """Captures and advises, each distinct snapshot only once. Threads may share it."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._lock = threading.Lock()
+        """Great Expectations' queries share the name of a view."""
+        self._beginning = threading.Lock()
+        self._answers: dict[str, Answer] = {}
+        self._known: dict[str, tuple[str, Answer]] = {}
+
+    def outcome(self, corruption: Corruption) -> Outcome:
+        """Compare a corrupted cluster with the same one as it was recorded."""
+        clean_snapshot, clean = self._clean(corruption.load_manager)
+        documents = recorded(corruption.load_manager).copy()
+        corruption.apply(documents)
+        root = self._new_root()
+        try:
+            snapshot = captured(documents, root)
+        except AdvisorError as error:
+            return Outcome("refused", f"capture: {_named(error)}")
+        content = _content(root, snapshot)
+        if content == clean_snapshot:
+            self._forget(root)
+            return Outcome("harmless", "no table reads the difference, if there is one")
+        answer = self._answer(root, snapshot, content)
+        return compared(clean, answer)
+
+    def _clean(self, load_manager: str) -> tuple[str, Answer]:
+        with self._beginning:
+            if load_manager not in self._known:
+                root = self._new_root()
+                snapshot = captured(recorded(load_manager).copy(), root)
+                content = _content(root, snapshot)
+                self._known[load_manager] = content, self._advised(root, snapshot)
+            return self._known[load_manager]
+
+    def _answer(self, root: Root, snapshot: str, content: str) -> Answer:
+        if content not in self._answers:
+            self._answers[content] = self._advised(root, snapshot)
+        self._forget(root)
+        return self._answers[content]
+
+    def _advised(self, root: Root, snapshot: str) -> Answer:
+        failing: dict[str, tuple[str, ...]] = {}
+        try:
+            normalize(self._spark, root, snapshot)
+            with self._lock:
+                results = validate(self._spark, root, snapshot)["results"]
+            failing = {one["check"]: tuple(one["excluded"]) for one in results if not one["success"]}
+            request = Request(shedder="configured", placement="configured")
+            document = recommend.run(lambda: self._spark, root, snapshot, request)
+        except AdvisorError as error:
+            return Answer(_named(error), failing)
+        plans = [json.loads(path.read_bytes()) for path in sorted(Path(str(root.folder(PLANS, snapshot))).glob("*--*"))]
+        said = [*document["notes"], *(one["sentence"] for one in document["refusals"])]
+        said += [one["sentence"] for one in document["findings"] if "sentence" in one]
+        return Answer(None, failing, frozenset(said), json.dumps([_without(document), *map(_without, plans)]))
+
+    def _new_root(self) -> Root:
+        return Root(tempfile.mkdtemp(dir=self._folder), "test")
+
+    def _forget(self, root: Root) -> None:
+        shutil.rmtree(root.url, ignore_errors=True)
+
+
+def compared(clean: Answer, answer: Answer) -> Outcome:
+    """The outcome of a snapshot beside that of the clean one."""
+    failing = {check: names for check, names in answer.failing.items() if clean.failing.get(check) != names}
+    named = ", ".join(sorted(failing))
+    if answer.refusal is not None:
+        return Outcome("refused", answer.refusal + (f" [{named}]" if named else ""))
+    if any(failing.values()):
+        return Outcome("confined", "; ".join(_named_check(check, names) for check, names in sorted(failing.items())))
+    said = sorted(answer.said - clean.said)
+    if failing or said:
+        return Outcome("noticed", "; ".join([*sorted(failing), *said]))
+    if answer.advice == clean.advice:
+        return Outcome("harmless", "the answer is the same")
+    return Outcome(PASSED, _first_difference(json.loads(clean.advice), json.loads(answer.advice)))
+
+
+def _content(root: Root, snapshot: str) -> str:
+    """What a snapshot holds, without what depends on how it was read; null and absent are one."""
+    folder = Path(str(root.folder("raw", snapshot)))
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    files = {
+        path: [_as_read(json.loads(line), _read_of(path)) for line in (lines if path in _IN_ORDER else sorted(lines))]
+        for path, lines in lines_of(folder).items()
+    }
+    gaps = [
+        sorted(f"{one['surface']} {one['broker']} {one.get('namespace')}" for one in manifest[part])
+        for part in ("missing", "failures")
+    ]
+    return json.dumps([files, gaps, {name: manifest[name] for name in _OF_MANIFEST}], sort_keys=True)
+
+
+@cache
+def _read_of(path: str) -> DataType:
+    surface = path.removesuffix(".jsonl.zst").partition("/")[0]
+    read = SURFACES[surface].schema
+    # Consumers are read if a broker gives no report that counts them.
+    counted = "stats struct<subscriptions: map<string, struct<consumers: array<struct<>>>>, "
+    return StructType.fromDDL(read.replace("stats struct<", counted))
+
+
+def _as_read(value: Any, read: DataType) -> Any:
+    """The part of a value that the tables read; null and absent are one."""
+    if isinstance(read, StructType) and isinstance(value, dict):
+        parts = {field.name: _as_read(value.get(field.name), field.dataType) for field in read}
+        return {name: part for name, part in parts.items() if part is not None}
+    if isinstance(read, MapType) and isinstance(value, dict):
+        return {name: _as_read(part, read.valueType) for name, part in value.items()}
+    if isinstance(read, ArrayType) and isinstance(value, list):
+        return [_as_read(part, read.elementType) for part in value]
+    return value
+
+
+def _without(value: Any) -> Any:
+    """An answer without what differs from run to run."""
+    if isinstance(value, dict):
+        return {key: _without(entry) for key, entry in value.items() if key not in _OF_THE_RUN}
+    return [_without(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _named(error: AdvisorError) -> str:
+    message = re.sub(r"\S*/(raw|tables|validation)/\S+", "…", str(error))
+    return f"exit {error.exit_code}: {message.partition(': ')[0] if len(message) > 160 else message}"
+
+
+def _named_check(check: str, names: tuple[str, ...]) -> str:
+    return f"{check}: {_some(names)}" if names else check
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+
+
+def _first_difference(left: Any, right: Any, where: str = "") -> str:
+    if isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():
+        return next(
+            (_first_difference(left[key], right[key], f"{where}.{key}") for key in left if left[key] != right[key]), ""
+        )
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        pairs = enumerate(zip(left, right, strict=True))
+        return next((_first_difference(a, b, f"{where}[{at}]") for at, (a, b) in pairs if a != b), "")
+    return f"{where}: {str(left)[:80]} -> {str(right)[:80]}"

@@ -1,0 +1,55 @@
+"""What can't be is not judged as if it were: each corruption ends as the reviewed table says, and none passes.
+
+`python -m corruptions.record` judges what the table lacks; `tests/corruptions/outcomes.py` says what outcomes mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from pyspark.sql import SparkSession
+
+from corruptions.generated import Corruption, corruptions
+from corruptions.outcomes import PASSED, Judge
+from corruptions.table import key_of, reviewed
+
+pytestmark = pytest.mark.spark
+
+_EVERY: int = 17
+"""One of so many is in the sample."""
+
+
+@pytest.fixture(scope="module")
+def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    return Judge(spark, tmp_path_factory.mktemp("corruptions"))
+
+
+def test_the_table_is_about_these_corruptions() -> None:
+    assert set(reviewed()) <= {key_of(one) for one in corruptions()}
+    assert len(corruptions()) >= 500
+
+
+def test_none_passes_and_changes_the_advice() -> None:
+    verdicts = Counter(outcome.verdict for outcome in reviewed().values())
+    assert verdicts.keys() <= {"refused", "confined", "noticed", "harmless"}
+    assert verdicts[PASSED] == 0
+
+
+@pytest.mark.parametrize(
+    "corruption",
+    [
+        pytest.param(one, id=one.name, marks=[] if number % _EVERY == 0 else [pytest.mark.full])
+        for number, one in enumerate(one for one in corruptions() if key_of(one) in reviewed())
+    ],
+)
+def test_a_corruption_ends_as_reviewed(corruption: Corruption, judge: Judge) -> None:
+    expected, found = reviewed()[key_of(corruption)], judge.outcome(corruption)
+    assert found.verdict == expected.verdict, found.by
+    assert _checks(expected.by) <= _checks(found.by), "what it was noticed by doesn't name it any more"
+
+
+def _checks(by: str) -> set[str]:
+    """The names of checks in a line."""
+    return set(re.findall(r"\b(?:brokers|bundles|capture|namespaces|policies|problems|settings|topics)\.\w+", by))
