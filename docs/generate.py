@@ -6,11 +6,13 @@ Schemas of the documents from their types.
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import mdformat
@@ -26,18 +28,21 @@ from pulsar_advisor.tables.document import tables_page
 
 DOCS = Path(__file__).parent
 _FORM = tomllib.loads((DOCS.parent / ".mdformat.toml").read_text(encoding="utf-8"))
+OUTCOMES = DOCS.parent / "tests" / "corruptions" / "outcomes.tsv"
 
 
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
+    fields = DOCS / "fields.md"
     return {
         DOCS / "index.md": start_page(),
         DOCS / "checks.md": checks_page(),
         DOCS / "lint.md": lint_page(),
         DOCS / "tables.md": tables_page(),
-        strategies: filled(strategies, {"shedders": SHEDDERS, "placements": PLACEMENTS}),
-        splitting: filled(splitting, {"deciders": SPLIT_DECIDERS, "algorithms": SPLIT_ALGORITHMS}),
+        strategies: filled(strategies, {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS)}),
+        splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
+        fields: filled(fields, {"impossible values": _impossible_values()}),
         **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
     }
 
@@ -54,16 +59,40 @@ def _schema(name: str) -> str:
     return json.dumps(json_schema(name), indent=1, ensure_ascii=False) + "\n"
 
 
-def filled(page: Path, registries: dict[str, Sequence[Strategy]]) -> str:
-    """The page with a table of each registry between its two comments."""
+def filled(page: Path, parts: Mapping[str, str]) -> str:
+    """The page with each part between its two comments."""
     text = page.read_text(encoding="utf-8")
-    for name, entries in registries.items():
+    for name, part in parts.items():
         begin, end = f"<!-- {name}: made by make docs -->\n", f"<!-- end of {name} -->"
         if text.count(begin) != 1 or text.count(end) != 1:
             raise SystemExit(f"{page}: expected one '{begin.strip()}' and one '{end}'")
-        table = f"{begin}\n{_table(entries)}\n\n{end}"
-        text = re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, table=table: table, text, flags=re.DOTALL)
+        whole = f"{begin}\n{part}\n\n{end}"
+        text = re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, whole=whole: whole, text, flags=re.DOTALL)
     return text
+
+
+_VERDICTS = ("refused", "confined", "noticed", "harmless")
+
+
+def _impossible_values() -> str:
+    """What happens to values that can't be, by field, and to documents that can't be true together."""
+    with OUTCOMES.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
+    fields: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for load_manager, surface, field, kind, verdict, _ in rows:
+        where = surface if load_manager == "modular" else f"{surface} ({load_manager.capitalize()})"
+        fields[where][field][verdict].append(kind)
+    parts = []
+    for surface, of_surface in fields.items():
+        head = [f"### {surface[0].upper()}{surface[1:]}", "", "| field | refused | confined | noticed | harmless |"]
+        body = [_outcomes(field, outcomes) for field, outcomes in of_surface.items()]
+        parts.append("\n".join([*head, "| -- | -- | -- | -- | -- |", *body]))
+    return "\n\n".join(parts)
+
+
+def _outcomes(field: str, kinds: Mapping[str, Sequence[str]]) -> str:
+    name = f"`{field}`" if field else "the whole"
+    return " | ".join([f"| {name}", *(", ".join(kinds.get(verdict, ())) or "–" for verdict in _VERDICTS)]) + " |"
 
 
 def _table(entries: Iterable[Strategy]) -> str:
