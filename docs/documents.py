@@ -207,10 +207,17 @@ class Foresight(TypedDict):
 
 
 class Trial(TypedDict):
-    """A change of settings that lint proposes, and how it ends."""
+    """A change of settings that would end a violation of lint's, and how the cluster ends with it and without it."""
 
     change: dict[str, str]
     error: str | None
+    today: NotRequired[SimulationScore | None]
+    verdict: NotRequired[
+        Annotated[
+            Literal["better", "same", "worse"] | None,
+            Field(description="Beside today; lint proposes what is better. Null if one of both can't be simulated."),
+        ]
+    ]
     score: SimulationScore | None
     switched_off_by: NotRequired[
         Annotated[

@@ -54,11 +54,11 @@ def snapshot_to_recommend_on() -> str:
 
 
 def lint(cluster: str, snapshot: str) -> list[dict[str, Any]]:
-    """The rules that the settings of a normalized snapshot's cluster violate."""
+    """The rules that the settings of a normalized snapshot's cluster violate, with the effect of what they propose."""
     from pulsar_advisor.stages.lint import run
 
     with as_airflow_errors():
-        return [asdict(finding) for finding in run(_root(cluster), snapshot)]
+        return [{**asdict(finding), "effect": trial} for finding, trial in run(_root(cluster), snapshot)]
 
 
 def restart_order(cluster: str, snapshot: str, ceiling_ratio: float | None = None) -> dict[str, Any]:

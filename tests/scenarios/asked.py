@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pulsar_advisor.lint.judge import LintFinding, judge
+from pulsar_advisor.lint.judge import LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.goal import Goal
@@ -174,6 +174,11 @@ class Asked:
     def trials(self) -> tuple[Trial, ...]:
         """The effects that `lint` shows beside its proposals."""
         return trials([one.change for one in self.lint], self.fit, self.resolve, self.earlier)
+
+    @property
+    def proposals(self) -> Sequence[tuple[LintFinding, Mapping[str, Any] | None]]:
+        """The answer to `lint`: what it proposes once its changes have been tried."""
+        return proposals(self.lint, [trial.document() for trial in self.trials])
 
     @cached_property
     def alone(self) -> Simulation | AdvisorError:

@@ -106,6 +106,8 @@ def lint_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if finding["change"]:
             options = " ".join(f"--set {key}={value}" for key, value in finding["change"].items())
             yield f"         try       recommend {options}"
+        if finding["change"] and finding["effect"] is None:
+            yield "         effect    not simulated, so not compared with today"
         if finding["effect"] is not None:
             yield f"         effect    {effect_sentence(finding['effect'])}"
 

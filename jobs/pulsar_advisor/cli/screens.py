@@ -42,15 +42,18 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
 
 def print_futures(futures: Sequence[Future], sentence: str | None, console: Console) -> None:
     """Print the table of `simulate`, and the sentence on Pulsar's own strategies."""
-    from pulsar_advisor.reporting.futures import HEADINGS, TEXT_COLUMNS, cells
+    from pulsar_advisor.reporting.futures import notes, table
 
-    table = Table(header_style="dim")
-    for number, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="left" if number < TEXT_COLUMNS else "right")
-    for future in futures:
-        table.add_row(*(Text(plain(cell)) for cell in cells(future)), style=_COLOUR_OF_END[future.ended])
-    console.print(table)
+    heading, shown = table(futures, console.width)
+    console.print(Text(heading, style="dim"), soft_wrap=True)
+    for one in shown:
+        console.print(Text(plain(one.name), style=f"bold {_COLOUR_OF_END[one.ended]}".strip()), soft_wrap=True)
+        if one.figures:
+            console.print(Text(one.figures), soft_wrap=True)
+    for note in notes(futures):
+        console.print(Text(note, style="dim"), soft_wrap=True)
     if sentence is not None:
+        console.print()
         console.print(Text(plain(sentence), style="bold"), soft_wrap=True)
 
 

@@ -258,16 +258,13 @@ def _recommend(
 
 def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
-    from pulsar_advisor.stages.lint import effects, too_little
     from pulsar_advisor.stages.lint import run as judge
+    from pulsar_advisor.stages.lint import too_little
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    findings, why = judge(root, snapshot), too_little(root, snapshot)
-    trials = () if why else effects(root, snapshot, findings)
-    tried = {tuple(sorted(trial.change.items())): trial.document() for trial in trials}
-    rows = [{**asdict(finding), "effect": tried.get(tuple(sorted(finding.change.items())))} for finding in findings]
-    if why:
+    rows = [{**asdict(finding), "effect": trial} for finding, trial in judge(root, snapshot)]
+    if why := too_little(root, snapshot):
         log(why)
     print_json(rows) if json else say("\n".join(lint_lines(rows)))
     if why:

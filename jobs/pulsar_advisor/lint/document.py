@@ -17,10 +17,15 @@ can't reach, a minimum that hides an imbalance, two strategies that work against
 It needs a snapshot with tables (`capture`, `normalize`); after `validate` it leaves out what is unfit. It starts no
 Spark, and changes nothing.
 
-Each rule says what it expects. A violation comes with the figures that decide and, where a setting would mend it, with
-the option of `recommend` that shows the effect: `--set KEY=VALUE`. The first five different changes (fewer on a cluster
-of more than 10,000 bundles) are simulated for 60 cycles with the cluster's own strategies: whether it settles, after
-how many unloads, and how even the load is then.
+Each rule says what it expects. A violation comes with the figures that decide. The first five different changes of
+settings that would mend one (fewer on a cluster of more than 10,000 bundles) are simulated for 60 cycles with the
+cluster's own strategies, beside today's settings with the same seed: whether it settles, after how many unloads, and
+how even the load is then. Up to 10,000 bundles both are simulated at both ends of what is known of the CPU usage that
+goes with messages. A change is **proposed**, as an option of `recommend`, only if the cluster ends better with it, and
+at neither end worse: it settles where today it doesn't, or the busiest broker or the deviation is lower by a point, or it
+takes fewer unloads. Otherwise the violation stays, and the effect says that the change is no better than today, or
+worse. To switch shedding on is compared with a cluster that sheds nothing. The best proposal comes first. A change that
+was not simulated is marked so.
 A **warning** is about balance, an **info** about a setting without effect or a limit to know. `--json` prints all
 fields, the source among them.
 """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Case, Rule, Severity, Violation
@@ -45,3 +47,37 @@ def judge(case: Case) -> tuple[LintFinding, ...]:
         if case.state.load_manager in rule.load_managers and (violation := rule.find(case)) is not None
     ]
     return tuple(sorted(found, key=lambda finding: finding.severity != "warning"))
+
+
+def proposals(
+    findings: Iterable[LintFinding], tried: Iterable[Mapping[str, Any]]
+) -> tuple[tuple[LintFinding, Mapping[str, Any] | None], ...]:
+    """Each violation with the trial of its change, warnings first, in each group the best proposals first.
+
+    `tried` are trials as `recommendation.json` holds them. A change that ends no better than today is not proposed: its
+    violation stays, and the trial says why. Trials of earlier releases, which don't know today, refute nothing.
+    """
+    of_change = {_key(trial["change"]): trial for trial in tried}
+    found = [(finding, of_change.get(_key(finding.change)) if finding.change else None) for finding in findings]
+    kept = [
+        (
+            replace(finding, change={})
+            if trial is not None and trial.get("verdict", "better") != "better"
+            else finding,
+            trial,
+        )
+        for finding, trial in found
+    ]
+
+    def rank(pair: tuple[LintFinding, Mapping[str, Any] | None]) -> tuple[bool, float]:
+        finding, trial = pair
+        proposed = finding.change and trial is not None and trial["score"] is not None
+        return finding.severity != "warning", trial["score"][
+            "last_usage_maximum_ratio"
+        ] if trial and proposed else math.inf
+
+    return tuple(sorted(kept, key=rank))
+
+
+def _key(change: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(change.items()))

@@ -5,18 +5,19 @@ Runs that differ in their seed only are one line with ranges; placement strategi
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.figures import count, percent
+from pulsar_advisor.simulation.scores import ENDINGS
 
 Score = Mapping[str, Any]
 """A row of the table `scores`, as in the simulation's result."""
-
-_ENDS: Final = ("settled", "unfinished", "repeats")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,10 @@ class Future:
     ended: str
     """The worst of its runs: settled, unfinished, repeats; empty with an error."""
     highest_ratio: tuple[float, float]
-    """The busiest broker's usage at the end, least and greatest of the runs; likewise the others."""
+    """The busiest broker's usage at the end, least and greatest of the runs and of what is known of the base loads;
+    the others are least and greatest of the runs."""
+    likely_only: bool
+    """Whether that is by the likely base loads alone."""
     standard_deviation_ratio: tuple[float, float]
     splits: tuple[int, int]
     unloads: tuple[int, int]
@@ -40,6 +44,8 @@ class Future:
     clients: tuple[int, int]
     """Producers and consumers that have to connect again."""
     moved_throughput_bytes_per_s: tuple[float, float]
+    own: bool = False
+    """Whether these are the cluster's own strategies and settings."""
 
 
 def futures(scores: Iterable[Score], own: Mapping[str, str]) -> tuple[Future, ...]:
@@ -50,45 +56,63 @@ def futures(scores: Iterable[Score], own: Mapping[str, str]) -> tuple[Future, ..
     alike: dict[Future, list[str]] = {}
     for (shedder, what_if, placement), group in runs.items():
         alike.setdefault(_future(shedder, what_if, group), []).append(placement)
-    found = [replace(future, placements=tuple(placements)) for future, placements in alike.items()]
+
+    def is_own(future: Future, placements: Sequence[str]) -> bool:
+        return future.shedder == own["shedder"] and own["placement"] in placements and not future.what_if
+
+    found = [
+        replace(future, placements=tuple(placements), own=is_own(future, placements))
+        for future, placements in alike.items()
+    ]
 
     def rank(future: Future) -> tuple[Any, ...]:
-        is_own = future.shedder == own["shedder"] and own["placement"] in future.placements and not future.what_if
-        worst = _ENDS.index(future.ended) if future.ended else len(_ENDS)
+        worst = ENDINGS.index(future.ended) if future.ended else len(ENDINGS)
         return (
-            not is_own,
+            not future.own,
             worst,
             round(future.highest_ratio[1], 3),
             future.unloads[1],
             future.shedder,
-            future.what_if,
+            _by_number(future.what_if),
             future.placements,
         )
 
     return tuple(sorted(found, key=rank))
 
 
+def _by_number(text: str) -> list[tuple[bool, float, str]]:
+    """A key that sorts the numbers in a text as numbers: 5 before 10."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    return [(True, float(part), "") if part[:1].isdigit() else (False, 0.0, part) for part in parts]
+
+
 def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
     judged = [run for run in runs if not run.get("error")]
 
-    def between(*columns: str) -> tuple[Any, Any]:
+    def least_and_greatest(*columns: str) -> tuple[Any, Any]:
         values = [sum(run[column] for column in columns) for run in judged]
         return (min(values), max(values)) if values else (0, 0)
+
+    def extreme(column: str, of: Callable[[Iterable[float]], float]) -> float:
+        return of(run["last_usage_maximum_ratio" if run.get(column) is None else column] for run in judged)
 
     return Future(
         shedder=shedder,
         placements=(),
         what_if=what_if,
         ends=_ends(judged, runs),
-        ended=max((run["ended"] for run in judged), key=_ENDS.index, default=""),
-        highest_ratio=between("last_usage_maximum_ratio"),
-        standard_deviation_ratio=between("last_usage_standard_deviation_ratio"),
-        splits=between("splits"),
-        unloads=between("unloads"),
-        moved_again=between("bundles_moved_again"),
-        overshot=between("brokers_overshot"),
-        clients=between("producers", "consumers"),
-        moved_throughput_bytes_per_s=between("moved_throughput_bytes_per_s"),
+        ended=max((run.get("worst_ended") or run["ended"] for run in judged), key=ENDINGS.index, default=""),
+        highest_ratio=(extreme("lowest_maximum_ratio", min), extreme("highest_maximum_ratio", max))
+        if judged
+        else (0.0, 0.0),
+        likely_only=any(run.get("lowest_maximum_ratio") is None for run in judged),
+        standard_deviation_ratio=least_and_greatest("last_usage_standard_deviation_ratio"),
+        splits=least_and_greatest("splits"),
+        unloads=least_and_greatest("unloads"),
+        moved_again=least_and_greatest("bundles_moved_again"),
+        overshot=least_and_greatest("brokers_overshot"),
+        clients=least_and_greatest("producers", "consumers"),
+        moved_throughput_bytes_per_s=least_and_greatest("moved_throughput_bytes_per_s"),
     )
 
 
@@ -96,13 +120,13 @@ def _ends(judged: Sequence[Score], runs: Sequence[Score]) -> str:
     if not judged:
         return f"could not be simulated: {runs[0]['error']}"
     if len(judged) == 1:
-        return ending(judged[0])
+        return ending(judged[0]) + _may(judged[0])
     number = Counter(run["ended"] for run in judged)
     cycles = [run["settles_in_cycles"] for run in judged if run["ended"] == "settled"]
     if number["settled"] == len(judged):
         return f"settles in cycle {_range(min(cycles), max(cycles))}"
     words = {"settled": "settles", "repeats": "goes round", "unfinished": "does not settle"}
-    return ", ".join(f"{words[end]} in {number[end]} of {len(judged)} runs" for end in _ENDS if number[end])
+    return ", ".join(f"{words[end]} in {number[end]} of {len(judged)} runs" for end in ENDINGS if number[end])
 
 
 def ending(score: Score) -> str:
@@ -122,17 +146,63 @@ def happens(score: Score) -> bool:
 
 
 def effect_sentence(trial: Mapping[str, Any]) -> str:
-    """What a change of settings does, from a trial as `recommendation.json` holds it."""
-    score = trial["score"]
+    """What a change of settings does beside what happens today, from a trial as `recommendation.json` holds it."""
+    score, today = trial["score"], trial.get("today")
     if score is None:
         return f"its effect could not be simulated: {trial['error']}"
-    figures = (
-        f"{name} {percent(score[f'first_usage_{column}_ratio'])} → {percent(score[f'last_usage_{column}_ratio'])}"
-        for name, column in (("highest usage", "maximum"), ("standard deviation", "standard_deviation"))
-    )
-    unloads = f", {count(score['unloads'], 'unload')}, {', '.join(figures)}" if score["unloads"] else ""
-    needs = "".join(f" and {key}=true" for key in trial.get("switched_off_by", ()))
-    return f"with it{needs}, Pulsar's own balancer {ending(score).replace('nothing happens', 'does nothing')}{unloads}"
+    needs = [f"{key}=true" for key in trial.get("switched_off_by", ())]
+    refuted = trial.get("verdict", "better") != "better"
+    set_to = [f"{key}={value.removeprefix(_PACKAGE)}" for key, value in trial["change"].items()] if refuted else ["it"]
+    with_it = f"with {' and '.join([*set_to, *needs])}, Pulsar's own balancer {_fares(score)}"
+    if "today" not in trial:
+        return with_it
+    if today is None:
+        return f"{with_it}; today's own strategies can't be simulated, so nothing is compared"
+    return f"{_VERDICTS[trial['verdict']]}: {with_it}; without it, it {_fares(today)}"
+
+
+_PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
+_VERDICTS: Final = {"better": "better than today", "same": "no better than today", "worse": "worse than today"}
+
+
+def _fares(score: Score) -> str:
+    """How the cluster's own balancer ends, at what cost and at which usage: a predicate."""
+    ends = ending(score).replace("nothing happens", "does nothing")
+    unloads = f" after {count(score['unloads'], 'unload')}" if score["unloads"] else ""
+    last = score["last_usage_maximum_ratio"]
+    known = [score.get(f"{end}_maximum_ratio") for end in ("lowest", "highest")]
+    highest = _percents((last if known[0] is None else known[0], last if known[1] is None else known[1]))
+    figures = f"highest usage {percent(score['first_usage_maximum_ratio'])} → {highest}"
+    deviation = percent(score["last_usage_standard_deviation_ratio"])
+    return f"{ends}{_may(score).replace(';', ' but')}{unloads}, {figures}, standard deviation {deviation}"
+
+
+def between(score: Score) -> str:
+    """The range of the busiest broker at the end, in brackets; empty if narrow, or unknown as in earlier releases."""
+    lowest, highest = score.get("lowest_maximum_ratio"), score.get("highest_maximum_ratio")
+    if lowest is None or highest is None or highest - lowest < _NARROW_RATIO:
+        return ""
+    return f" ({percent(lowest)} to {percent(highest)}, by how much CPU goes with messages)"
+
+
+def _may(score: Score) -> str:
+    """`doubt` in the words of a table."""
+    if not doubt(score):
+        return ""
+    return "; may go round" if score["worst_ended"] == "repeats" else "; may not settle"
+
+
+def doubt(score: Score) -> str:
+    """That it may not settle although it is likely to; empty without that doubt."""
+    worst = score.get("worst_ended") or score["ended"]
+    if score["ended"] != "settled" or worst == "settled":
+        return ""
+    return f", or {_MAY[worst]}, by how much CPU goes with messages"
+
+
+_NARROW_RATIO: Final = 0.005
+"""A range that isn't worth a word."""
+_MAY: Final = {"repeats": "go round", "unfinished": "not settle"}
 
 
 def sheds_nothing(switched_off_by: Iterable[str]) -> str:
@@ -173,7 +243,8 @@ def _does(score: Score, strategies: str) -> str:
     else:
         end = f"would not have settled by cycle {score['cycles']}"
     effects = [
-        f"after {count(score['unloads'], 'unload')} the busiest broker is at {percent(after)}, now at {percent(before)}"
+        f"after {count(score['unloads'], 'unload')} the busiest broker is at {percent(after)}{between(score)}, "
+        f"now at {percent(before)}"
     ]
     if score.get("splits"):
         effects.append(f"bundles split: {score['splits']:,}")
@@ -181,59 +252,99 @@ def _does(score: Score, strategies: str) -> str:
         effects.append(f"bundles moved more than once: {score['bundles_moved_again']:,}")
     if score["brokers_overshot"]:
         effects.append(f"brokers carried past the mean, further from it than now: {score['brokers_overshot']:,}")
-    return f"{strategies} {end}: {'; '.join(effects)}"
+    return f"{strategies} {end}{doubt(score)}: {'; '.join(effects)}"
 
 
 def _minutes(minutes: float) -> str:
     return f"{minutes:g} min"
 
 
-HEADINGS: Final = (
-    "shedder",
-    "placement",
-    "outcome",
-    "highest usage",
-    "deviation",
-    "splits",
-    "unloads",
-    "again",
-    "overshot",
-    "clients",
-)
-TEXT_COLUMNS: Final = 3
-"""The first of them hold text, the others figures."""
+HEADINGS: Final = ("highest usage", "deviation", "splits", "unloads", "again", "overshot", "clients")
+_INDENT: Final = "    "
+
+
+def name(future: Future) -> str:
+    """The strategies in full, and the settings if others than the cluster's own."""
+    every = len(future.placements) == len(PLACEMENTS)
+    placements = "any placement" if every else " or ".join(future.placements)
+    own = " (the cluster's own)" if future.own else ""
+    return f"{future.shedder} with {placements}{own}{', ' * bool(future.what_if)}{future.what_if}"
 
 
 def cells(future: Future) -> tuple[str, ...]:
-    """One line of the table under HEADINGS."""
-    every = len(future.placements) == len(PLACEMENTS)
-    names = (
-        f"{future.shedder} {future.what_if}".strip(),
-        "any" if every else ", ".join(future.placements),
-        future.ends,
-    )
+    """The figures of one future under HEADINGS; none if it could not be simulated."""
     if not future.ended:
-        return (*names, *("" for _ in HEADINGS[TEXT_COLUMNS:]))
+        return ()
+    counts = (future.splits, future.unloads, future.moved_again, future.overshot, future.clients)
+    likely = "~" if future.likely_only else ""
     return (
-        *names,
-        _range(*(percent(ratio) for ratio in future.highest_ratio)),
-        _range(*(percent(ratio) for ratio in future.standard_deviation_ratio)),
-        *(
-            _range(*(f"{number:,}" for number in figure))
-            for figure in (future.splits, future.unloads, future.moved_again, future.overshot, future.clients)
-        ),
+        likely + _percents(future.highest_ratio),
+        _percents(future.standard_deviation_ratio),
+        *(_range(f"{least:,}", f"{greatest:,}", "\N{EN DASH}") for least, greatest in counts),
     )
 
 
-def _range(least: object, greatest: object) -> str:
-    return f"{least}" if least == greatest else f"{least} to {greatest}"
+def _percents(ratios: tuple[float, float]) -> str:
+    """`51.1–60.0 %`, or one figure where both are the same as shown."""
+    least, greatest = map(percent, ratios)
+    number = least.removesuffix("\N{NO-BREAK SPACE}%")
+    return greatest if least == greatest else f"{number}\N{EN DASH}{greatest}"
 
 
-def lines(found: Iterable[Future]) -> Iterator[str]:
-    """The table as text, one line per future."""
+def _range(least: object, greatest: object, to: str = " to ") -> str:
+    return f"{least}" if least == greatest else f"{least}{to}{greatest}"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """One future as text: what it is and how it ends, wrapped, then its figures under the headings."""
+
+    name: str
+    figures: str
+    ended: str
+
+
+def table(found: Sequence[Future], width: int) -> tuple[str, tuple[Lines, ...]]:
+    """The headings, and the futures below them, no line wider than `width` unless a name or the figures are."""
     rows = [HEADINGS, *map(cells, found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    for row in rows:
-        sides = [text.ljust(width) for text, width in zip(row[:TEXT_COLUMNS], widths, strict=False)]
-        figures = zip(row[TEXT_COLUMNS:], widths[TEXT_COLUMNS:], strict=True)
-        yield "  ".join([*sides, *(text.rjust(width) for text, width in figures)]).rstrip()
+    widths = [max(len(row[column]) for row in rows if row) for column in range(len(HEADINGS))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+        return f"{_INDENT}{cells}" if row else ""
+
+    shown = tuple(
+        Lines(
+            textwrap.fill(
+                f"{name(future)}: {future.ends}".replace(" min)", "\N{NO-BREAK SPACE}min)"),
+                width,
+                subsequent_indent=_INDENT,
+                break_long_words=False,
+                break_on_hyphens=False,
+            ),
+            line(row) if row else "",
+            future.ended,
+        )
+        for future, row in zip(found, rows[1:], strict=True)
+    )
+    return line(HEADINGS), shown
+
+
+def notes(found: Iterable[Future]) -> Iterator[str]:
+    """What the marks of the table mean."""
+    shown = [future for future in found if future.ended]
+    if any(not future.likely_only and future.highest_ratio[0] != future.highest_ratio[1] for future in shown):
+        yield "highest usage: by how much CPU goes with messages, as far as that is known"
+    if any(future.likely_only for future in shown):
+        yield "~ by the likely base loads alone"
+
+
+def lines(found: Sequence[Future], width: int = 80) -> Iterator[str]:
+    """The table as text."""
+    heading, shown = table(found, width)
+    yield heading
+    for one in shown:
+        yield one.name
+        if one.figures:
+            yield one.figures
+    yield from notes(found)

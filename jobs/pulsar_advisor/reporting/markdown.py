@@ -336,7 +336,7 @@ def _settings(page: ReportPage) -> Iterator[str]:
     yield from _section("Settings")
     for finding in page.lint:
         effect = page.lint_effects.get(finding.rule)
-        tried = f" Tried: {effect}." if effect else ""
+        tried = f" Simulated: {effect}." if effect else ""
         yield f"* **{finding.severity.capitalize()}:** {text(f'{finding.sentence}. Remedy: {finding.remedy}.{tried}')}"
     if page.lint:
         yield ""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pulsar_advisor.lint.judge import LintFinding
+from pulsar_advisor.lint.judge import LintFinding, proposals
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, throughput_bytes_per_s
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
@@ -124,7 +124,8 @@ class ReportPage:
     lint: tuple[LintFinding, ...]
     """Settings that can't work on this cluster, hide an imbalance or change nothing."""
     lint_effects: Mapping[str, str]
-    """Rule -> what the cluster's own balancer would do with the change that it proposes, where that was simulated."""
+    """Rule -> what the cluster's own balancer would do with the change that would end the violation, and without it,
+    where that was simulated. A change that is no better than today isn't proposed."""
     settings: tuple[SettingRow, ...]
     provenance: tuple[Fact, ...]
 
@@ -156,6 +157,7 @@ def build_page(
     rows = broker_rows(state, reference)
     trust = trust_of(validation, recommendation)
     unloads, splits = step_lists(state, advised)
+    judged = proposals(lint, recommendation.get("trials", ()))
     return ReportPage(
         cluster=state.cluster,
         cluster_name=state.cluster_name,
@@ -188,8 +190,8 @@ def build_page(
         next=None if trust.coverage.why else whats_next(recommendation.get("foresight")),
         trust=trust,
         drift=None if drift is None else tuple(drift),
-        lint=tuple(lint),
-        lint_effects=_lint_effects(lint, recommendation.get("trials", ())),
+        lint=tuple(finding for finding, _ in judged),
+        lint_effects={finding.rule: effect_sentence(trial) for finding, trial in judged if trial is not None},
         settings=_setting_rows(settings),
         provenance=_provenance(state, recommendation, reference, advised, tool_version, ledger_head),
     )
@@ -310,11 +312,6 @@ def _combination_rows(
         )
         shown.append(replace(first, alike=tuple(sorted(others))))
     return tuple(sorted(shown, key=order))
-
-
-def _lint_effects(lint: Iterable[LintFinding], trials: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    tried = [(dict(trial["change"]), effect_sentence(trial)) for trial in trials]
-    return {finding.rule: effect for finding in lint for change, effect in tried if change == dict(finding.change)}
 
 
 def _setting_rows(settings: Mapping[str, PlannedSetting]) -> tuple[SettingRow, ...]:

@@ -72,8 +72,8 @@ def left_alone(
     seed: int,
     history: Sequence[ClusterState] = (),
 ) -> Simulation:
-    """The cluster under its own strategies. Raises `AdvisorError` as `simulate`."""
-    return simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history)
+    """The cluster under its own strategies, at both ends of the base load too. Raises `AdvisorError` as `simulate`."""
+    return simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, both_ends=True)
 
 
 def foresee(
@@ -91,7 +91,9 @@ def foresee(
     carried_out = planned(state, plan) if plan is not None else None
     interference = None
     if carried_out is not None and carried_out.moves:
-        after = simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, after=carried_out)
+        after = simulate(
+            *own, state, settings, cycles=CYCLES, seed=seed, history=history, after=carried_out, both_ends=True
+        )
         interference = _interference(after, carried_out)
     return Foresight(own.shedder, own.placement, CYCLES, simulation_score(alone, scores), acting, interference)
 

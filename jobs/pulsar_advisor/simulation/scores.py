@@ -11,6 +11,9 @@ import numpy as np
 from pulsar_advisor.model.cluster_state import Booleans, Floats, throughput_bytes_per_s
 from pulsar_advisor.simulation.simulate import Cycle, Ended, Simulation
 
+ENDINGS: Final[tuple[Ended, ...]] = ("settled", "unfinished", "repeats")
+"""The best first."""
+
 _MINUTE_MS: Final = 60_000
 
 
@@ -110,6 +113,11 @@ class SimulationScore:
     last: CycleScore
     highest_ratio: float
     """The highest usage of a broker in any cycle."""
+    lowest_maximum_ratio: float | None
+    """Of the busiest broker at the end, by what is known of the base loads; None if only the likely ones were used."""
+    highest_maximum_ratio: float | None
+    worst_ended: Ended
+    """How it ends at the worst of these."""
 
     def columns(self) -> dict[str, Any]:
         """The columns of the table `scores`, without its key."""
@@ -146,6 +154,9 @@ def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> 
     unloading = [cycle for cycle in simulation.cycles if len(cycle.bundle)]
     unloads = Counter(cycle.state.bundle_name(bundle) for cycle in unloading for bundle in cycle.bundle.tolist())
     settled = simulation.ended == "settled"
+    available = simulation.state.brokers.available
+    at_ends = [_cycle_score(one.cycles[-1], available).usage.maximum for one in simulation.ends]
+    maxima = [*at_ends, cycles[-1].usage.maximum]
     last_acting = max((one.cycle for one in cycles if one.splits or one.unloads), default=0)
 
     def disturbed(column: Literal["topics", "producers", "consumers"]) -> int:
@@ -169,6 +180,9 @@ def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> 
         first=cycles[0],
         last=cycles[-1],
         highest_ratio=max(cycle.usage.maximum for cycle in cycles),
+        lowest_maximum_ratio=min(maxima) if at_ends else None,
+        highest_maximum_ratio=max(maxima) if at_ends else None,
+        worst_ended=max((one.ended for one in (simulation, *simulation.ends)), key=ENDINGS.index),
     )
 
 

@@ -80,6 +80,8 @@ class Simulation:
     """The cycle after which everything was as it is at the end."""
     interval_ms: int
     """Between two cycles."""
+    ends: tuple[Simulation, ...] = ()
+    """The same with the least and with the greatest base loads; empty if only the likely ones were simulated."""
 
 
 def simulate(
@@ -93,21 +95,52 @@ def simulate(
     seed: int = 0,
     history: Sequence[ClusterState] = (),
     after: CarriedOut | None = None,
+    sheds: bool = True,
+    both_ends: bool = False,
 ) -> Simulation:
     """Let a cluster evolve from a snapshot until nothing happens any more, a state repeats, or `cycles` have passed.
 
     The first cycle is at the moment of the snapshot. The shedder's switches are taken as on: whether Pulsar itself
-    would act is another question; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on. `history` are
-    earlier states, oldest first, for the shedder's memory and the brokers' base load. `after` is what someone else
-    carries out first: the leader hears of it from reports only, so no grace period protects these bundles.
+    would act is another question, asked by `sheds`; bundles are split if `loadBalancerAutoBundleSplitEnabled` is on.
+    `history` are earlier states, oldest first, for the shedder's memory and the brokers' base load. `after` is what
+    someone else carries out first: the leader hears of it from reports only, so no grace period protects these bundles.
+
+    How much CPU usage moves with a bundle is known within two ends only. With `both_ends` the cluster evolves at each
+    of them as well: the leader sees other figures there, and may decide otherwise.
 
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """
     require_inputs(shedder, placement, state)
+    base = base_load(state, history)
+
+    def evolved(base_cpu: Floats) -> Simulation:
+        return _evolved(shedder, placement, state, settings, base_cpu, cycles, load, seed, history, after, sheds)
+
+    likely = evolved(base.likely)
+    if not both_ends:
+        return likely
+    ends = (base.least, base.greatest)
+    return replace(likely, ends=tuple(likely if np.array_equal(end, base.likely) else evolved(end) for end in ends))
+
+
+def _evolved(
+    shedder: str,
+    placement: str,
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    base_cpu: Floats,
+    cycles: int,
+    load: Load,
+    seed: int,
+    history: Sequence[ClusterState],
+    after: CarriedOut | None,
+    sheds: bool,
+) -> Simulation:
+    """The cluster with these base loads."""
     intervals = Intervals.of(settings)
     leader = Leader(shedder, placement, settings, placement_facts(state, settings), seed)
     memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))
-    now = Moment.of(state, base_load(state, history).likely, settings, intervals, seed)
+    now = Moment.of(state, base_cpu, settings, intervals, seed)
     if after is not None:
         if after.division.splits:
             now = now.divided(after.division)
@@ -130,7 +163,9 @@ def simulate(
                 now = now.divided(division)
                 leader = replace(leader, facts=placement_facts(now.state, settings))
                 placed, memories = leader.unload_children(now.seen, number, memories, division)
-        shed, memories = leader.lead(now.seen, number, memories)
+        shed = NO_UNLOADS
+        if sheds:
+            shed, memories = leader.lead(now.seen, number, memories)
         unloads = Unloads(*(np.concatenate(both) for both in zip(placed, shed, strict=True)))
         before, now = now, now.moved(unloads)
         if len(shed.bundle):

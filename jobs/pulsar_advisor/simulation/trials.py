@@ -1,10 +1,13 @@
-"""What Pulsar's own balancer would do with a change of its settings, simulated from a snapshot."""
+"""What Pulsar's own balancer would do with a change of its settings, simulated beside what it does today.
+
+A change is worth proposing only if the cluster ends better with it, at both ends of what is known of the base loads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
@@ -19,7 +22,14 @@ from pulsar_advisor.simulation.simulate import simulate
 MOST_TRIED: Final = 5
 """Changes that are simulated, each of them only once."""
 _BUNDLES_TRIED: Final = 50_000
-"""Bundles in all simulations together, though at least one change is tried: 100,000 bundles take most of a minute."""
+"""Bundles in all trials together, though at least one change is tried: 100,000 bundles take most of a minute."""
+_BUNDLES_AT_BOTH_ENDS: Final = 10_000
+"""Of a larger cluster only the likely base loads are simulated."""
+SAME_RATIO: Final = 0.01
+"""A difference in usage that decides nothing."""
+
+Verdict = Literal["better", "same", "worse"]
+"""Of a change, beside today."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +37,57 @@ class Trial:
     """A change of settings and how it ends; `error` says why it could not be simulated."""
 
     change: Mapping[str, str]
+    today: SimulationScore | None
+    """How it ends without the change, with the same seed."""
     score: SimulationScore | None
     error: str | None
     switched_off_by: tuple[str, ...] = ()
-    """The switches that would keep Pulsar from shedding even with the change: the simulation takes them as true."""
+    """The switches that would keep Pulsar from shedding even with the change: both simulations take them as true."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the change is worth proposing; None if that can't be said."""
+        if self.today is None or self.score is None:
+            return None
+        return verdict(self.today, self.score)
 
     def document(self) -> dict[str, Any]:
         """The trial as `recommendation.json` and `lint --json` hold it."""
         return {
             "change": dict(self.change),
             "error": self.error,
+            "today": self.today.columns() if self.today else None,
             "score": self.score.columns() if self.score else None,
+            "verdict": self.verdict,
             "switched_off_by": list(self.switched_off_by),
         }
+
+
+def verdict(today: SimulationScore, changed: SimulationScore) -> Verdict:
+    """How a cluster ends with a change, beside how it ends today: the worst ending and the busiest broker decide.
+
+    Better is what settles where today doesn't, or lowers the busiest broker, or evens out the others, or gets there
+    with fewer unloads; and is worse in none of the first two, at neither end of the base loads.
+    """
+    endings = ((today.ended, changed.ended), (today.worst_ended, changed.worst_ended))
+    rises = [after - before for before, after in zip(_maxima(today), _maxima(changed), strict=True)]
+    # A cluster that is left as it is settles, but that is no merit where the busiest broker would be relieved.
+    idle = not (today.unloads or today.splits) and changed.ended == "settled" and max(rises) < -SAME_RATIO
+    unsettles = not idle and any(before == "settled" != after for before, after in endings)
+    if unsettles or max(rises) > SAME_RATIO:
+        return "worse"
+    spread = changed.last.usage.standard_deviation - today.last.usage.standard_deviation
+    lower = min(rises) < -SAME_RATIO or spread < -SAME_RATIO
+    cheaper = spread <= SAME_RATIO and changed.unloads < today.unloads and changed.splits <= today.splits
+    settles = any(before != "settled" == after for before, after in endings)
+    return "better" if settles or lower or cheaper else "same"
+
+
+def _maxima(score: SimulationScore) -> tuple[float, ...]:
+    likely = score.last.usage.maximum
+    if score.lowest_maximum_ratio is None or score.highest_maximum_ratio is None:
+        return (likely,)
+    return score.lowest_maximum_ratio, likely, score.highest_maximum_ratio
 
 
 def trials(
@@ -52,18 +100,32 @@ def trials(
     """The first few different changes that name any setting, simulated for as long as the foresight looks ahead."""
     different = list({tuple(sorted(change.items())): change for change in changes if change}.values())
     affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
-    return tuple(_trial(change, state, resolve, history, seed) for change in different[: min(MOST_TRIED, affordable)])
+    tried = different[: min(MOST_TRIED, affordable)]
+    own = resolve({})
+    today: dict[bool, SimulationScore | AdvisorError] = {}
 
+    def ends(change: Mapping[str, str], settings: LoadBalancerSettings, sheds: bool) -> SimulationScore | AdvisorError:
+        try:
+            return _simulated(change, state, own, settings, history, seed, sheds)
+        except AdvisorError as error:
+            return error
 
-def _trial(
-    change: Mapping[str, str], state: ClusterState, resolve: Resolve, history: Sequence[ClusterState], seed: int
-) -> Trial:
-    try:
-        own, settings = resolve({}), resolve(change)
-        score = _simulated(change, state, own, settings, history, seed)
-        return Trial(change, score, None, shedding_switched_off_by(settings))
-    except AdvisorError as error:
-        return Trial(change, None, str(error))
+    def trial(change: Mapping[str, str]) -> Trial:
+        try:
+            settings = resolve(change)
+        except AdvisorError as error:
+            return Trial(change, None, None, str(error))
+        off = shedding_switched_off_by(settings)
+        # A change that switches shedding on is compared with nothing, any other one with the same balancer.
+        sheds = len(off) == len(shedding_switched_off_by(own))
+        if sheds not in today:
+            today[sheds] = ends({}, own, sheds)
+        score, before = ends(change, settings, True), today[sheds]
+        if isinstance(score, AdvisorError):
+            return Trial(change, None, None, str(score), off)
+        return Trial(change, None if isinstance(before, AdvisorError) else before, score, None, off)
+
+    return tuple(map(trial, tried))
 
 
 def _simulated(
@@ -73,8 +135,18 @@ def _simulated(
     settings: LoadBalancerSettings,
     history: Sequence[ClusterState],
     seed: int,
+    sheds: bool,
 ) -> SimulationScore:
     seen, *earlier = (with_what_if(moment, own, settings, change) for moment in (state, *history))
     strategies = configured_of(state.load_manager, settings)
-    found = simulate(*strategies, seen, settings, cycles=CYCLES, seed=seed, history=earlier)
+    found = simulate(
+        *strategies,
+        seen,
+        settings,
+        cycles=CYCLES,
+        seed=seed,
+        history=earlier,
+        sheds=sheds,
+        both_ends=len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
+    )
     return simulation_score(found, cycle_scores(found))

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 SIMULATION_SCHEMA: Final = "pulsar-advisor/simulation/1"
 FOLDER: Final = "simulations"
+_BUNDLES_AT_BOTH_ENDS: Final = 200_000
+"""Bundles of all simulations together up to which each is made at both ends of the base load, which takes three times
+as long; beyond, those of the cluster's own strategies are."""
 
 
 def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
@@ -85,13 +88,19 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, di
         "replay": request.replay,
     }
     each = [
-        {**common, "shedder": shedder, "placement": placement, "what_if": point, "seed": combinations.seed + number}
+        {
+            **common,
+            "shedder": shedder,
+            "placement": placement,
+            "what_if": point,
+            "seed": combinations.seed + number,
+        }
         for shedder in combinations.shedders
         for point in request.points()
         for number in range(request.seeds)
         for placement in combinations.placements
     ]
-    return {str(number): task for number, task in enumerate(each)}
+    return {str(number): {**task, "tasks": len(each)} for number, task in enumerate(each)}
 
 
 def simulate_combination(task: Mapping[str, Any]) -> str:
@@ -108,6 +117,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
         settings = settings_of(root, task["snapshot"], what_if).values
         state = judged_state(root, task["snapshot"], task["view"], what_if, settings, task["validation_sha256"])
         earlier = earlier_states(root, state, task["history"], what_if, settings)
+        is_own = (shedder, placement) == configured_of(state.load_manager, settings)
         simulation = simulate(
             shedder,
             placement,
@@ -117,6 +127,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
             load=Load(task["scale"], task["noise"], replayed(state, _replayed_states(root, state, task, settings))),
             seed=task["seed"],
             history=earlier,
+            both_ends=is_own or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
         )
     except AdvisorError as error:
         return json.dumps({"scores": [{**key, "error": str(error)}], "cycles": [], "moves": [], "splits": []})

@@ -498,6 +498,13 @@ SIMULATED_SCORES: Final = Table(
             "brokers that ended a cycle on the other side of the mean usage, further from it than at first",
         ),
         Column("highest_ratio", "double", "highest usage of a broker in any cycle"),
+        Column(
+            "lowest_maximum_ratio",
+            "double",
+            "of the busiest broker at the end, by what is known of the base loads; null if only the likely one counts",
+        ),
+        Column("highest_maximum_ratio", "double", "likewise"),
+        Column("worst_ended", "string", "as `ended`, at the worst of these"),
         *_spreads("first_"),
         *_spreads("last_"),
     ),

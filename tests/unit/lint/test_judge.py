@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.lint.judge import judge
+from pulsar_advisor.lint.judge import judge, proposals
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Rule
 from pulsar_advisor.model.kinds import LoadManagerKind
@@ -73,3 +73,22 @@ def test_a_proposed_change_is_one_that_a_recommendation_can_try() -> None:
     assert changes
     for key, value in changes:
         check_what_if(key, value)
+
+
+def test_only_what_is_better_than_today_is_proposed_and_the_best_comes_first() -> None:
+    findings = [one for one in judge(case(*[80.0] * 10, 0.0, settings={"loadBalancerEnabled": "false"})) if one.change]
+    keys = [tuple(finding.change) for finding in findings]
+    assert len(keys) >= 2
+
+    def tried(verdicts: dict[int, tuple[str, float]]) -> list[dict[str, object]]:
+        return [
+            {"change": findings[row].change, "verdict": verdict, "score": {"last_usage_maximum_ratio": ratio}}
+            for row, (verdict, ratio) in verdicts.items()
+        ]
+
+    kept = dict.fromkeys(range(len(findings)), ("worse", 0.1)) | {1: ("better", 0.5)}
+    found = proposals(findings, tried(kept))
+    assert [bool(finding.change) for finding, _ in found].count(True) == 1
+    assert tuple(found[0][0].change) == keys[1] or found[0][0].severity != findings[1].severity
+    assert all(trial is not None for _, trial in found)
+    assert [finding for finding, _ in proposals(findings, [])] == findings

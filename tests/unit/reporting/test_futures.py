@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.reporting.futures import cells, futures, lines, own_sentence
+from pulsar_advisor.reporting.futures import cells, effect_sentence, futures, lines, name, own_sentence
 
 OWN = {"shedder": "ThresholdShedder", "placement": "LeastLongTermMessageRate"}
 
@@ -54,20 +54,16 @@ def test_the_own_strategies_come_first_then_those_that_settle_then_the_lower_usa
 def test_placement_strategies_that_make_no_difference_share_a_line() -> None:
     rows = [score(placement=entry.name) for entry in PLACEMENTS]
     [future] = futures(rows, OWN)
-    assert cells(future)[:3] == ("ThresholdShedder", "any", "settles in cycle 2 (1 min)")
+    assert name(future) == "ThresholdShedder with any placement (the cluster's own)"
+    assert future.ends == "settles in cycle 2 (1 min)"
     assert len(futures([*rows[:-1], score(placement=PLACEMENTS[-1].name, unloads=9)], OWN)) == 2
 
 
 def test_runs_with_other_seeds_are_one_line_with_ranges() -> None:
     rows = [score(seed=0), score(seed=1, settles_in_cycles=4, unloads=6, last_usage_maximum_ratio=0.7)]
     [future] = futures(rows, OWN)
-    assert [plain(cell) for cell in cells(future)[2:7]] == [
-        "settles in cycle 2 to 4",
-        "60.0 % to 70.0 %",
-        "10.0 %",
-        "0",
-        "2 to 6",
-    ]
+    assert future.ends == "settles in cycle 2 to 4"
+    assert [plain(cell) for cell in cells(future)[:4]] == ["~60.0\N{EN DASH}70.0 %", "10.0 %", "0", "2\N{EN DASH}6"]
 
 
 def test_runs_that_end_differently_are_counted() -> None:
@@ -103,10 +99,43 @@ def test_without_the_own_strategies_there_is_no_such_sentence() -> None:
     assert own_sentence([score("OverloadShedder"), score(what_if="a=b")], OWN) is None
 
 
-def test_the_columns_of_the_plain_table_are_aligned() -> None:
-    heading, first, second = lines(futures([score(), score("AvgShedder", error="none")], OWN))
-    assert heading.index("placement") == first.index("LeastLongTermMessageRate")
-    assert second.endswith("could not be simulated: none")
+def test_names_are_never_cut_and_no_line_is_wider_than_the_terminal() -> None:
+    one, other = score("TransferShedder", "extensions.LeastResourceUsageWithWeight"), score("AvgShedder", error="none")
+    heading, *rest = "\n".join(lines(futures([score(), one, other], OWN))).splitlines()
+    text = " ".join(" ".join(rest).split())
+    assert "TransferShedder with extensions.LeastResourceUsageWithWeight: settles in cycle 2" in text
+    assert "AvgShedder with LeastLongTermMessageRate: could not be simulated: none" in text
+    assert max(map(len, (heading, *rest))) <= 80
+    figures = next(line for line in rest if "%" in line)
+    assert (figures.index("%"), figures.rindex("7")) == (heading.index("usage") + 4, heading.rindex("s"))
+
+
+def test_values_of_a_grid_are_in_the_order_of_numbers() -> None:
+    rows = [score("AvgShedder", what_if=f"minUnloadMessage={value}") for value in (10, 20, 5)]
+    assert [future.what_if.partition("=")[2] for future in futures(rows, OWN)] == ["5", "10", "20"]
+
+
+def test_a_range_comes_from_both_ends_and_the_worse_one_refutes_that_it_settles() -> None:
+    between = {"lowest_maximum_ratio": 0.55, "highest_maximum_ratio": 0.72}
+    rows = [score("UniformLoadShedder", **between), score("AvgShedder", **between, worst_ended="repeats")]
+    sure, unsure = futures(rows, OWN)
+    assert plain(cells(sure)[0]) == "55.0\N{EN DASH}72.0 %"
+    assert (unsure.shedder, unsure.ends) == ("AvgShedder", "settles in cycle 2 (1 min); may go round")
+    sentence = plain(own_sentence([score(**between, worst_ended="unfinished")], OWN))
+    assert "would settle in cycle 2 (1 min), or not settle, by how much CPU goes with messages: " in sentence
+    assert "is at 60.0 % (55.0 % to 72.0 %, by how much CPU goes with messages), now at 67.0 %" in sentence
+
+
+def test_a_change_is_shown_beside_today() -> None:
+    trial = {"change": {"a": "1"}, "error": None, "score": score(unloads=9), "today": score(), "verdict": "worse"}
+    assert plain(effect_sentence(trial)) == (
+        "worse than today: with a=1, Pulsar's own balancer settles in cycle 2 (1 min) after 9 unloads, highest usage "
+        "67.0 % → 60.0 %, standard deviation 10.0 %; without it, it settles in cycle 2 (1 min) after 2 unloads, "
+        "highest usage 67.0 % → 60.0 %, standard deviation 10.0 %"
+    )
+    assert effect_sentence({**trial, "verdict": "better"}).startswith("better than today: with it, Pulsar's own ")
+    del trial["today"], trial["verdict"]
+    assert effect_sentence(trial).startswith("with it, Pulsar's own balancer settles")
 
 
 def test_splits_are_something_that_happens() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.simulation.trials import MOST_TRIED, trials
+from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import simulate
+from pulsar_advisor.simulation.trials import MOST_TRIED, trials, verdict
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 
 IDLE_BROKER = cluster({**{f"b{number}": [40.0, 40.0] for number in range(10)}, "idle": []})
@@ -51,3 +54,66 @@ def test_what_keeps_pulsar_from_shedding_with_a_change_is_known() -> None:
     still_off, on = trials([LOWER_BOUNDARY, {"loadBalancerSheddingEnabled": "true"}], IDLE_BROKER, off)
     assert still_off.document()["switched_off_by"] == ["loadBalancerSheddingEnabled"]
     assert on.switched_off_by == ()
+
+
+def of_idle_broker(**given: object) -> SimulationScore:
+    """Settles at 80 %, without an unload; `given` replaces figures, `maximum` that of the busiest broker at the end."""
+    own = simulate("ThresholdShedder", "LeastLongTermMessageRate", IDLE_BROKER, resolve({}), cycles=60)
+    score = simulation_score(own, cycle_scores(own))
+    if (maximum := given.pop("maximum", None)) is not None:
+        score = replace(score, last=replace(score.last, usage=replace(score.last.usage, maximum=maximum)))
+    return replace(score, **given)  # type: ignore[arg-type]
+
+
+def test_a_change_is_compared_with_today_under_the_same_seed() -> None:
+    threshold = "loadBalancerBrokerThresholdShedderPercentage"
+
+    def far_apart(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve({threshold: "70", **what_if})
+
+    state = cluster({"a": [10.0] * 8, "b": [], "c": [10.0]})
+    found, none = trials([{threshold: "10"}, {"minUnloadMessage": "1"}], state, far_apart)
+    assert found.today is not None and found.score is not None
+    assert (found.today.unloads, found.verdict) == (0, "better")
+    assert found.score.last.usage.maximum < 0.7 < found.today.last.usage.maximum
+    assert none.verdict == "same"
+
+
+def test_a_change_that_never_ends_and_relieves_no_one_is_worse_than_nothing() -> None:
+    (found,) = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
+    assert found.verdict == found.document()["verdict"] == "worse"
+    assert found.document()["today"]["unloads"] == 0
+
+
+def test_switching_shedding_on_is_compared_with_a_cluster_that_sheds_nothing() -> None:
+    def switched_off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve({**LOWER_BOUNDARY, "loadBalancerSheddingEnabled": "false", **what_if})
+
+    switch, other = trials(
+        [{"loadBalancerSheddingEnabled": "true"}, {"minUnloadMessage": "1"}], IDLE_BROKER, switched_off
+    )
+    assert switch.today is not None and switch.score is not None and other.today is not None
+    assert (switch.today.unloads, switch.switched_off_by) == (0, ())
+    assert other.today.unloads == switch.score.unloads > 0
+    assert other.switched_off_by == ("loadBalancerSheddingEnabled",)
+
+
+def test_the_worse_end_refutes_what_the_likely_one_promises() -> None:
+    today = of_idle_broker(unloads=3, lowest_maximum_ratio=0.7, highest_maximum_ratio=0.82)
+    assert verdict(today, replace(today, unloads=2)) == "better"
+    assert verdict(today, replace(today, worst_ended="repeats")) == "worse"
+    lower = of_idle_broker(unloads=3, maximum=0.6, lowest_maximum_ratio=0.5, highest_maximum_ratio=0.9)
+    assert verdict(today, lower) == "worse"
+    assert verdict(today, replace(lower, highest_maximum_ratio=0.82)) == "better"
+
+
+def test_to_settle_is_better_and_not_to_settle_is_worse() -> None:
+    settled = of_idle_broker(unloads=3)
+    unfinished = replace(settled, ended="unfinished", worst_ended="unfinished")
+    assert (verdict(unfinished, settled), verdict(settled, unfinished)) == ("better", "worse")
+
+
+def test_that_nothing_happens_is_no_merit_where_the_busiest_broker_would_be_relieved() -> None:
+    nothing = of_idle_broker()
+    assert verdict(nothing, of_idle_broker(unloads=5, maximum=0.6, worst_ended="unfinished")) == "better"
+    assert verdict(nothing, of_idle_broker(unloads=5, worst_ended="unfinished")) == "worse"
