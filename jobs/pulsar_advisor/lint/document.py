@@ -22,8 +22,8 @@ settings that would mend one (fewer on a cluster of more than 10,000 bundles) ar
 cluster's own strategies, beside today's settings with the same seed: whether it settles, after how many unloads, and
 how even the load is then. Up to 10,000 bundles both are simulated at both ends of what is known of the CPU usage that
 goes with messages. A change is **proposed**, as an option of `recommend`, only if the cluster ends better with it, and
-at neither end worse: it settles where today it doesn't, or the busiest broker or the deviation is lower by a point, or it
-takes fewer unloads. Otherwise the violation stays, and the effect says that the change is no better than today, or
+at neither end worse: it settles where today it doesn't, or the busiest broker or the deviation is lower by a point, or
+it takes fewer unloads. Otherwise the violation stays, and the effect says that the change is no better than today, or
 worse. To switch shedding on is compared with a cluster that sheds nothing. The best proposal comes first. A change that
 was not simulated is marked so.
 A **warning** is about balance, an **info** about a setting without effect or a limit to know. `--json` prints all

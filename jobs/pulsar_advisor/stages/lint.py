@@ -35,8 +35,8 @@ def run(
     """The rules that the cluster of a normalized snapshot violates, warnings first, and what comes of their changes.
 
     Rules see what validation found fit; before a validation, everything. A change is proposed only if it was found
-    better than today in a simulation, or was not simulated, as where too little could be judged. Raises `UsageError` if the snapshot wasn't normalized or
-    has no such view.
+    better than today in a simulation, or was not simulated, as where too little could be judged. Raises `UsageError` if
+    the snapshot wasn't normalized or has no such view.
     """
     state, inputs = cluster_state(root, snapshot, view), settings_inputs(root, snapshot)
     findings = findings_on(state, inputs, root)
