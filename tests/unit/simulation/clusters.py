@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import BrokerRow, BundleRow, cluster_state
 
 BYTES_OF_A_MESSAGE = 100_000.0
@@ -16,6 +18,13 @@ EVERY_LOAD_COUNTS = {"loadBalancerBundleUnloadMinThroughputThreshold": "0"}
 def settings(release: str = "4.0.8", **what_if: str) -> LoadBalancerSettings:
     """The defaults of a release, but the least throughput worth an unload is zero; keys and texts as in a what-if."""
     return resolve_settings(release, what_if={**EVERY_LOAD_COUNTS, **what_if}).values
+
+
+def all_by_messages(
+    shedder: str, placement: str, state: ClusterState, of: LoadBalancerSettings, **given: Any
+) -> Simulation:
+    """The simulation in which all CPU usage goes with messages: the end of what is known that the pictures assume."""
+    return simulate(shedder, placement, state, of, both_ends=True, **given).ends[0]
 
 
 def cluster(

@@ -33,11 +33,11 @@ def test_a_cycle_of_years_is_not_simulated() -> None:
     assert Intervals.of(within).shedding == 8333 * MINUTE
 
 
-def test_a_setting_of_zero_is_no_interval_of_zero() -> None:
-    zeros = {
+def test_the_least_that_brokers_start_with_is_no_interval_of_zero() -> None:
+    least = {
         "loadBalancerSheddingIntervalMinutes": "0",
-        "loadBalancerReportUpdateMinIntervalMillis": "0",
-        "statsUpdateFrequencyInSecs": "0",
+        "loadBalancerReportUpdateMinIntervalMillis": "1",
+        "statsUpdateFrequencyInSecs": "1",
     }
-    intervals = Intervals.of(resolve_settings("4.0.8", runtime=zeros).values)
+    intervals = Intervals.of(resolve_settings("4.0.8", runtime=least).values)
     assert (intervals.shedding, intervals.report_check, intervals.statistics) == (MINUTE, 1_000, 1_000)

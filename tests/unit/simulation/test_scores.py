@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.simulation.scores import SimulationScore, Spread, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import ENDINGS, SimulationScore, Spread, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
-from unit.simulation.clusters import cluster, settings
+from unit.simulation.clusters import all_by_messages, cluster, settings
 
 LEAST_RATE = "LeastLongTermMessageRate"
 
 
 def score(shedder: str, usage: dict[str, list[float]], **what_if: str) -> SimulationScore:
     """The score of a cluster with these bundles (see `clusters.cluster`), all in one namespace."""
-    simulation = simulate(shedder, LEAST_RATE, cluster(usage, in_one_namespace=True), settings(**what_if), cycles=60)
+    state = cluster(usage, in_one_namespace=True)
+    simulation = all_by_messages(shedder, LEAST_RATE, state, settings(**what_if), cycles=60)
     return simulation_score(simulation, cycle_scores(simulation))
 
 
@@ -68,3 +69,20 @@ def test_a_bundle_that_goes_back_and_forth_counts_once_as_moved_again() -> None:
     assert (found.ended, found.settles_in_cycles, found.settles_in_minutes) == ("repeats", None, None)
     assert (found.bundles, found.bundles_moved_again) == (1, 1)
     assert found.moved_throughput_bytes_per_s == pytest.approx(found.unloads * 900 * 100_000)
+
+
+def test_the_range_at_the_end_covers_all_that_was_simulated_and_the_worst_ending_counts() -> None:
+    state = cluster({"a": [60.0, 30.0], "b": [10.0]})
+    found = simulate("OverloadShedder", LEAST_RATE, state, settings(), cycles=60, both_ends=True)
+    summed = simulation_score(found, cycle_scores(found))
+    # The leader decides otherwise at each of them, so the likely one need not lie between the ends.
+    maxima = [float(one.cycles[-1].usage.max()) for one in (found, *found.ends)]
+    assert (summed.lowest_maximum_ratio, summed.highest_maximum_ratio) == (min(maxima), max(maxima))
+    assert summed.worst_ended == max((one.ended for one in (found, *found.ends)), key=ENDINGS.index)
+
+
+def test_without_the_ends_there_is_no_range() -> None:
+    found = simulate("OverloadShedder", LEAST_RATE, cluster({"a": [60.0, 30.0], "b": [10.0]}), settings())
+    summed = simulation_score(found, cycle_scores(found))
+    assert (summed.lowest_maximum_ratio, summed.highest_maximum_ratio) == (None, None)
+    assert summed.worst_ended == summed.ended

@@ -22,7 +22,7 @@ from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import cluster_state
 from unit.any_cluster import OVERLAPPING, RANGES, Rows, coherent_rows
-from unit.simulation.clusters import cluster, settings
+from unit.simulation.clusters import all_by_messages, cluster, settings
 
 LEAST_RATE = "LeastLongTermMessageRate"
 EAGER = {
@@ -56,7 +56,7 @@ def moves(simulation: Simulation) -> list[tuple[int, int, int]]:
 def test_threshold_shedder_overshoots_at_57_67_and_40_percent_as_seen_on_three_brokers() -> None:
     """Seen on live 4.0.8 brokers: a bundle in each of two minutes, and the idlest broker is the busiest."""
     usage = {"a": [11.4] * 5, "b": [16.4, 15.9, 7.0, 7.0, 7.0, 7.0, 6.3], "c": [10.0] * 4}
-    simulation = simulate("ThresholdShedder", LEAST_RATE, cluster(usage, in_one_namespace=True), settings())
+    simulation = all_by_messages("ThresholdShedder", LEAST_RATE, cluster(usage, in_one_namespace=True), settings())
     assert percent(simulation, 0) == [57.0, 67.0, 40.0]
     assert moves(simulation)[:2] == [(1, 1, 2), (2, 1, 2)]
     assert percent(simulation, 2) == [57.0, 34.0, 72.0]
@@ -65,7 +65,7 @@ def test_threshold_shedder_overshoots_at_57_67_and_40_percent_as_seen_on_three_b
 def test_history_keeps_shedding_a_broker_that_is_balanced_pip_364() -> None:
     """PIP-364, over-unloading: 90 and 10 % become 50 and 50, yet count as 86 and 14, and more is unloaded."""
     state = cluster({"a": [40.0, 16.0, 16.0, 18.0], "b": [10.0]})
-    simulation = simulate(
+    simulation = all_by_messages(
         "ThresholdShedder",
         "LeastResourceUsageWithWeight",
         state,
@@ -186,7 +186,7 @@ def at(state: ClusterState, minutes: int, factor: float) -> ClusterState:
 def test_the_load_of_earlier_snapshots_is_replayed_and_then_ends() -> None:
     state = cluster({"a": [20.0, 20.0, 20.0], "b": [10.0]})
     load = Load(replayed=replayed(state, [at(state, 8, 0.5), at(state, 5, 1.2)]))
-    simulation = simulate("OverloadShedder", LEAST_RATE, state, settings(), load=load)
+    simulation = all_by_messages("OverloadShedder", LEAST_RATE, state, settings(), load=load)
     highest = [round(100 * float(cycle.usage.max())) for cycle in simulation.cycles[1:12]]
     assert highest == [30, 30, 30, 72, 72, 72, 72, 72, 60, 60]
     assert simulation.ended == "settled"
