@@ -94,6 +94,29 @@ def test_a_step_rests_on_the_checks_about_what_it_reads(with_a_liar: tuple[Advis
     assert unknown in {doubt.sentence for doubt in unload.doubts}
 
 
+@pytest.mark.parametrize("view", ["fresh", "published"])
+def test_a_broker_above_its_limit_is_advised_on_as_pulsar_sees_it(
+    spark: SparkSession, tmp_path: Any, view: Any
+) -> None:
+    capture = clean_capture(RECORDED)
+    hottest = hottest_first(capture)[0]
+    for source in ("rest", "zookeeper"):
+        cpu = capture.report(hottest, source)["cpu"]
+        cpu["usage"] = 1.24 * cpu["limit"]
+    eager = {"minUnloadMessage": "0", "minUnloadMessageThroughput": "0", "maxUnloadPercentage": "0.5"}
+    request = Request(shedder="AvgShedder", placement="AvgShedder", splits=False, what_if=eager, view=view)
+    found = advised(spark, Root(str(tmp_path), "test"), capture, request)
+    [plan] = found.plans
+    unloads = [step for step in plan.steps if step.action == "unload"]
+    assert unloads and {step.source for step in unloads} == {hottest}
+    assert {step.confidence for step in unloads} == {"low"}
+    assert all("brokers.cpu_percent" in step.failed_checks for step in unloads)
+    assert not found.recommendation["coverage"]["excluded_brokers"]
+    assert not found.recommendation["coverage"]["decides"]
+    assert not found.page.verdict.headline.startswith("Do nothing")
+    assert any("the limit is wrong" in finding["sentence"] for finding in found.recommendation["findings"])
+
+
 def test_what_is_missing_is_refused_by_name_and_the_rest_goes_on(spark: SparkSession, tmp_path: Any) -> None:
     capture = clean_capture(RECORDED)
     for surface in ("isolation_policies", "topic_names"):
