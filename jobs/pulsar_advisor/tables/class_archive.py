@@ -53,7 +53,8 @@ def _java() -> Path | None:
     """The library of the Java that Spark's scripts start."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
-    if java is None or not Path(java).exists():
+    if java is None:
         return None
-    library = Path(java).resolve().parents[1] / "lib" / "server" / "libjvm.so"
-    return library if library.exists() else Path(java).resolve()
+    start = Path(java).resolve()
+    library = start.parents[1] / "lib" / "server" / "libjvm.so"
+    return next((file for file in (library, start) if file.exists()), None)
