@@ -72,6 +72,7 @@ def test_each_event_is_one_line_of_json_with_the_ids_of_run_and_step(
 ) -> None:
     plan = approved(ledger, make_plan([unload_step()]))
     cluster.replies = [Reply(204, "two\nlines \x1b[31m")]
+    caplog.clear()  # a command line in this process may have asked for the events of the approval, too
     with caplog.at_level(logging.INFO, LOGGER):
         run(plan, ledger, cluster)
     lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == LOGGER]
