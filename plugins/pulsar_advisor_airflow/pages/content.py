@@ -296,7 +296,7 @@ def _verdict(root: Root, snapshot: str) -> tuple[Verdict, str, int]:
     if not recommendation.exists():
         return "unfinished", "validated; no recommendation", len(failed)
     document = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])
-    advice, too_little = document["advice"], document["coverage"].get("decides", False)
+    advice, too_little = document["advice"], document.get("coverage", {}).get("decides", False)
     return "act" if advice["plan"] else "unfit" if too_little else "nothing", advice["sentence"], len(failed)
 
 
