@@ -361,7 +361,7 @@ class PlanCalls(TypedDict):
     cluster_name: str
     digest: str
     snapshot: str
-    to_mind: Annotated[list[str], Field(description="What an approver would be told.")]
+    to_mind: Annotated[list[str], Field(description="What an approver would be shown.")]
     unloads: list[ExportedStep]
     splits_and_after: Annotated[list[ExportedStep], Field(description="What can't be undone.")]
 

@@ -56,7 +56,7 @@ def _parts(plan: Plan) -> tuple[list[Step], list[Step]]:
 
 
 def _to_mind(plan: Plan) -> Iterator[str]:
-    """What an approver would be told."""
+    """What an approver would be shown."""
     yield from plan.decision.caveats
     for needed in needed_consents(plan):
         yield f"{needed.sentence}."

@@ -104,7 +104,7 @@ def coverage(
     names the failed checks that set something aside.
     """
     bundles = state.bundles
-    # Of a bundle with figures but no known owner, nobody can say which broker has its load: strategies leave it out.
+    # Of a bundle with figures but no known owner, it isn't known which broker has its load: strategies leave it out.
     judged = judged_bundles(state) & ~(bundles.reported & (bundles.owner == NO_ROW))
     measured = possible(bundles.traffic)
     traffic = np.where(measured[:, None], bundles.traffic, 0.0)

@@ -6,10 +6,10 @@ is, its bundles find room, and one more broker could still fail. Every figure is
 brokers take none of it away.
 
 Brokers with the same limits are one machine type, each of its brokers taken for the median one, or for the one with the
-most base at that end. The load that moves is
-work (points of a core), poured over all brokers like water: with bundles of any size the busiest broker is above that
-level, and a single bundle may need more than a whole broker has left. Isolation policies aren't considered in it; they
-are where bundles are packed: for the broker that could go, and for the loss of each.
+most base where all CPU may be base. The load that moves is work (points of a core), poured over all brokers like water:
+with bundles of any size the busiest broker is above that level, and a single bundle may need more than a whole broker
+has left. Isolation policies aren't considered in it; they are where bundles are packed: for the broker that could go,
+and for the loss of each.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from pulsar_advisor.planning.lower_bound import level
 from pulsar_advisor.shedding.fewest_moves import PPM, ppm_per_unit
 
 Verdict = Literal["under", "right", "over", "unknown"]
-"""Surely too few · enough, and one less isn't or may not be · enough, and a broker could go · enough only if the base
-load is as likely."""
+"""Surely too few · enough, and one less isn't or may not be · enough, and a broker could go · enough at one
+end of the range only."""
 
 _CERTAIN_WITHIN: Final = 0.01
 """Ends of a range that are nearer than this are one figure."""
@@ -87,7 +87,7 @@ class Scale:
     """The most of the CPU usage that may not follow the messages."""
     largest_bundle: str
     largest_bundle_ratio: float
-    """The share of the smallest machine that it needs at most, without anything else."""
+    """The share that it needs at most of the machine that feels it most, without anything else."""
     losses_that_do_not_fit: tuple[str, ...]
     """Brokers whose bundles find no room on the others under the ceiling, should they fail."""
 
@@ -207,7 +207,7 @@ def _load(room: Room, rows: Rows, limits: Floats, of_type: Rows) -> _Load:
 
 
 def _titles(limits: Floats) -> list[str]:
-    """A name for each machine type: its cores, and its network where another type has as many."""
+    """A name for each machine type: its cores, and a number where another type has as many."""
     cores = [f"{limit[CPU] / 100:g} cores" if limit[CPU] != 100 else "cores not reported" for limit in limits]
     return [
         title if cores.count(title) == 1 else f"{title}, type {number}" for number, title in enumerate(cores, start=1)

@@ -117,13 +117,12 @@ def _lowest(problem: Balancing, moves: Moves) -> Moves:
     before = problem.load.max(axis=1)
 
     def highest(found: Moves) -> int:
-        return int(
-            problem.load_after(found.destination)[np.unique(found.destination[found.destination != NO_ROW])].max()
-        )
+        takes = found.destination[found.destination != NO_ROW]
+        return int(problem.load_after(found.destination)[takes].max())
 
     low, best = int(before[problem.receives].min(initial=PPM)), moves
-    while highest(best) - low > _FINENESS_PPM:
-        middle = (low + highest(best)) // 2
+    while (reached := highest(best)) - low > _FINENESS_PPM:
+        middle = (low + reached) // 2
         lowered = np.where(problem.receives, np.minimum(problem.ceiling, np.maximum(middle, before)), problem.ceiling)
         found = fewest_moves(replace(problem, ceiling=lowered, receives=problem.receives & (before <= middle)))
         if found.reached and found.cost <= moves.cost:
