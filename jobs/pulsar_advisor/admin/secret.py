@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, SecretStr
 
+from pulsar_advisor.admin.home import expanded
 from pulsar_advisor.model.errors import UsageError
 
 
@@ -19,6 +20,19 @@ def _handed_over(value: object) -> object:
 
 Secret = Annotated[SecretStr, BeforeValidator(_handed_over)]
 """A secret's value, passed by a program as `SecretStr`; plain text, as in a config file, is refused."""
+
+
+def secret_at(reference: str) -> str:
+    """The secret in `env:NAME` (an environment variable) or `file:PATH`. Raises `UsageError`."""
+    kind, _, place = reference.partition(":")
+    if kind not in ("env", "file") or not place:
+        raise UsageError("secrets are given by reference: env:NAME or file:PATH")
+    if kind == "env":
+        return secret_text(None, None, place)
+    try:
+        return secret_text(None, expanded(Path(place)), None)
+    except ValueError as error:
+        raise UsageError(f"{reference}: {error}") from error
 
 
 def secret_text(value: SecretStr | None, file: Path | None, variable: str | None) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from pulsar_advisor.admin.home import expanded
-from pulsar_advisor.admin.secret import secret_text
+from pulsar_advisor.admin.secret import secret_at
 from pulsar_advisor.model.errors import UsageError
 
 _FORMS = "expected sqlite:///FILE or postgresql://…, or env:NAME or file:PATH where that is kept"
@@ -17,13 +14,8 @@ _FORMS = "expected sqlite:///FILE or postgresql://…, or env:NAME or file:PATH 
 def ledger_url(address: str) -> URL:
     """The URL itself, or the one in `env:NAME` (an environment variable) or `file:PATH`. Raises `UsageError`."""
     kind, _, place = address.partition(":")
-    if kind == "env":
-        address = secret_text(None, None, place)
-    elif kind == "file":
-        try:
-            address = secret_text(None, expanded(Path(place)), None)
-        except ValueError as error:
-            raise UsageError(f"--ledger {address}: {error}") from error
+    if kind in ("env", "file"):
+        address = secret_at(address)
     try:
         return make_url(address)
     except (ArgumentError, ValueError):  # their texts contain parts of the URL, maybe the password
