@@ -1,6 +1,7 @@
 """Transfers a snapshot to another machine as one tar file; importing it requires every byte to be as captured.
 
 An archive holds regular files only: `manifest.json` first, then exactly the files the manifest lists, by their paths.
+Each has a header of 512 bytes and nothing that extends it, so no number in an archive is used before it was checked.
 """
 
 from __future__ import annotations
@@ -8,21 +9,32 @@ from __future__ import annotations
 import io
 import re
 import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-import msgspec
 import zstandard
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.storage.claim import claimed_as, remove_remainders
-from pulsar_advisor.storage.files import parsed, read_file, sha256_hex, without_empty_folders, write_file
+from pulsar_advisor.storage.files import (
+    read_file,
+    sha256_hex,
+    shaped,
+    without_empty_folders,
+    write_chunks,
+    write_file,
+)
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_moment
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, File, Manifest
 
-LARGEST_MANIFEST_BYTES: Final = 256 << 20
+LARGEST_MANIFEST_BYTES: Final = 64 << 20
+MOST_VALUES: Final = 4_000_000
+"""In a manifest, by its commas: some hundred bytes each, once it is parsed. A million reads have three million."""
 LARGEST_FILE_BYTES: Final = 2 << 30
 """Compressed. A capture holds each file in memory while it makes it."""
 LARGEST_CONTENT_BYTES: Final = 64 << 30
@@ -56,7 +68,7 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
             _add(archive, MANIFEST, manifest)
             for path, entry in sorted(listed.items()):
                 content = read_file(folder / path, "capture")
-                _check(content, entry, str(folder))
+                _check(sha256_hex(content), entry, str(folder))
                 _add(archive, path, content)
         partial.replace(file)
     except OSError as error:
@@ -73,21 +85,70 @@ def import_snapshot(file: Path, root: Root) -> str:
     refused archive leaves nothing behind.
     """
     try:
-        with tarfile.open(file, "r:") as archive:
+        with file.open("rb") as archive:
             return _take_in(archive, str(file), root)
     except FileNotFoundError as error:
         raise UsageError(f"there is no archive {file}") from error
-    except (tarfile.TarError, EOFError) as error:
+    except tarfile.HeaderError as error:
         raise StorageError(f"{file} is not a snapshot archive, or is damaged: {error}") from error
     except OSError as error:
         raise StorageError(f"can't read {file}: {error.strerror or error}") from error
 
 
-def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
-    member = archive.next()
-    if member is None or member.name != MANIFEST or member.size > LARGEST_MANIFEST_BYTES:
+@dataclass
+class _Content:
+    """What is left to read of a file in an archive; without more in memory than is asked for at a time."""
+
+    archive: BinaryIO
+    offset: int
+    bytes: int
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; empty at the end."""
+        self.archive.seek(self.offset)
+        piece = self.archive.read(min(size, self.bytes))
+        self.offset += len(piece)
+        self.bytes -= len(piece)
+        return piece
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of them, a megabyte each."""
+        return iter(lambda: self.read(_CHUNK_BYTES), b"")
+
+
+def _members(archive: BinaryIO, source: str) -> Iterator[tuple[str, int, int]]:
+    """Name, offset and size of each file up to the end. Raises `StorageError` unless it is regular and all there."""
+    length, offset = archive.seek(0, io.SEEK_END), 0
+    while offset < length:
+        archive.seek(offset)
+        header = archive.read(tarfile.BLOCKSIZE)
+        if header == bytes(tarfile.BLOCKSIZE):
+            return
+        member = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise StorageError(f"{source}: '{member.name}' is not a regular file: refused")
+        offset += tarfile.BLOCKSIZE
+        if not 0 <= member.size <= length - offset:
+            raise StorageError(
+                f"{source}: '{member.name}' is to have {_digits(member.size)} bytes, and {length - offset} follow: "
+                "damaged or incomplete"
+            )
+        yield member.name, offset, member.size
+        offset += -(-member.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+
+
+def _digits(number: int) -> str:
+    return f"{number}" if abs(number) < 10**18 else f"{number:.0e}"
+
+
+def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
+    members = _members(archive, source)
+    name, offset, size = next(members, ("", 0, 0))
+    if name != MANIFEST:
         raise StorageError(f"{source}: its first file is not a {MANIFEST}: not a snapshot archive")
-    manifest = _content(archive, member, source)
+    if size > LARGEST_MANIFEST_BYTES:
+        raise StorageError(f"{source}: its {MANIFEST} has {size} bytes, more than any capture's: refused")
+    manifest = _Content(archive, offset, size).read(size)
     document = _checked_manifest(manifest, source)
     if snapshot_moment(document.snapshot) > datetime.now(UTC) + timedelta(seconds=AHEAD_OF_US_S):
         raise StorageError(
@@ -100,16 +161,15 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
         return document.snapshot  # the same snapshot, byte for byte: the manifest holds the hash of every file
     remove_remainders(root, datetime.now(UTC))
     with without_empty_folders(present.parent.parent), claimed_as(root, document.snapshot) as lease:
-        while (member := archive.next()) is not None:
-            entry = expected.pop(member.name, None)
+        for name, offset, size in members:
+            entry = expected.pop(name, None)
             if entry is None:
-                raise StorageError(f"{source}: holds '{member.name}', which its manifest does not list: refused")
-            if member.size != entry.bytes:
-                raise StorageError(f"{source}: {entry.path} has {member.size} bytes, its manifest says {entry.bytes}")
-            content = _content(archive, member, source)
-            _check(content, entry, source)
-            _check_lines(content, entry, source)
-            write_file(lease.folder / entry.path, content)
+                raise StorageError(f"{source}: holds '{name}', which its manifest does not list: refused")
+            if size != entry.bytes:
+                raise StorageError(f"{source}: {entry.path} has {size} bytes, its manifest says {entry.bytes}")
+            _check(_sha256_of(_Content(archive, offset, size)), entry, source)
+            _check_lines(_Content(archive, offset, size), entry, source)
+            write_chunks(lease.folder / entry.path, _Content(archive, offset, size).pieces())
         if expected:
             raise StorageError(f"{source}: {some_of(expected)} missing: incomplete archive")
         lease.require()
@@ -118,8 +178,9 @@ def _take_in(archive: tarfile.TarFile, source: str, root: Root) -> str:
 
 
 def _checked_manifest(manifest: bytes, source: str) -> Manifest:
-    name = f"{source}: its {MANIFEST}"
-    document = msgspec.convert(parsed(manifest, name, "capture", [RAW_SNAPSHOT_SCHEMA]), Manifest)
+    if manifest.count(b",") > MOST_VALUES:
+        raise StorageError(f"{source}: its {MANIFEST} holds more values than any capture's: refused")
+    document: Manifest = shaped(manifest, f"{source}: its {MANIFEST}", "capture", [RAW_SNAPSHOT_SCHEMA])
     try:
         late_s = snapshot_moment(document.snapshot).timestamp() - document.started_at_ms // 1000
     except ValueError as error:
@@ -149,20 +210,19 @@ def _listed_files(manifest: Manifest, source: str) -> dict[str, File]:
     return listed
 
 
-def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, source: str) -> bytes:
-    plain = member.isreg() and not member.issparse()
-    stream = archive.extractfile(member) if plain else None
-    if stream is None:
-        raise StorageError(f"{source}: '{member.name}' is not a regular file: refused")
-    return stream.read()
-
-
-def _check(content: bytes, entry: File, source: str) -> None:
-    if sha256_hex(content) != entry.sha256:
+def _check(digest: str, entry: File, source: str) -> None:
+    if digest != entry.sha256:
         raise StorageError(f"{source}: {entry.path} is not what was captured (its SHA-256 differs): refused")
 
 
-def _check_lines(content: bytes, entry: File, source: str) -> None:
+def _sha256_of(content: _Content) -> str:
+    digest = sha256()
+    for piece in content.pieces():
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _check_lines(content: _Content, entry: File, source: str) -> None:
     """Refuse a file that would decompress beyond the limit, or that lacks the lines its manifest promises."""
     lines, line_bytes, total_bytes = 0, 0, 0
     try:

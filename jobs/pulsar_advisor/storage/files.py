@@ -97,19 +97,29 @@ def read_json(path: UPath, made_by: str, schemas: Iterable[str]) -> dict[str, An
 
 def parsed(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
     """A document parsed from its bytes. Raises `StorageError` for another schema, or content that violates it."""
+    shaped(content, name, made_by, schemas)  # first: it makes nothing of what no reader uses
     try:
-        document = json.loads(content)
+        return dict(json.loads(content))
     except (ValueError, RecursionError) as error:
         raise StorageError(f"{name} is not JSON: {error}") from error
+
+
+class _Named(msgspec.Struct):
+    schema: Any = None
+
+
+def shaped(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> Any:
+    """The fields of a document that readers use, as its shape in `SHAPES`. Raises errors as `parsed` does."""
     known = tuple(schemas)
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found not in known:
-        raise StorageError(f"{name} has schema {found!r}; this release reads {', '.join(known)}")
     try:
-        msgspec.convert(document, SHAPES.get(found, dict))
+        found = msgspec.json.decode(content, type=_Named).schema
+        if found not in known:
+            raise StorageError(f"{name} has schema {found!r}; this release reads {', '.join(known)}")
+        return msgspec.json.decode(content, type=SHAPES.get(found, dict))
     except msgspec.ValidationError as error:
         raise StorageError(
             f"{name} is not as `{made_by}` writes it ({error}): put it back as it was, or remove it and run "
             f"`{made_by}` again"
         ) from error
-    return dict(document)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise StorageError(f"{name} is not JSON: {error}") from error

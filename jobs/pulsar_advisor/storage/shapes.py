@@ -6,7 +6,7 @@ Only fields that readers use are listed; documents hold more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -17,14 +17,18 @@ VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/2"
 FIRST_VALIDATION_RESULT: Final = "pulsar-advisor/validation-result/1"
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Also of milliseconds: a number that other programs can hold exactly."""
+
+
 class File(msgspec.Struct):
     """One raw file, as the manifest lists it."""
 
     path: str
     surface: str
     broker: str | None
-    rows: int
-    bytes: int
+    rows: _Count
+    bytes: _Count
     sha256: str
 
 
@@ -41,8 +45,8 @@ class _Sources(msgspec.Struct):
 class _Read(msgspec.Struct):
     surface: str
     target: str
-    started_at_ms: int
-    finished_at_ms: int
+    started_at_ms: _Count
+    finished_at_ms: _Count
 
 
 class _Missing(msgspec.Struct):
@@ -62,8 +66,8 @@ class Manifest(msgspec.Struct):
     """A raw snapshot's manifest."""
 
     snapshot: str
-    started_at_ms: int
-    finished_at_ms: int
+    started_at_ms: _Count
+    finished_at_ms: _Count
     skew_ms: int
     identity: _Identity
     sources: _Sources

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import math
 import tarfile
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -125,7 +128,9 @@ def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) ->
         ({"snapshot": "20261332T083000Z"}, "is not a snapshot id"),
         ({"snapshot": "20261121T0830\u0660\u0660Z"}, "is not a snapshot id"),
         ({"snapshot": "20261121T083101Z"}, "but says that it began at"),
-        ({"started_at_ms": 10**30}, "but says that it began at|Expected"),
+        ({"started_at_ms": 10**400}, r"its manifest.json is not as .* at `\$.started_at_ms`"),
+        ({"started_at_ms": math.inf}, "its manifest.json is not JSON"),
+        ({"started_at_ms": math.nan}, "its manifest.json is not JSON"),
     ],
 )
 def test_an_archive_can_not_become_the_latest_by_a_name_that_is_not_its_own(
@@ -171,6 +176,20 @@ def escape(manifest: dict[str, Any]) -> None:
             lambda members: with_content(members, frame(bytes(300 << 20)), rows=0),
             "expands beyond the size of any capture",
         ),
+        (lambda members: with_content(members, frame(b"{}\n"), rows=10**18), r"`\$.files\[0\].rows`"),
+        (lambda members: with_content(members, frame(b"{}\n"), rows=-1), r"`\$.files\[0\].rows`"),
+        (
+            lambda members: with_content(members, b"\x28\xb5\x2f\xfd\x00\xff" + bytes(64), rows=1),
+            "tenants.jsonl.zst is not compressed as",
+        ),
+        (
+            lambda members: with_manifest(members, lambda m: m.update(x=[0] * 4_000_000)),
+            "its manifest.json holds more values than any capture's",
+        ),
+        (
+            lambda members: [named(MANIFEST, bytes(65 << 20)), *members[1:]],
+            "its manifest.json has 68157440 bytes, more than any capture's",
+        ),
         (
             lambda members: with_content(members, frame(b"{}\n") * 2, rows=1),
             "does not have the 1 lines",
@@ -180,7 +199,7 @@ def escape(manifest: dict[str, Any]) -> None:
         (lambda members: members[:-1], "topic_stats/0.jsonl.zst missing"),
         (lambda members: members[1:], "its first file is not a manifest.json"),
         (lambda members: [], "its first file is not a manifest.json"),
-        (lambda members: [named(MANIFEST, b"[" * 100_000), *members[1:]], "is not JSON"),
+        (lambda members: [named(MANIFEST, b'{"x":' * 100_000), *members[1:]], "its manifest.json is not JSON"),
         (lambda members: [named(MANIFEST, b"\xff"), *members[1:]], "is not JSON"),
         (lambda members: with_manifest(members, escape), "which is not a file of a snapshot"),
         (lambda members: with_manifest(members, lambda m: m.update(snapshot="../../x")), "is not a snapshot id"),
@@ -200,6 +219,11 @@ def escape(manifest: dict[str, Any]) -> None:
         "file listed twice",
         "oversize",
         "bomb",
+        "absurd number of rows",
+        "negative number of rows",
+        "window of the decompressor",
+        "bomb of values",
+        "oversize manifest",
         "hidden second frame",
         "half a line",
         "not compressed",
@@ -240,6 +264,93 @@ def test_a_listed_name_that_is_no_regular_file_is_refused(archive: Path, target:
     with pytest.raises(StorageError, match="is not a regular file"):
         import_snapshot(archive, target)
     assert target.snapshots() == []
+
+
+def header(name: str, size: int | None = None, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """A header in which the size may be any that the format can express."""
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    block = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    if size is not None:
+        block[124:136] = (size % 256**12 | (1 << 95 if size >= 0 else 0)).to_bytes(12, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+def extended(**fields: str) -> bytes:
+    """A pax header with these fields, before a manifest."""
+    member = tarfile.TarInfo(MANIFEST)
+    member.pax_headers = {name.replace("_", "."): value for name, value in fields.items()}
+    return member.tobuf(tarfile.PAX_FORMAT)
+
+
+EXTENSION = "is not a regular file: refused"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (header(MANIFEST, -1000), "'manifest.json' is to have -1000 bytes"),
+        (header(MANIFEST, 2**80), "'manifest.json' is to have 1e\\+24 bytes"),
+        (header(MANIFEST, 2**33), "'manifest.json' is to have 8589934592 bytes, and 0 follow"),
+        (header("x", 2**62, tarfile.XHDTYPE), EXTENSION),
+        (header("x", 2**62, tarfile.GNUTYPE_LONGNAME), EXTENSION),
+        (header("x", -5, tarfile.GNUTYPE_LONGLINK), EXTENSION),
+        (header(MANIFEST, 0, tarfile.GNUTYPE_SPARSE), "'manifest.json' is not a regular file"),
+        (header(MANIFEST, 0, tarfile.CONTTYPE), "'manifest.json' is not a regular file"),
+        (extended(GNU_sparse_map="a,b"), EXTENSION),
+        (extended(GNU_sparse_size="x", GNU_sparse_offset="1" * 5000), EXTENSION),
+        (extended(size="-5"), EXTENSION),
+        (extended(size="9" * 400), EXTENSION),
+        (gzip.compress(header(MANIFEST, 0)), "is not a snapshot archive, or is damaged"),
+        (b"PK\x03\x04" + bytes(4096), "is not a snapshot archive, or is damaged"),
+        (bytes(1 << 20), "its first file is not a manifest.json"),
+    ],
+    ids=[
+        "negative size",
+        "size beyond any file",
+        "more than there is",
+        "pax header of 4 EiB",
+        "long name of 4 EiB",
+        "long name of negative size",
+        "sparse file",
+        "contiguous file",
+        "sparse map of letters",
+        "sparse size of letters",
+        "negative pax size",
+        "pax size of 400 digits",
+        "gzip",
+        "zip",
+        "zeros",
+    ],
+)
+def test_no_number_of_an_archive_is_believed(tmp_path: Path, target: Root, content: bytes, message: str) -> None:
+    file = tmp_path / "hostile.tar"
+    file.write_bytes(content)
+    with pytest.raises(StorageError, match=rf"hostile\.tar.*{message}"):
+        import_snapshot(file, target)
+    assert not target.path.exists()
+
+
+def test_an_archive_of_holes_takes_no_memory(archive: Path, target: Root) -> None:
+    holes = 128 << 20
+    rewritten(archive, lambda members: with_content(members, b"", bytes=holes)[:1])
+    with tarfile.open(archive) as manifest_only:
+        manifest = manifest_only.getmembers()[0]
+    end = manifest.offset_data + -(-manifest.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+    with archive.open("r+b") as file:
+        file.truncate(end)
+        file.seek(end)
+        file.write(header("tenants.jsonl.zst", holes))
+        file.truncate(file.tell() + holes)
+    tracemalloc.start()
+    try:
+        with pytest.raises(StorageError, match=r"tenants\.jsonl\.zst is not what was captured"):
+            import_snapshot(archive, target)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("cut", [100, 700, 1500])
