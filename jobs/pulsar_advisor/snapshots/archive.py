@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final, cast
 
 import zstandard
 
@@ -101,14 +101,14 @@ class _Content:
 
     archive: BinaryIO
     offset: int
-    bytes: int
+    left: int
 
     def read(self, size: int) -> bytes:
         """The next bytes, at most `size`; empty at the end."""
         self.archive.seek(self.offset)
-        piece = self.archive.read(min(size, self.bytes))
+        piece = self.archive.read(min(size, self.left))
         self.offset += len(piece)
-        self.bytes -= len(piece)
+        self.left -= len(piece)
         return piece
 
     def pieces(self) -> Iterator[bytes]:
@@ -226,7 +226,7 @@ def _check_lines(content: _Content, entry: File, source: str) -> None:
     """Refuse a file that would decompress beyond the limit, or that lacks the lines its manifest promises."""
     lines, line_bytes, total_bytes = 0, 0, 0
     try:
-        with zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True) as reader:
+        with zstandard.ZstdDecompressor().stream_reader(cast("IO[bytes]", content), read_across_frames=True) as reader:
             while chunk := reader.read(_CHUNK_BYTES):
                 lines += chunk.count(b"\n")
                 last_end = chunk.rfind(b"\n")
