@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pulsar_advisor.admin.webhook import Webhook
 
 SECTION: Final = "pulsar_advisor"
 
@@ -82,6 +85,24 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": "",
         "example": "our_notifiers.balance_channel",
     },
+    "webhook": {
+        "description": "Address that is sent a message when the advice of pulsar_recommend changes: https, or env:NAME "
+        "or file:PATH where it is kept.",
+        "default": "",
+        "example": "https://hooks.example/balance",
+        "sensitive": True,
+    },
+    "webhook_key": {
+        "description": "What signs those messages, as Standard Webhooks defines it: env:NAME or file:PATH that holds "
+        "whsec_ and 24 to 64 bytes in base64.",
+        "default": "",
+        "example": "file:/etc/pulsar-advisor/webhook.key",
+    },
+    "webhook_ca_file": {
+        "description": "Certificates to trust for that address, instead of the system's: a path on the workers.",
+        "default": "",
+        "example": "/etc/pulsar-advisor/ca.pem",
+    },
     "keep_days": {
         "description": "For how many days pulsar_maintenance keeps snapshots; those that a plan refers to, and the "
         "newest, stay.",
@@ -110,10 +131,21 @@ def one_spark_task() -> bool:
 
 
 def advice_notifiers() -> list[Any]:
-    """The notifiers of the option of this name, made anew. Raises `ImportError` for one that can't be imported."""
+    """The notifiers of the option of this name, and the webhook. Raises `ImportError` for one that isn't there."""
     from airflow.sdk.module_loading import import_string
 
-    return [import_string(path.strip())() for path in option("advice_notifiers").split(",") if path.strip()]
+    paths = [path.strip() for path in option("advice_notifiers").split(",") if path.strip()]
+    if option("webhook"):
+        paths.append("pulsar_advisor_airflow.notifiers.AdviceWebhook")
+    return [import_string(path)() for path in paths]
+
+
+def webhook() -> Webhook | None:
+    """Where messages go, if anywhere. Raises `UsageError` for an address or key that can't be used."""
+    from pulsar_advisor.admin.webhook import Webhook
+
+    address, ca_file = option("webhook"), option("webhook_ca_file")
+    return Webhook(address, option("webhook_key") or None, Path(ca_file) if ca_file else None) if address else None
 
 
 def job(stage: str) -> str:

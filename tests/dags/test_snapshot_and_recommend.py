@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
+from pytest_httpserver import HTTPServer
 
 from dags import notifiers
 from dags.conftest import Stages
@@ -73,6 +75,37 @@ def test_notifiers_hear_of_advice_only_when_it_changes(
     stages.nothing_to_do = True
     assert [recommended(), recommended()] == ["success", "skipped"]
     assert notifiers.Noting.messages == ["demo: Move one bundle.", "demo: Nothing is worth doing."]
+
+
+def test_a_webhook_hears_of_it_too_signed_and_without_a_secret(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    snapshot = stages.snapshot()
+    stages._validate(snapshot)
+    with HTTPServer(host="127.0.0.1", port=0) as receiver:
+        receiver.expect_request("/the-password").respond_with_data("", status=204)
+        monkeypatch.setenv("OUR_HOOK", receiver.url_for("/the-password"))
+        monkeypatch.setenv("OUR_KEY", key)
+        monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "env:OUR_HOOK")
+        monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK_KEY", "env:OUR_KEY")
+        state, _ = run_dag("pulsar_recommend", {"snapshot": snapshot})
+        ((request, _),) = receiver.log
+    message = json.loads(request.get_data())
+    assert (state, message["type"]) == ("success", "advice.changed")
+    assert message["data"].keys() == {"cluster", "snapshot", "sentence", "digest", "report"}
+    assert message["data"]["sentence"] == "Move one bundle."
+    assert request.headers["webhook-signature"].startswith("v1,")
+    assert not [secret for secret in (key, "the-password") if secret.encode() in request.get_data()]
+
+
+def test_a_webhook_that_fails_fails_no_recommendation(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://169.254.169.254/latest/meta-data")
+    snapshot = stages.snapshot()
+    stages._validate(snapshot)
+    assert run_dag("pulsar_recommend", {"snapshot": snapshot})[0] == "success"
 
 
 def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:
