@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions replay-decisions simulate-decisions clean
+.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -156,6 +156,9 @@ record-demo: setup ## Record the capture that `make demo` shows again, from a re
 
 record-decisions: setup ## Record what live brokers decide by themselves (NAMES="…"; all: an hour and a half)
 	@$(HARNESS) record-decisions $(NAMES)
+
+record-permissions: setup ## Record which role may make which call, by Pulsar release (5 clusters of one broker)
+	@$(HARNESS) record-permissions
 
 replay-decisions: setup ## Predict the recorded decisions, and print a table of what was right
 	@PYTHONPATH=tests $(BIN)/python -m decisions.replay $(NAMES)

@@ -29,12 +29,13 @@ from pulsar_advisor.tables.document import tables_page
 DOCS = Path(__file__).parent
 _FORM = tomllib.loads((DOCS.parent / ".mdformat.toml").read_text(encoding="utf-8"))
 OUTCOMES = DOCS.parent / "tests" / "corruptions" / "outcomes.tsv"
+PERMISSIONS = DOCS.parent / "tests" / "data" / "permissions.json"
 
 
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
-    fields = DOCS / "fields.md"
+    fields, operations = DOCS / "fields.md", DOCS / "operations.md"
     return {
         DOCS / "index.md": start_page(),
         DOCS / "checks.md": checks_page(),
@@ -43,6 +44,7 @@ def pages() -> dict[Path, str]:
         strategies: filled(strategies, {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS)}),
         splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
         fields: filled(fields, {"impossible values": _impossible_values()}),
+        operations: filled(operations, {"permissions": _permissions()}),
         **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
     }
 
@@ -93,6 +95,16 @@ def _impossible_values() -> str:
 def _outcomes(field: str, kinds: Mapping[str, Sequence[str]]) -> str:
     name = f"`{field}`" if field else "the whole"
     return " | ".join([f"| {name}", *(", ".join(kinds.get(verdict, ())) or "–" for verdict in _VERDICTS)]) + " |"
+
+
+def _permissions() -> str:
+    """The least role that may make each call, by release; calls with the same answers share a row."""
+    by_release: dict[str, dict[str, str]] = json.loads(PERMISSIONS.read_text(encoding="utf-8"))
+    calls: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for call in next(iter(by_release.values())):
+        calls[tuple(roles[call] for roles in by_release.values())].append(call)
+    rows = [f"| {', '.join(same)} | {' | '.join(roles)} |" for roles, same in calls.items()]
+    return "\n".join([f"| call | {' | '.join(by_release)} |", f"| -- |{' -- |' * len(by_release)}", *rows])
 
 
 def _table(entries: Iterable[Strategy]) -> str:

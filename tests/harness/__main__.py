@@ -19,6 +19,7 @@ from harness.artifacts import DEFAULT_RELEASE, RELEASES, class_path
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME, LOAD_MANAGERS
 from harness.errors import HarnessError, LoadDidNotStart
+from harness.permissions import record_permissions
 from harness.record import capture_command, record
 from harness.record_decisions import SCENARIOS, Scenario, record_decisions
 from harness.skew import MARGIN_PERCENT, cpu_percents, wait_for_skew
@@ -87,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
         "scenarios", nargs="*", type=_scenario, metavar="NAME", help=f"all of them, or any of: {', '.join(SCENARIOS)}"
     )
     decisions.add_argument("--folder", type=Path, default=RECORDINGS)
+
+    permissions = commands.add_parser("record-permissions", help="record who may do what, by release, for the docs")
+    permissions.set_defaults(command=lambda _: record_permissions())
 
     generate = commands.add_parser("generate", help="the load in the foreground (what `load` starts)")
     generate.set_defaults(command=_generate)

@@ -277,10 +277,13 @@ class LiveCluster:
         heap = ["-Xmx192m", "-XX:MaxDirectMemorySize=256m"]
         self._start_jvm("bookie", heap, "org.apache.bookkeeper.server.Main", "--conf", conf)
 
+    def token_of(self, role: str) -> str:
+        """A token that these brokers accept as the role's, in a cluster with token authentication."""
+        return signed_token(self._key_file.read_bytes(), role)
+
     def _create_tokens(self) -> None:
-        key = os.urandom(32)
-        self._key_file.write_bytes(key)
-        self.tokens = Tokens(super_user=signed_token(key, SUPER_USER_ROLE), reader=signed_token(key, READER_ROLE))
+        self._key_file.write_bytes(os.urandom(32))
+        self.tokens = Tokens(super_user=self.token_of(SUPER_USER_ROLE), reader=self.token_of(READER_ROLE))
 
     @property
     def _key_file(self) -> Path:

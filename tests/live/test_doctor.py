@@ -86,5 +86,10 @@ def test_with_tokens_each_refusal_is_told_for_what_it_is(start_cluster: StartClu
     assert {"surface.settings", "surface.brokers", "surface.tenants"} <= refused.keys()
     assert "the role lacks permission" in refused["surface.settings"].sentence
     assert {row.what_to_do for row in refused.values()} == {"use the credentials of a super-user"}
+    assert statuses(reader)["permissions"] == "problem"
 
-    assert diagnosis(cluster, token_file=tmp_path / "super user").fit
+    super_user = diagnosis(cluster, token_file=tmp_path / "super user")
+    assert super_user.fit
+    assert [row.sentence for row in super_user.rows if row.check == "permissions"] == [
+        "the credentials are a super-user's: every verb is permitted"
+    ]

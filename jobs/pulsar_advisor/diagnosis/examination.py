@@ -94,6 +94,8 @@ class Examination:
     leader: str | None = None
     dynamic: dict[str, str] = field(default_factory=dict)
     """Dynamic settings: keys of the allow-list."""
+    checks_permissions: bool | None = None
+    """Whether the brokers authorize their callers; None if their settings can't be read."""
     lacks: dict[str, Lack] = field(default_factory=dict)
     """By surface, for those that any broker answers."""
     asked: set[str] = field(default_factory=set)
@@ -184,6 +186,8 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
         return _attempt(found.lacks, surface, lambda: read(*parameters, **named))
 
     settings = ask("settings", client.runtime_configuration)
+    if settings is not None:
+        found.checks_permissions = settings.get("authorizationEnabled") == "true"
     found.cluster_name = (settings or {}).get("clusterName", "") or _first_cluster(transport)
     found.brokers = ask("brokers", client.active_brokers, found.cluster_name) or ()
     found.leader = ask("leader", client.leader)

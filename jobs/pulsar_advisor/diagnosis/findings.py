@@ -26,6 +26,7 @@ STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 _SUPER_USER: Final = "a super-user"
 _TENANT_ADMIN: Final = "the tenants' administrator or a super-user"
+_CLIENT: Final = "a client of the namespaces, their tenants' administrator or a super-user"
 _ROLE_OF_SURFACE: Final[Mapping[str, str]] = {
     "brokers": _SUPER_USER,
     "leader": _SUPER_USER,
@@ -38,8 +39,8 @@ _ROLE_OF_SURFACE: Final[Mapping[str, str]] = {
     "failure_domains": _SUPER_USER,
     "tenants": _SUPER_USER,
     "namespaces": _TENANT_ADMIN,
-    "topic_names": _TENANT_ADMIN,
-    "partitioned_topics": _TENANT_ADMIN,
+    "topic_names": _CLIENT,
+    "partitioned_topics": _CLIENT,
 }
 """Surfaces, as a snapshot names them, and who may read them. Stock Pulsar has no read-only role."""
 _REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenants", "namespaces"})
@@ -143,6 +144,19 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
             yield Row("admin_url", "warning" if others_answer else "problem", release.reason, todo)
 
 
+def _permissions(found: Examination) -> Iterator[Row]:
+    """What the credentials permit. Only a super-user may read a broker's settings, and no lesser role may move load."""
+    if found.checks_permissions is False:
+        sentence = "the brokers check no permissions (authorizationEnabled=false): whoever reaches them may do all"
+        yield Row("permissions", "ok", sentence)
+    elif found.checks_permissions:
+        yield Row("permissions", "ok", "the credentials are a super-user's: every verb is permitted")
+    elif "settings" in found.lacks and _forbids(found.lacks["settings"]):
+        sentence = "the credentials aren't a super-user's: capture, brokers, apply, undo and verify will be refused"
+        todo = "use the credentials of a super-user, or capture from ZooKeeper alone, without --admin-url"
+        yield Row("permissions", "problem", sentence, todo)
+
+
 def _cluster(found: Examination) -> Iterator[Row]:
     if not found.brokers:
         if "brokers" not in found.lacks:
@@ -203,9 +217,12 @@ def _words(surface: str) -> str:
 
 
 def _lacking(surface: str, status: Status, lack: Lack, role: str) -> Row:
-    forbidden = lack.status in (401, 403)
-    todo = f"use the credentials of {role}" if forbidden else "check the broker's log, then try again"
+    todo = f"use the credentials of {role}" if _forbids(lack) else "check the broker's log, then try again"
     return Row(f"surface.{surface}", status, lack.reason, todo)
+
+
+def _forbids(lack: Lack) -> bool:
+    return lack.status in (401, 403)
 
 
 def _clocks(found: Examination) -> Iterator[Row]:
@@ -380,6 +397,7 @@ def _topic_assignment(found: Examination) -> Iterator[Row]:
 
 
 _CHECKS: Final[tuple[Callable[[Examination], Iterable[Row]], ...]] = (
+    _permissions,
     _cluster,
     _surfaces,
     _brokers,

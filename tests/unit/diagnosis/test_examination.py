@@ -42,6 +42,12 @@ def test_secrets_in_a_brokers_configuration_are_not_kept(cluster: FakeCluster) -
     assert found.dynamic == {"loadBalancerEnabled": "true"}
 
 
+@pytest.mark.parametrize("authorization", [True, False])
+def test_whether_the_brokers_check_permissions_is_kept(cluster: FakeCluster, authorization: bool) -> None:
+    cluster.configure(cluster.first, authorizationEnabled=str(authorization).lower())
+    assert examine(cluster.options()).checks_permissions is authorization
+
+
 def test_under_extensible_metrics_are_asked_for_in_place_of_a_load_report(cluster: FakeCluster) -> None:
     for broker in (cluster.first, cluster.second):
         cluster.configure(broker, loadManagerClassName="org.example.ExtensibleLoadManagerImpl")

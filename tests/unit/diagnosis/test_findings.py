@@ -106,12 +106,32 @@ def test_one_dead_admin_url_of_two_is_a_warning() -> None:
         ("tenants", "problem", "a super-user"),
         ("namespaces", "problem", "the tenants' administrator or a super-user"),
         ("failure_domains", "warning", "a super-user"),
-        ("topic_names", "warning", "the tenants' administrator or a super-user"),
+        ("topic_names", "warning", "a client of the namespaces, their tenants' administrator or a super-user"),
     ],
 )
 def test_a_forbidden_surface_names_the_role_it_needs(surface: str, status: str, role: str) -> None:
     row = only(healthy(lacks={surface: Lack(401, "401, the role lacks permission")}, asked=ASKED | {surface}))
     assert (row.check, row.status, row.what_to_do) == (f"surface.{surface}", status, f"use the credentials of {role}")
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "sentence"),
+    [
+        (healthy(checks_permissions=True), "ok", "a super-user's: every verb is permitted"),
+        (healthy(checks_permissions=False), "ok", "whoever reaches them may do all"),
+        (healthy(lacks={"settings": Lack(401, "401")}), "problem", "capture, brokers, apply, undo and verify will be"),
+    ],
+    ids=["super-user", "no authorization", "lesser role"],
+)
+def test_what_the_credentials_at_hand_permit_is_one_row(found: Examination, status: str, sentence: str) -> None:
+    (row,) = (row for row in diagnose(found).rows if row.check == "permissions")
+    assert row.status == status
+    assert sentence in row.sentence
+
+
+def test_settings_that_no_broker_gives_for_another_reason_say_nothing_of_permissions() -> None:
+    found = diagnose(healthy(lacks={"settings": Lack(500, "500")}))
+    assert "permissions" not in {row.check for row in found.rows}
 
 
 def test_a_surface_of_one_broker_is_a_warning_and_of_all_a_problem() -> None:
