@@ -11,6 +11,7 @@ from airflow.sdk import ExceptionRetryPolicy, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
+from pulsar_advisor.model.plain_text import plain
 
 UNEXPECTED = AdvisorError.exit_code
 """Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""
@@ -41,7 +42,8 @@ def as_airflow_errors() -> Iterator[None]:
     try:
         yield
     except AdvisorError as error:
+        said = plain(str(error), keep="\n")  # it goes into logs and messages
         if isinstance(error, ClusterUnreachable):
-            raise ClusterDidNotAnswer(str(error)) from error
+            raise ClusterDidNotAnswer(said) from error
         kind = AirflowException if error.exit_code == UNEXPECTED else AirflowFailException
-        raise kind(str(error)) from error
+        raise kind(said) from error

@@ -93,6 +93,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
 
     Two pieces of advice are the same if they move and split the same bundles in the same way.
     """
+    from pulsar_advisor.model.plain_text import plain
     from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, advised_plan
     from pulsar_advisor_airflow.configuration import report_link
 
@@ -108,7 +109,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     return {
         "cluster": cluster,
         "snapshot": snapshot,
-        "sentence": sentence,
+        "sentence": plain(sentence),
         "digest": plan.digest if plan else "",
         "report": report_link(cluster, snapshot),
     }

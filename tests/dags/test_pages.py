@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.airflow
 
 USERS = {"admin": "admin", "olive": "user", "vic": "viewer"}
 HOSTILE = "<script>alert(1)</script>"
+DECEPTIVE = "\u202e\x1b[2J\u3164"
+"""Reverses the direction, clears a terminal, shows nothing."""
 
 LogIn = Callable[[str], TestClient]
 
@@ -73,7 +76,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     write_json(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
     failed = documents.check(success=False, title="Ranges tile")
     write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(failed))
-    advice = {"plan": "a.json", "digest": "sha256:0", "sentence": f"Move one bundle {HOSTILE}."}
+    advice = {"plan": "a.json", "digest": "sha256:0", "sentence": f"Move one bundle {HOSTILE}{DECEPTIVE}."}
     document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": []}
     write_json(root.folder("plans", SNAPSHOT) / "recommendation.json", document)
     report = root.folder("reports", SNAPSHOT) / "report.html"
@@ -354,6 +357,7 @@ def test_pages_escape_what_others_wrote_and_run_no_script(server: LogIn, root: R
         answer = server("olive").get(path)
         assert answer.status_code == 200
         assert HOSTILE not in answer.text
+        assert not set(DECEPTIVE[:2] + DECEPTIVE[-1]) & set(answer.text)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "script-src" not in policy
@@ -367,6 +371,96 @@ def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> N
     assert directives["sandbox"] == []
     assert "script-src" not in directives
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("user", "path", "status"),
+    [
+        ("", "", 401),
+        ("vic", "clusters/prod-eu", 200),
+        ("vic", "clusters/prod-eu/plans/sha256:0", 404),
+        ("vic", "clusters/prod-eu/reports/20260101T000000Z", 404),
+        ("vic", "no/such/page", 404),
+        ("vic", "clusters/prod-eu/runs/x", 422),
+        ("vic", "clusters/prod-us/reports/20260101T000000Z", 500),
+        ("vic", f"clusters/prod-eu/reports/{SNAPSHOT}", 200),
+    ],
+)
+def test_every_answer_is_a_page_with_a_policy_and_a_way_back(
+    server: LogIn, root: Root, ledger: Ledger, user: str, path: str, status: int
+) -> None:
+    other = Root(root.url, "prod-us")
+    write_json(other.folder("raw", "20260101T000000Z") / MANIFEST, documents.manifest())
+    (other.folder("reports", "20260101T000000Z") / "report.html").mkdir(parents=True)  # can't be read
+    answer = server(user).get(f"/pulsar-advisor/{path}")
+    assert answer.status_code == status
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-type"].startswith("text/html")
+    kept = path == "clusters/prod-eu"
+    assert answer.headers["cache-control"] == ("private, no-cache" if kept else "no-store")
+    if status != 200:
+        assert 'href="/pulsar-advisor/"' in answer.text
+        assert f"{status}: " in answer.text
+    assert root.url not in answer.text
+
+
+def test_an_order_that_is_refused_is_answered_by_a_page(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
+    client = server("olive")
+    token = token_in(client.get(page_of(held)).text)
+    held.end("done", "1 of 1 steps confirmed")
+    answer = client.post(f"{page_of(held)}/pause", data={"token": token})
+    assert answer.status_code == 409
+    assert answer.headers["cache-control"] == "no-store"
+    assert "<h1>409: Conflict</h1>" in answer.text
+
+
+def test_a_page_that_did_not_change_is_not_sent_again(server: LogIn, root: Root) -> None:
+    client = server("vic")
+    shown = client.get("/pulsar-advisor/clusters/prod-us")
+    again = client.get("/pulsar-advisor/clusters/prod-us", headers={"If-None-Match": shown.headers["etag"]})
+    assert (again.status_code, again.text) == (304, "")
+    write_json(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
+    again = client.get("/pulsar-advisor/clusters/prod-us", headers={"If-None-Match": shown.headers["etag"]})
+    assert again.status_code == 200
+
+
+def test_a_user_is_answered_a_few_times_at_once(server: LogIn, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pulsar_advisor_airflow.pages import answers
+
+    monkeypatch.setattr(answers, "_under_way", waiting := Counter(vic=answers.AT_ONCE))
+    refused = server("vic").get("/pulsar-advisor/")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert server("olive").get("/pulsar-advisor/").status_code == 200
+    assert server("olive").get("/pulsar-advisor/clusters/prod-eu/reports/x").status_code == 404
+    assert waiting == {"vic": answers.AT_ONCE}
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "content", "of"),
+    [
+        ("bytes=0-3", 206, "0123", "bytes 0-3/36"),
+        ("bytes=30-", 206, "uvwxyz", "bytes 30-35/36"),
+        ("bytes=-2", 206, "yz", "bytes 34-35/36"),
+        ("bytes=30-99999999", 206, "uvwxyz", "bytes 30-35/36"),
+        ("bytes=36-", 416, "", "bytes */36"),
+        ("bytes=9-3", 416, "", "bytes */36"),
+        ("bytes=0-1,3-4", 200, None, None),
+        ("bytes=-", 200, None, None),
+        ("lines=0-3", 200, None, None),
+        ("bytes=" + "9" * 5000 + "-", 200, None, None),
+    ],
+)
+def test_a_report_is_sent_in_part(
+    server: LogIn, root: Root, asked: str, status: int, content: str | None, of: str | None
+) -> None:
+    whole = "0123456789abcdefghijklmnopqrstuvwxyz"
+    (root.folder("reports", SNAPSHOT) / "report.html").write_text(whole)
+    answer = server("vic").get(REPORT, headers={"Range": asked})
+    assert (answer.status_code, answer.text) == (status, whole if content is None else content)
+    assert answer.headers.get("content-range") == of
+    stale = server("vic").get(REPORT, headers={"Range": asked, "If-Range": '"another"'})
+    assert (stale.status_code, stale.text) == (200, whole)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ COLUMNS: Final = (
     "checks_failed",
 )
 
+_BEGIN_A_FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""Some spreadsheets read the full-width ones too."""
+
 
 class _Line:
     """A file for `csv.writer`, whose `writerow` then returns the line."""
@@ -77,4 +80,4 @@ def csv_lines(page: ReportPage) -> Iterator[str]:
 def _harmless(text: str) -> str:
     """A text that no spreadsheet interprets as a formula: such texts get an apostrophe prefix."""
     text = plain(text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return f"'{text}" if text.lstrip().startswith(_BEGIN_A_FORMULA) else text

@@ -6,12 +6,12 @@ import base64
 import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.plain_text import printed
 from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, tradeoff_chart, tradeoff_text, usage_chart
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
@@ -63,7 +63,7 @@ def _environment() -> Environment:
         loader=PackageLoader("pulsar_advisor.reporting"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalize,
+        finalize=printed,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -81,8 +81,3 @@ def _environment() -> Environment:
 def _in_plan_order(views: Iterable[StepView]) -> list[StepView]:
     """Unloads and splits as they follow each other in the plan."""
     return sorted(views, key=lambda view: (len(view.step.id), view.step.id))
-
-
-def _finalize(value: Any) -> Any:
-    """Every text that a template outputs, with deceptive characters spelled out; markup is left alone."""
-    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.raw import raw_bytes
@@ -47,7 +48,7 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
         finally:
             spark.stop()
     except AdvisorError as error:
-        sys.stderr.write(f"{name}: {error}\n")
+        sys.stderr.write(f"{name}: {plain(str(error))}\n")
         return error.exit_code
     return 0
 
@@ -61,6 +62,6 @@ def _once_free(name: str, work: Callable[[], Any]) -> None:
             return
         except Held as held:
             if not is_waiting:
-                sys.stderr.write(f"{name}: waiting, because {held}\n")
+                sys.stderr.write(f"{name}: waiting, because {plain(str(held))}\n")
                 is_waiting = True
             time.sleep(HOLDER_POLL_S)

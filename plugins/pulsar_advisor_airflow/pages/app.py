@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
 
 from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.ledger_tables import Run
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plan import Plan, load_plan
 from pulsar_advisor.reporting.figures import moment
-from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.plans import short
 from pulsar_advisor.storage.root import snapshot_moment
 from pulsar_advisor_airflow.clusters import Cluster
@@ -31,6 +29,7 @@ from pulsar_advisor_airflow.pages.access import (
     steered_by,
     visible,
 )
+from pulsar_advisor_airflow.pages.answers import answer_errors, one_of_few, page, templates, with_headers
 from pulsar_advisor_airflow.pages.content import (
     cluster_content,
     cluster_lines,
@@ -43,33 +42,30 @@ from pulsar_advisor_airflow.pages.content import (
 )
 from pulsar_advisor_airflow.pages.dag_runs import REBALANCE, cluster_of, subject_of
 from pulsar_advisor_airflow.pages.sparkline import sparkline
+from pulsar_advisor_airflow.pages.streamed import streamed
 
 REFRESH_S: Final = 5
 """How often the page of an active run is read again."""
-
-HEADERS: Final = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
-"""Our own pages run no script and load nothing."""
 
 REPORT_HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'self'"
     ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
 }
 """Anyone who can write the root controls this page, so it runs no script, loads nothing, and has an opaque origin."""
 
 SEE_OTHER: Final = 303
 
-app = FastAPI(title="Pages of the Pulsar Rebalance Advisor", docs_url=None, redoc_url=None, openapi_url=None)
+pages = FastAPI(
+    title="Pages of the Pulsar Rebalance Advisor",
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+    dependencies=[Depends(one_of_few)],
+)
+answer_errors(pages)
+app = with_headers(pages)
 
 
 def _age(of: str | datetime) -> str:
@@ -81,88 +77,89 @@ def _age(of: str | datetime) -> str:
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"
 
 
-_templates = Environment(
-    loader=PackageLoader("pulsar_advisor_airflow.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
-_templates.filters |= {
+templates.filters |= {
     "age": _age,
     "moment": moment,
     "short": short,
     "percent": lambda ratio: f"{ratio:.0%}",
 }
-_templates.globals |= {"page_link": page_link, "report_link": report_link, "sparkline": sparkline}
+templates.globals |= {"report_link": report_link, "sparkline": sparkline}
 
 
 # A mounted application has no authentication unless it adds it: each route names what it requires.
-@app.get("/")
-def clusters_page(seen: Annotated[list[Cluster], Depends(visible)]) -> HTMLResponse:
+@pages.get("/")
+def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
     """The clusters that the user may see."""
-    with _http_errors():
-        return _page("clusters.html", lines=cluster_lines(seen))
+    return page(request, "clusters.html", lines=cluster_lines(seen))
 
 
-@app.get("/clusters/{cluster}")
-def cluster_page(cluster: Annotated[Cluster, Depends(readable)]) -> HTMLResponse:
+@pages.get("/clusters/{cluster}")
+def cluster_page(request: Request, cluster: Annotated[Cluster, Depends(readable)]) -> Response:
     """A cluster's snapshots, plans, runs and events."""
-    with _http_errors():
-        return _page("cluster.html", cluster=cluster, content=cluster_content(cluster))
+    return page(request, "cluster.html", cluster=cluster, content=cluster_content(cluster))
 
 
-@app.get("/clusters/{cluster}/reports/{snapshot}")
-def report(cluster: Annotated[Cluster, Depends(readable)], snapshot: str) -> HTMLResponse:
+@pages.get("/clusters/{cluster}/reports/{snapshot}")
+def report(request: Request, cluster: Annotated[Cluster, Depends(readable)], snapshot: str) -> Response:
     """The report of one snapshot; 404 if there is none."""
-    with _http_errors():
-        root = root_of(cluster)
-        page = read_file(root.folder("reports", root.resolve(snapshot)) / "report.html", "report")
-    return HTMLResponse(page, headers=REPORT_HEADERS)
+    root = root_of(cluster)
+    path = root.folder("reports", root.resolve(snapshot)) / "report.html"
+    return streamed(request, path, "text/html", REPORT_HEADERS)
 
 
-@app.get("/clusters/{cluster}/plans/{digest}")
-def plan_page(cluster: Annotated[Cluster, Depends(readable)], digest: str) -> HTMLResponse:
+@pages.get("/clusters/{cluster}/plans/{digest}")
+def plan_page(request: Request, cluster: Annotated[Cluster, Depends(readable)], digest: str) -> Response:
     """A plan: its steps, who proposed and approved it, its runs, and its events in the ledger."""
-    with _http_errors(), _ledger() as ledger:
-        return _page("plan.html", cluster=cluster, content=plan_content(ledger, cluster, digest))
+    with _ledger() as ledger:
+        content = plan_content(ledger, cluster, digest)
+    return page(request, "plan.html", cluster=cluster, content=content)
 
 
-@app.get("/dags/{dag}")
-def dag_tab(dag: Annotated[str, Depends(readable_dag)], seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
+@pages.get("/dags/{dag}")
+def dag_tab(
+    request: Request,
+    dag: Annotated[str, Depends(readable_dag)],
+    seen: Annotated[list[Cluster], Depends(visible)],
+) -> Response:
     """The tab of a DAG: the newest report of its cluster; for the DAG of all clusters, their list."""
-    with _http_errors():
-        if dag == REBALANCE:
-            return RedirectResponse(page_link(""), SEE_OTHER)
-        cluster = _one_of(seen, cluster_of(dag))
-        return _report_or_wait(cluster, newest_report(cluster))
+    if dag == REBALANCE:
+        return RedirectResponse(page_link(""), SEE_OTHER)
+    cluster = _one_of(seen, cluster_of(dag))
+    return _report_or_wait(request, cluster, newest_report(cluster))
 
 
-@app.get("/dags/{dag}/runs/{run:path}")
+@pages.get("/dags/{dag}/runs/{run:path}")
 def dag_run_tab(
-    dag: Annotated[str, Depends(readable_dag)], run: str, seen: Annotated[list[Cluster], Depends(visible)]
+    request: Request,
+    dag: Annotated[str, Depends(readable_dag)],
+    run: str,
+    seen: Annotated[list[Cluster], Depends(visible)],
 ) -> Response:
     """The tab of a DAG run: the report of the snapshot that it is about."""
-    with _http_errors():
-        subject = subject_of(dag, run)
-        cluster = _one_of(seen, subject.cluster if subject else None)
-        snapshot = subject.snapshot if subject else None
-        root = root_of(cluster)
-        known = snapshot is not None and has_report(root, root.resolve(snapshot))
-        return _report_or_wait(cluster, snapshot if known else None)
+    subject = subject_of(dag, run)
+    cluster = _one_of(seen, subject.cluster if subject else None)
+    snapshot = subject.snapshot if subject else None
+    root = root_of(cluster)
+    known = snapshot is not None and has_report(root, root.resolve(snapshot))
+    return _report_or_wait(request, cluster, snapshot if known else None)
 
 
-@app.get("/clusters/{cluster}/runs/{run}")
+@pages.get("/clusters/{cluster}/runs/{run}")
 def run_page(
+    request: Request,
     cluster: Annotated[Cluster, Depends(readable)],
     run: int,
     writes: Annotated[bool, Depends(may_write)],
     token: Annotated[str, Depends(form_token)],
-) -> HTMLResponse:
+) -> Response:
     """A run, step by step; while it is active the page renews itself."""
-    with _http_errors(), _ledger() as ledger:
+    with _ledger() as ledger:
         content = run_content(ledger, cluster, run)
     headers = {"Refresh": str(REFRESH_S)} if content.run.state == "active" else {}
-    return _page("run.html", headers, cluster=cluster, content=content, writes=writes, token=token)
+    return page(request, "run.html", headers, cluster=cluster, content=content, writes=writes, token=token)
 
 
-@app.post("/clusters/{cluster}/runs/{run}/pause")
+@pages.post("/clusters/{cluster}/runs/{run}/pause")
 def pause_run(
     cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
 ) -> RedirectResponse:
@@ -170,7 +167,7 @@ def pause_run(
     return _steer(cluster, run, person, pause)
 
 
-@app.post("/clusters/{cluster}/runs/{run}/go-on")
+@pages.post("/clusters/{cluster}/runs/{run}/go-on")
 def let_run_go_on(
     cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
 ) -> RedirectResponse:
@@ -178,7 +175,7 @@ def let_run_go_on(
     return _steer(cluster, run, person, go_on)
 
 
-@app.post("/clusters/{cluster}/runs/{run}/stop")
+@pages.post("/clusters/{cluster}/runs/{run}/stop")
 def stop_run(
     cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
 ) -> RedirectResponse:
@@ -194,17 +191,17 @@ def _one_of(seen: Sequence[Cluster], cluster: Cluster | None) -> Cluster:
     return cluster
 
 
-def _report_or_wait(cluster: Cluster, snapshot: str | None) -> Response:
+def _report_or_wait(request: Request, cluster: Cluster, snapshot: str | None) -> Response:
     """The report; without one, a page that looks for it again by itself."""
     if snapshot is None:
-        return _page("no_report.html", {"Refresh": str(REFRESH_S)}, cluster=cluster)
+        return page(request, "no_report.html", {"Refresh": str(REFRESH_S)}, cluster=cluster)
     return RedirectResponse(report_link(cluster.name, snapshot), SEE_OTHER)
 
 
 def _steer(
     cluster: Cluster, number: int, person: Person, order: Callable[[Ledger, Plan, Person], Sequence[Run]]
 ) -> RedirectResponse:
-    with _http_errors(), _ledger() as ledger:
+    with _ledger() as ledger:
         digest = run_content(ledger, cluster, number).run.digest
         [document] = [record.document for record in ledger.plans(cluster.name) if record.digest == digest]
         order(ledger, load_plan(document.encode()), person)
@@ -217,16 +214,3 @@ def _ledger() -> Iterator[Ledger]:
         if ledger is None:
             raise UsageError("there is no ledger yet, so there are no runs")
         yield ledger
-
-
-@contextmanager
-def _http_errors() -> Iterator[None]:
-    try:
-        yield
-    except AdvisorError as error:
-        status = {StorageError: 500, Refused: 409}.get(type(error), 404)
-        raise HTTPException(status, str(error)) from error
-
-
-def _page(template: str, headers: dict[str, str] | None = None, **content: Any) -> HTMLResponse:
-    return HTMLResponse(_templates.get_template(template).render(**content), headers=HEADERS | (headers or {}))

@@ -15,6 +15,10 @@ from pulsar_advisor.model.plain_text import plain
         ("a\nb", "a\\nb"),
         ("a\u202eb", "a\\u202eb"),
         ("a\ud800b", "a\\ud800b"),
+        ("a\u3164b", "a\\u3164b"),
+        ("a\u034fb", "a\\u034fb"),
+        ("a\x9b2Jb", "a\\x9b2Jb"),
+        ("a\u2066b\u2069", "a\\u2066b\\u2069"),
         ("1\u00a0bundle", "1\u00a0bundle"),
     ],
 )

@@ -6,6 +6,8 @@ import csv
 import io
 from dataclasses import replace
 
+import pytest
+
 from pulsar_advisor.reporting.csv import COLUMNS, csv_lines
 from unit.reporting.skewed import QUARTERS, balanced_inputs, hostile_inputs, skewed_inputs
 
@@ -26,9 +28,14 @@ def test_no_steps_is_a_header_alone() -> None:
     assert "".join(csv_lines(balanced_inputs().page())) == ",".join(COLUMNS) + "\n"
 
 
-def test_a_name_is_no_formula() -> None:
-    (row,) = csv.DictReader(io.StringIO("".join(csv_lines(hostile_inputs().page()))))
-    assert row["namespace"] == "'=cmd()/b"
+@pytest.mark.parametrize("name", ["=cmd()/b", "+1/b", "-1/b", "@f/b", " =1/b", "\uff1d1/b"])
+def test_a_name_is_no_formula(name: str) -> None:
+    page = hostile_inputs().page()
+    (view,) = page.unloads.shown
+    hostile = replace(view, step=view.step.model_copy(update={"namespace": name}))
+    page = replace(page, unloads=replace(page.unloads, shown=[hostile]))
+    (row,) = csv.DictReader(io.StringIO("".join(csv_lines(page))))
+    assert row["namespace"] == f"'{name}"
 
 
 def test_every_step_has_its_line_however_many_there_are() -> None:

@@ -1,0 +1,134 @@
+"""What all answers of the pages have in common: headers, a page for what went wrong, how many there are at once."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Any, Final
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
+from pulsar_advisor.model.plain_text import plain, printed
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow.configuration import option, page_link
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Our own pages run no script and load nothing; what a browser may keep of an answer, that answer says itself."""
+
+KEPT: Final = "private, no-cache"
+"""A browser may keep a page, but asks each time: the answer to one that didn't change is empty."""
+
+AT_ONCE: Final = 4
+"""Answers to one user at a time, in one process of the web server."""
+
+_log = logging.getLogger(__name__)
+
+templates: Final = Environment(
+    loader=PackageLoader("pulsar_advisor_airflow.pages"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    finalize=printed,
+)
+templates.globals["page_link"] = page_link
+
+
+def without_places(text: str) -> str:
+    """An error's message for viewers: not where the root or the registry of clusters lies."""
+    for place in (str(Root(option("root"), "any").location), option("root"), option("clusters")):
+        text = text.replace(place.rstrip("/"), "…") if place.strip("/") else text
+    return text
+
+
+templates.filters |= {"one_line": lambda text: " ".join(text.split("\n")), "without_places": without_places}
+
+_under_way: Counter[str] = Counter()
+"""Answers to each user; changed in the event loop only."""
+
+
+def with_headers(app: ASGIApp) -> ASGIApp:
+    """The application, each of whose answers has these headers, unless it sets its own."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await app(scope, receive, sent)
+
+    return answered
+
+
+async def one_of_few(user: GetUserDep) -> AsyncIterator[None]:
+    """Count an answer until it is sent. 429 if the user waits for too many others."""
+    name = user.get_id()
+    if _under_way[name] >= AT_ONCE:
+        raise HTTPException(429, f"{AT_ONCE} of your requests are being answered: try again", {"Retry-After": "1"})
+    _under_way[name] += 1
+    try:
+        yield
+    finally:
+        _under_way[name] -= 1
+        if not _under_way[name]:
+            del _under_way[name]
+
+
+def page(request: Request, template: str, headers: Mapping[str, str] | None = None, **content: Any) -> Response:
+    """A page, or an empty answer if the browser already has exactly this one."""
+    text = templates.get_template(template).render(**content).encode()
+    tag = f'"{sha256(text).hexdigest()[:32]}"'
+    kept = {"Cache-Control": KEPT, "ETag": tag, "Vary": "Authorization, Cookie", **(headers or {})}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=kept)
+    return HTMLResponse(text, headers=kept)
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Make a page of everything that goes wrong in the application."""
+
+    @app.exception_handler(AdvisorError)
+    async def of_ours(_request: Request, error: AdvisorError) -> Response:
+        if isinstance(error, StorageError):
+            _log.error("a page could not be made: %s", plain(str(error)))
+            return _problem(500, "A file or the ledger could not be read. The web server's log says which.")
+        return _problem(409 if isinstance(error, Refused) else 404, str(error))
+
+    @app.exception_handler(StarletteHTTPException)
+    async def of_http(_request: Request, error: StarletteHTTPException) -> Response:
+        said = "" if error.detail == HTTPStatus(error.status_code).phrase else str(error.detail)
+        return _problem(error.status_code, said, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def of_an_address(_request: Request, _error: RequestValidationError) -> Response:
+        return _problem(422, "The address is not one of ours.")
+
+    @app.exception_handler(Exception)
+    async def unexpected(_request: Request, _error: Exception) -> Response:
+        return _problem(500, "The web server's log says more.")
+
+
+def _problem(status: int, said: str, headers: Mapping[str, str] | None = None) -> Response:
+    title = HTTPStatus(status).phrase
+    text = templates.get_template("problem.html").render(status=status, title=title, said=without_places(said))
+    return HTMLResponse(text, status, headers)

@@ -1,0 +1,56 @@
+"""Large files, sent in pieces: a whole file or one range of it, without more than a piece in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import BinaryIO, Final
+
+from fastapi import Request
+from fastapi.responses import Response, StreamingResponse
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError, UsageError
+
+_PIECE_BYTES: Final = 64 << 10
+_RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+
+
+def streamed(request: Request, path: UPath, media_type: str, headers: Mapping[str, str]) -> Response:
+    """The file, or the range that the request asks for; of several ranges the whole file, as HTTP allows.
+
+    Raises `UsageError` if there is no such file, `StorageError` if it can't be read.
+    """
+    try:
+        written = path.stat()
+        file: BinaryIO = path.open("rb")
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no {path.name}") from error
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror or error}") from error
+    size = file.seek(0, 2)  # of the file that is open: another may take its name meanwhile
+    tag = f'"{written.st_mtime_ns:x}-{size:x}"'
+    answered = {**headers, "Accept-Ranges": "bytes", "ETag": tag}
+    asked = _RANGE.fullmatch(request.headers.get("range", ""))
+    if asked is None or asked[0] == "bytes=-" or request.headers.get("if-range", tag) != tag:
+        first, last, status = 0, size - 1, HTTPStatus.OK
+    else:
+        first = int(asked[1]) if asked[1] else max(size - int(asked[2]), 0)
+        last = min(int(asked[2]), size - 1) if asked[1] and asked[2] else size - 1
+        if first > last:
+            file.close()
+            return Response(status_code=416, headers={**answered, "Content-Range": f"bytes */{size}"})
+        status = HTTPStatus.PARTIAL_CONTENT
+        answered["Content-Range"] = f"bytes {first}-{last}/{size}"
+    answered["Content-Length"] = str(last - first + 1)
+    return StreamingResponse(_pieces(file, first, last), status, answered, media_type)
+
+
+def _pieces(file: BinaryIO, first: int, last: int) -> Iterator[bytes]:
+    with file:
+        file.seek(first)
+        left = last - first + 1
+        while left and (piece := file.read(min(_PIECE_BYTES, left))):
+            left -= len(piece)
+            yield piece
