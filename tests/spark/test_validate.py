@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.spark
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 
 FIRST, SECOND, THIRD = (f"broker-{number}.pulsar.test:8080" for number in (1, 2, 3))
+BOMB = pa.DictionaryArray.from_arrays(pa.array([0] * 10_000, pa.int32()), pa.array(["x" * 10**6]))
 Result = dict[str, Any]
 
 
@@ -190,6 +192,35 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
     )
     assert "undeclared_ranges" in unknown["error"]
     assert not result["success"]
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "values", "why"),
+    [
+        ("topics", "hash", ["12"], "its column hash is string, not int64"),
+        ("topics", "topic", BOMB, "its 10,000 rows would take more than 4,294,967,296 bytes"),
+        ("documents", "bytes", [1.5], "its column bytes is double, not int64"),
+    ],
+)
+def test_foreign_parquet_is_refused_before_spark_reads_it(
+    spark: SparkSession,
+    damaged: tuple[Root, str, Result],
+    tmp_path: Path,
+    table: str,
+    column: str,
+    values: pa.Array | list[object],
+    why: str,
+) -> None:
+    root, snapshot, _ = damaged
+    copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
+    folder = Path(str(copied.folder(f"tables/{table}", snapshot)))
+    pq.write_table(pa.table({column: values}), folder / "part-99999.parquet")
+    for file in folder.glob("part-0*.parquet"):
+        file.unlink()
+    shutil.rmtree(copied.folder("validation", snapshot))
+    with pytest.raises(StorageError, match=rf"table {table} .* damaged \({folder}/part-99999\.parquet.*{why}"):
+        validate(spark, copied, snapshot)
+    assert not (copied.folder("validation", snapshot) / RESULT).exists()
 
 
 @pytest.mark.full

@@ -470,8 +470,8 @@ def _namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInp
 def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> DataFrame:
     """Facts: whether a policy's limits are usable, expressions that aren't, what the others match."""
     policies = read_table(root, snapshot, "policies").to_pylist()
-    namespaces = read_table(root, snapshot, "namespaces")["namespace"].to_pylist() if policies else []
-    brokers = read_table(root, snapshot, "brokers", view)["broker"].to_pylist() if policies else []
+    namespaces = read_table(root, snapshot, "namespaces", columns=["namespace"])[0].to_pylist() if policies else []
+    brokers = read_table(root, snapshot, "brokers", view, ["broker"])[0].to_pylist() if policies else []
     hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
 
     def row(policy: dict[str, Any]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str)
 def _refuse_if_unreadable(root: Root, message: str) -> None:
     unreadable = _UNREADABLE.search(message)
     if unreadable is not None:
-        raise damaged_table(root, unreadable["snapshot"], unreadable["table"])
+        raise damaged_table(root, unreadable["snapshot"], unreadable["table"], "its rows can't be read")
 
 
 def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:

@@ -11,8 +11,11 @@ import pyarrow.parquet as pq
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.planning.proposal import Answers, Proposal
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.stored import stored_files
 
 SCHEMA: Final = pa.schema(
     [
@@ -72,14 +75,21 @@ def write_outcomes(
 
 
 def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Table:
-    """The answers written for these shedders, in the order of their names."""
+    """The answers written for these shedders, in the order of their names. Raises `StorageError`."""
     folder = root.folder("outcomes", snapshot)
-    files = [file for file in (folder / f"{shedder}.parquet" for shedder in sorted(shedders)) if file.exists()]
-    tables = []
-    for file in files:
-        with file.open("rb") as content:
-            tables.append(pq.read_table(content))
-    return pa.concat_tables([SCHEMA.empty_table(), *tables])
+    try:
+        paths = [file for file in (folder / f"{shedder}.parquet" for shedder in sorted(shedders)) if file.exists()]
+        if not paths:
+            return SCHEMA.empty_table()
+        files = stored_files(paths)
+        if not files.schema.equals(SCHEMA):
+            raise StorageError(f"{paths[0]} has other columns than `recommend` writes")
+        return pa.concat_tables([SCHEMA.empty_table(), files.to_table()])
+    except (OSError, pa.ArrowException, StorageError) as error:
+        raise StorageError(
+            f"the answers about snapshot {snapshot} are damaged ({plain(str(error))}): remove {folder} and "
+            f"{root.folder(PLANS, snapshot) / RECOMMENDATION}, and run `recommend` again"
+        ) from error
 
 
 def outcomes_table(state: ClusterState, answers: Answers, *, shedder: str | None, placement: str | None) -> pa.Table:

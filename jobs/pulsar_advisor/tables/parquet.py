@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,19 +11,12 @@ from upath import UPath
 
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.tables.schemas import Table
-
-_ARROW: Final = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-}
-"""Spark SQL's name of a type -> Arrow's type."""
+from pulsar_advisor.tables.stored import ARROW
 
 
 def write_table(path: UPath, table: Table, columns: Mapping[str, Sequence[Any]]) -> None:
     """Write a whole table; `columns` has the values of each declared column. Raises `StorageError`."""
-    fields = [pa.field(one.name, _ARROW[one.type], one.nullable, {"comment": one.comment}) for one in table.columns]
+    fields = [pa.field(one.name, ARROW[one.type], one.nullable, {"comment": one.comment}) for one in table.columns]
     content = pa.BufferOutputStream()
     rows = pa.table({one.name: columns[one.name] for one in table.columns}, pa.schema(fields))
     pq.write_table(rows, content, compression="zstd")

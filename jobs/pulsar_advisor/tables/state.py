@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from upath import UPath
 
 from pulsar_advisor.model.cluster_state import (
     AVERAGES_ORIGINS,
@@ -33,17 +32,23 @@ from pulsar_advisor.model.cluster_state import (
 )
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.storage.files import read_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.earlier import validation_result
-from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES_RESULT_SCHEMA, TRAFFIC
+from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES, TABLES_RESULT_SCHEMA, TRAFFIC
+from pulsar_advisor.tables.stored import ARROW, check_types, parquet_files, stored_files
 
 _RESOURCES: Final = tuple(RESOURCES.values())
 _FIGURES: Final = tuple(TRAFFIC.values())
 _OF_TOPICS: Final = ["topic", "namespace", "lower", "hash", "loaded", *_FIGURES]
 """The columns that a state takes from the table of topics, by far the largest."""
 _RING: Final = 2**32
+
+_TABLES: Final = {table.name: table for table in TABLES}
+_ADDED_LATER: Final = frozenset({"averages_folded_samples", "averages_unknown_samples", "publishes_every_ms"})
+"""Columns that tables of earlier releases lack: null, which counts as zero. Figures in place of any other would lie."""
 
 _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
     "settings": ("settings",),
@@ -134,10 +139,7 @@ def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
     if the table of settings can't be read.
     """
     manifest = _manifest(root, snapshot)
-    table = read_table(root, snapshot, "settings")
-    if not {"origin", "broker", "key", "value"}.issubset(table.column_names):
-        raise damaged_table(root, snapshot, "settings")
-    rows = _sorted(table, "origin", "broker", "key")
+    rows = _sorted(read_table(root, snapshot, "settings"), "origin", "broker", "key")
     runtime = rows.filter(pc.field("origin") == "runtime")
     holders = runtime["broker"].unique().to_pylist()
     holder = manifest["leader"] if manifest["leader"] in holders else next(iter(holders), None)
@@ -162,38 +164,47 @@ def read_table(
 ) -> pa.Table:
     """One table of a snapshot, or the rows of one view of it, or only some of its columns.
 
-    Raises `UsageError` if it wasn't normalized, `StorageError` if the table is gone or can't be read.
+    Raises `UsageError` if it wasn't normalized, `StorageError`
+    if the table is gone, can't be read, or isn't one that `normalize` makes.
     """
     read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
-    folder = root.folder(f"tables/{table}", snapshot)
+    files = readable_files(root, snapshot, table)
+    wanted = [column for column in _TABLES[table].columns if columns is None or column.name in columns]
+    there = set(files.schema.names)
+    for column in wanted:
+        if column.name not in there and column.name not in _ADDED_LATER:
+            raise damaged_table(root, snapshot, table, f"it has no column {column.name}")
     try:
-        rows = _files(folder)
-        return rows.to_table(columns=columns, filter=None if view is None else pc.field("view") == view)
+        rows = files.to_table(
+            columns=[column.name for column in wanted if column.name in there],
+            filter=None if view is None else pc.field("view") == view,
+        )
     except (OSError, pa.ArrowException) as error:
-        raise damaged_table(root, snapshot, table) from error
+        raise damaged_table(root, snapshot, table, str(error)) from error
+    for column in wanted:
+        if column.name not in there:
+            rows = rows.append_column(column.name, pa.nulls(len(rows), ARROW[column.type]))
+    return rows
 
 
 def readable_files(root: Root, snapshot: str, table: str) -> ds.Dataset:
-    """The files of a table. Raises `StorageError` if there are none or a footer can't be read."""
+    """The files of a table, whose sizes and types are those of one that `normalize` makes. Raises `StorageError`."""
     try:
-        files = _files(root.folder(f"tables/{table}", snapshot))
-        files.count_rows()
-    except (OSError, pa.ArrowException) as error:
-        raise damaged_table(root, snapshot, table) from error
-    if not files.files:
-        raise damaged_table(root, snapshot, table)
+        paths = parquet_files(root.folder(f"tables/{table}", snapshot))
+        if not paths:
+            raise StorageError("it has no file")
+        files = stored_files(paths)
+        check_types(files, {column.name: ARROW[column.type] for column in _TABLES[table].columns})
+    except (OSError, StorageError) as error:
+        raise damaged_table(root, snapshot, table, str(error)) from error
     return files
 
 
-def _files(folder: UPath) -> ds.Dataset:
-    return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
-
-
-def damaged_table(root: Root, snapshot: str, table: str) -> StorageError:
+def damaged_table(root: Root, snapshot: str, table: str, why: str) -> StorageError:
     """The error for a table that can't be read."""
     return StorageError(
-        f"table {table} of snapshot {snapshot} is missing or damaged: remove {root.folder('tables/*', snapshot)} "
-        "and normalize again"
+        f"table {table} of snapshot {snapshot} is missing or damaged ({plain(why)}): remove "
+        f"{root.folder('tables/*', snapshot)} and normalize again"
     )
 
 
@@ -262,7 +273,7 @@ def _published_load(brokers: pa.Table, bundles: pa.Table) -> PublishedLoad:
     return PublishedLoad(
         weighted_max_ema=pc.fill_null(brokers["weighted_max_ema_ratio"], np.nan).to_numpy(),
         msg_throughput_ema=pc.fill_null(brokers["msg_throughput_ema_bytes_per_s"], np.nan).to_numpy(),
-        publishes_every_ms=_integers_or_zeros(brokers, "publishes_every_ms"),
+        publishes_every_ms=_integers(brokers["publishes_every_ms"]),
         top_position=_integers(pc.fill_null(bundles["top_bundle_position"], NO_ROW)),
     )
 
@@ -297,8 +308,8 @@ def _bundles(rows: pa.Table, broker_ids: pa.Array, namespaces: pa.Array, exclude
         long_term=_floats(rows, (f"long_term_{figure}" for figure in _FIGURES)),
         long_term_samples=_integers(rows["long_term_samples"]),
         averages_origin=_positions(rows["averages_origin"], pa.array(AVERAGES_ORIGINS)).astype(np.uint8),
-        folded_samples=_integers_or_zeros(rows, "averages_folded_samples"),
-        unknown_samples=_integers_or_zeros(rows, "averages_unknown_samples"),
+        folded_samples=_integers(rows["averages_folded_samples"]),
+        unknown_samples=_integers(rows["averages_unknown_samples"]),
         last_unloaded_at_ms=_integers(rows["last_unloaded_at_ms"]),
     )
 
@@ -382,11 +393,6 @@ def _integers(column: pa.ChunkedArray) -> Integers:
     """64-bit integers; unreported values are zero."""
     values: Integers = pc.fill_null(column, 0).to_numpy().astype(np.int64, copy=False)
     return values
-
-
-def _integers_or_zeros(rows: pa.Table, column: str) -> Integers:
-    """A column that tables of earlier releases don't have."""
-    return _integers(rows[column]) if column in rows.column_names else np.zeros(len(rows), dtype=np.int64)
 
 
 def _booleans(column: pa.ChunkedArray) -> Booleans:

@@ -18,17 +18,10 @@ from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.state import cluster_state, read_table, readable_files, settings_inputs
+from pulsar_advisor.tables.stored import ARROW
 
 SNAPSHOT = "20261121T083000Z"
-ARROW_TYPES = {
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "array<string>": pa.list_(pa.string()),
-    "array<bigint>": pa.list_(pa.int64()),
-}
+ADDED_LATER = {"averages_folded_samples", "averages_unknown_samples", "publishes_every_ms"}
 Row = Mapping[str, Any]
 
 
@@ -63,7 +56,7 @@ def written(folder: Path, manifest: Row | None = None, **rows: Sequence[Row]) ->
     """A root with one normalized snapshot; tables that aren't named have no rows."""
     root = Root(str(folder), "test")
     for table in TABLES:
-        schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])
+        schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
         path = Path(str(root.folder(f"tables/{table.name}", SNAPSHOT))) / "part-0.parquet"
         path.parent.mkdir(parents=True)
         lines = [{name: row.get(name) for name in schema.names} for row in rows.get(table.name, ())]
@@ -318,7 +311,7 @@ def test_another_brokers_settings_replace_a_silent_leaders(tmp_path: Path) -> No
 def test_a_table_that_is_gone_or_cut_short_is_named_with_what_to_do(tmp_path: Path, table: str) -> None:
     root = written(tmp_path, brokers=[broker("a:8080")])
     file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
-    says = rf"table {table} of snapshot {SNAPSHOT} is missing or damaged: remove .*/tables/\*/.* and normalize again"
+    says = rf"table {table} of snapshot {SNAPSHOT} is missing or damaged \(.*\): remove .*/tables/\*/.*normalize again"
     file.write_bytes(file.read_bytes()[:-8])
     for read in (read_table, readable_files):
         with pytest.raises(StorageError, match=says):
@@ -329,9 +322,33 @@ def test_a_table_that_is_gone_or_cut_short_is_named_with_what_to_do(tmp_path: Pa
             read(root, SNAPSHOT, table)
 
 
-def test_settings_without_their_values_are_damaged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", [table.name for table in TABLES])
+def test_a_table_without_one_of_its_columns_is_damaged_not_zero(tmp_path: Path, table: str) -> None:
     root = written(tmp_path)
-    file = Path(str(root.folder("tables/settings", SNAPSHOT))) / "part-0.parquet"
-    pq.write_table(pq.read_table(file).drop_columns("value"), file)
-    with pytest.raises(StorageError, match=r"table settings .* is missing or damaged"):
-        settings_inputs(root, SNAPSHOT)
+    file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
+    rows = pq.read_table(file)
+    for column in set(rows.column_names) - ADDED_LATER:
+        pq.write_table(rows.drop_columns(column), file)
+        with pytest.raises(
+            StorageError, match=rf"table {table} .* is missing or damaged \(it has no column {column}\)"
+        ):
+            read_table(root, SNAPSHOT, table)
+
+
+def test_what_tables_of_earlier_releases_lack_counts_as_zero(tmp_path: Path) -> None:
+    root = written(tmp_path, brokers=[broker("a:8080")], bundles=[bundle("t/n", 0, 8, averages_folded_samples=3)])
+    file = Path(str(root.folder("tables/bundles", SNAPSHOT))) / "part-0.parquet"
+    pq.write_table(pq.read_table(file).drop_columns("averages_folded_samples"), file)
+    assert cluster_state(root, SNAPSHOT).bundles.folded_samples.tolist() == [0]
+
+
+@pytest.mark.parametrize("table", [table.name for table in TABLES])
+def test_a_column_of_another_type_is_damaged(tmp_path: Path, table: str) -> None:
+    root = written(tmp_path)
+    file = Path(str(root.folder(f"tables/{table}", SNAPSHOT))) / "part-0.parquet"
+    rows = pq.read_table(file)
+    for place, field in enumerate(rows.schema):
+        pq.write_table(rows.set_column(place, field.name, pa.nulls(len(rows), pa.float32())), file)
+        for read in (read_table, readable_files):
+            with pytest.raises(StorageError, match=rf"{file}: its column {field.name} is float, not "):
+                read(root, SNAPSHOT, table)
