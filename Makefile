@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full docs docs-site lint format lock bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
+.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -58,8 +58,12 @@ demo: setup ## Recommend on a recorded cluster: capture to report, no cluster ne
 test: setup ## Run the tests, sampled: under 15 minutes on two cores
 	@$(BIN)/python tests/run_levels.py
 
-test-full: setup ## Run every test of every level
+test-full: setup ## Run every test of every level, and fuzz for a minute
 	@$(BIN)/python tests/run_levels.py --full
+	@$(MAKE) fuzz
+
+fuzz: setup ## Break every kind of foreign document for a while (FUZZ_SECONDS=60)
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(or $(FUZZ_SECONDS),60)
 
 parity: setup ## Compare every strategy with Pulsar's own Java classes
 	@$(BIN)/python tests/run_levels.py --full parity

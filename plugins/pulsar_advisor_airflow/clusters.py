@@ -7,7 +7,7 @@ invalid, no DAG is made from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -28,6 +28,8 @@ from pulsar_advisor_airflow.configuration import option
 
 REGISTRY_SCHEMA: Final = "pulsar-advisor/clusters/1"
 
+DEEPEST: Final = 10
+"""Levels of nesting of a registry, which needs three."""
 VARIABLE: Final = "variable:"
 """Prefix of a registry kept in an Airflow Variable; anything else is a path."""
 
@@ -138,13 +140,27 @@ def _read(source: str, content: str) -> Mapping[str, Cluster]:
     """The registry, read anew only when its text has changed."""
     try:
         # libyaml's parser: Python's own takes seconds for 500 clusters.
-        document = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        if _depth(yaml.parse(content, Loader=loader)) > DEEPEST:
+            raise UsageError(f"the registry of clusters {source} is nested more than {DEEPEST} levels deep")
+        document = yaml.load(content, Loader=loader)
     except yaml.YAMLError as error:
         raise UsageError(f"the registry of clusters {source} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict) or document.get("schema") != REGISTRY_SCHEMA:
         raise UsageError(f"the registry of clusters {source} must begin with 'schema: {REGISTRY_SCHEMA}'")
     registry: _Registry = _checked(f"the registry of clusters {source}", _Registry, document)
     return {each.name: each for each in registry.clusters}
+
+
+def _depth(events: Iterable[yaml.Event]) -> int:
+    """Levels of a document. Building one from libyaml's events recurses in C, where too many end the process."""
+    deepest = depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        deepest = max(deepest, depth)
+        if deepest > DEEPEST:
+            break
+    return deepest
 
 
 def _checked(where: str, model: type[Any], document: Mapping[str, Any]) -> Any:

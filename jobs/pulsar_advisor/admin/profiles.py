@@ -48,7 +48,7 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
         if config is None:
             return {}
         raise UsageError(f"there is no config file {file}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{file} can't be read as TOML: {error}") from error
     profiles = document.pop("profiles", {})
     if document:

@@ -87,7 +87,7 @@ class TopBundlesLoadData(AllowList):
     topBundlesLoadData: list[TopBundle] | UnsetType | None = UNSET
 
 
-_DECODERS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
+DECODERS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     BROKER_LOAD: msgspec.json.Decoder(BrokerLoadData),
     TOP_BUNDLES: msgspec.json.Decoder(TopBundlesLoadData),
 }
@@ -223,7 +223,7 @@ def _hear(
     body, read_at_ms = message.data(), now_ms()
     session.journal.read(surface, SERVICE, read_at_ms, status=None, size=len(body))
     try:
-        document = decode(Document(message.topic_name(), body), _DECODERS[surface]) if body else None
+        document = decode(Document(message.topic_name(), body), DECODERS[surface]) if body else None
     except UnreadableAnswer as error:
         session.journal.fail(surface, None, error)
         return

@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
+from zstandard import ZstdError
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient, decode
@@ -23,6 +24,8 @@ from pulsar_advisor.admin.zookeeper import ZooKeeperReader, connected
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,
     LOAD_REPORT,
+    BrokerMetrics,
+    BrokerTimeAverage,
     LoadReport,
     TopicLine,
     broker_metrics,
@@ -44,6 +47,8 @@ from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.state import cluster_state
 
+T = TypeVar("T")
+
 _USAGE_METRICS: Final = (
     "brk_lb_cpu_usage",
     "brk_lb_memory_usage",
@@ -53,39 +58,64 @@ _USAGE_METRICS: Final = (
 )
 """Percent, in the order of RESOURCES. Source: Pulsar `BrokerLoadData.toMetrics`."""
 
-_LINE = msgspec.json.Decoder(dict[str, Any])
-_TOPIC_LINE = msgspec.json.Decoder(TopicLine)
+
+class _ReportLine(msgspec.Struct):
+    source: str
+    broker: str
+    document: LoadReport
+
+
+class _AveragesLine(msgspec.Struct):
+    broker: str
+    document: BrokerTimeAverage
+
+
+class _MetricsLine(msgspec.Struct):
+    broker: str
+    document: BrokerMetrics
+
+
+_REPORTS: Final = msgspec.json.Decoder(_ReportLine)
+_AVERAGES: Final = msgspec.json.Decoder(_AveragesLine)
+_METRICS: Final = msgspec.json.Decoder(_MetricsLine)
+_TOPICS: Final = msgspec.json.Decoder(TopicLine)
 
 
 def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     """The brokers' load in a raw snapshot.
 
-    Raises `UsageError` if there is no such snapshot, `DataNotFit` if one of its files is not as captured.
+    Raises `UsageError` if there is no such snapshot, `DataNotFit` if one of its files is not as captured, or is of an
+    archive whose lines no capture writes.
     """
     folder = root.folder("raw", snapshot)
     manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
 
-    def content(surface: str) -> Iterator[bytes]:
+    def lines(surface: str, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
         for file in manifest["files"]:
             if file["surface"] == surface:
-                packed = read_file(folder / file["path"], "capture")
+                path = folder / file["path"]
+                packed = read_file(path, "capture")
                 if sha256_hex(packed) != file["sha256"]:
                     raise DataNotFit(
-                        f"{folder / file['path']} is not the file that was captured; copy the snapshot again, "
-                        "or capture anew"
+                        f"{path} is not the file that was captured; copy the snapshot again, or capture anew"
                     )
-                yield from read_lines(packed)
+                try:
+                    yield from map(decoder.decode, read_lines(packed))
+                except (msgspec.MsgspecError, ZstdError, ValueError, RecursionError) as error:
+                    raise DataNotFit(
+                        f"{path} holds what no capture writes ({error}): don't use this snapshot"
+                    ) from error
 
     reports: dict[str, Mapping[str, Any]] = {}
     published: dict[str, Mapping[str, Any]] = {}
-    for line in map(_LINE.decode, content("load_reports")):
-        (published if line["source"] == "zookeeper" else reports)[line["broker"]] = line["document"]
+    for line in lines("load_reports", _REPORTS):
+        (published if line.source == "zookeeper" else reports)[line.broker] = msgspec.to_builtins(line.document)
     reports |= published
-    averages = {line["broker"]: line["document"] for line in map(_LINE.decode, content("broker_time_averages"))}
+    averages = {line.broker: msgspec.to_builtins(line.document) for line in lines("broker_time_averages", _AVERAGES)}
     managers: Mapping[str, LoadManagerKind] = manifest["load_managers"]
     if "extensible" in managers.values():
-        sums = _sums_by_broker(map(_TOPIC_LINE.decode, content("topic_stats")))
-        metrics = {line["broker"]: line["document"] for line in map(_LINE.decode, content("broker_metrics"))}
+        sums = _sums_by_broker(lines("topic_stats", _TOPICS))
+        metrics = {line.broker: msgspec.to_builtins(line.document) for line in lines("broker_metrics", _METRICS)}
         answered = {file["broker"] for file in manifest["files"] if file["surface"] == "topic_stats"}
         for broker in [broker for broker, manager in managers.items() if manager == "extensible"]:
             reports.pop(broker, None)  # its node in ZooKeeper, which holds no load

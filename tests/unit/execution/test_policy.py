@@ -152,6 +152,7 @@ def test_a_freeze_sends_every_plan_to_a_person(file: Path, day: int, frozen: boo
         ("approval-policy/1", "approval-policy/2", "must begin with 'schema:"),
         ("separate_approver: true", "separate_approver: true\nseparate_approver: false", "appears twice"),
         ("automatic:", "automatic: [", "is not YAML"),
+        ("automatic:", "automatic: " + "[" * 50_000, "is not YAML"),
     ],
 )
 def test_a_policy_that_is_not_valid_is_refused_with_its_place(file: Path, old: str, new: str, says: str) -> None:

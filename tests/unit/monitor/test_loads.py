@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
+import zstandard
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.capture import capture
@@ -12,7 +14,8 @@ from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageErr
 from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, watched
 from pulsar_advisor.monitor.tables import ClusterLoad, as_document, overall
 from pulsar_advisor.snapshots.archive import import_snapshot
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.files import sha256_hex
+from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.capture.fake_cluster import FakeCluster, Silence, load_report
 from unit.conftest import RECORDED
 
@@ -59,6 +62,22 @@ def test_a_file_that_was_cut_short_is_named(root: Root, recorded: str) -> None:
     reports = root.folder("raw", recorded) / "load_reports.jsonl.zst"
     reports.write_bytes(reports.read_bytes()[:100])
     with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst is not the file that was captured; copy"):
+        load_in_snapshot(root, recorded)
+
+
+@pytest.mark.parametrize(
+    "line", [b"[]\n", b"{}\n", b'{"a":' * 50_000 + b"\n", b"\xff\n", b'{"source":"rest","broker":1}\n']
+)
+def test_an_archive_whose_lines_no_capture_writes_is_named(root: Root, recorded: str, line: bytes) -> None:
+    folder = root.folder("raw", recorded)
+    content = zstandard.ZstdCompressor().compress(line)
+    (folder / "load_reports.jsonl.zst").write_bytes(content)
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    for file in manifest["files"]:
+        if file["surface"] == "load_reports":
+            file["sha256"] = sha256_hex(content)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst holds what no capture writes"):
         load_in_snapshot(root, recorded)
 
 
