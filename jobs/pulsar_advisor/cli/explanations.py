@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pulsar_advisor.cli.options import Json, Place
-from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.output import print_json, say_lines
 from pulsar_advisor.cli.rendering import explanation_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import UsageError
@@ -68,4 +68,4 @@ def explain(
 
     kind, name = next(((kind, name) for kind, name in named.items() if name is not None), ("cluster", ""))
     explanation = run(root, snapshot, request, kind, name)
-    print_json(explanation) if json else say("\n".join(explanation_lines(explanation)))
+    print_json(explanation) if json else say_lines(explanation_lines(explanation))

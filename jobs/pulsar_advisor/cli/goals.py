@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import DetailedExitCode, Json, LedgerPlace, Master, Place, PlanOptions
-from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.output import print_json, say_lines
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.cli.stages import answer
 from pulsar_advisor.model.bounds import ratio
@@ -120,7 +120,7 @@ def restart_order(
     if json:
         print_json({"schema": RESTART_ORDER_SCHEMA, **asdict(order)})
     else:
-        say("\n".join(restart_lines(order)))
+        say_lines(restart_lines(order))
 
 
 def scale(
@@ -138,7 +138,7 @@ def scale(
     if json:
         print_json({"schema": SCALE_SCHEMA, **asdict(found)})
     else:
-        say("\n".join(scale_lines(found)))
+        say_lines(scale_lines(found))
 
 
 def _ratio(text: str | None) -> float | None:

@@ -7,12 +7,14 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from shutil import get_terminal_size
 from typing import Any, Final
 
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.reporting.wrapping import wrapped_lines
 
 GOAL_NOT_REACHED: Final = 6
 """Exit code: a plan was made, but it misses its goal, or reaches it only in part."""
@@ -37,6 +39,11 @@ class Ended(Exception):
 def say(line: str) -> None:
     """Write one or more lines of the result; text from the cluster can't control the terminal."""
     sys.stdout.write(plain(line, keep="\n") + "\n")
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Write the lines of a result for a reader: on a terminal broken between words, to a file each as it is."""
+    say(wrapped_lines(lines, get_terminal_size().columns if sys.stdout.isatty() else None))
 
 
 def log(line: str) -> None:

@@ -22,7 +22,17 @@ from pulsar_advisor.cli.options import (
     PolicyFile,
     Throttle,
 )
-from pulsar_advisor.cli.output import GOAL_NOT_REACHED, Ended, log, log_lines_of, print_json, progress, say, timed
+from pulsar_advisor.cli.output import (
+    GOAL_NOT_REACHED,
+    Ended,
+    log,
+    log_lines_of,
+    print_json,
+    progress,
+    say,
+    say_lines,
+    timed,
+)
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
@@ -117,8 +127,8 @@ def approve(
         who_and_how = {"approver": approval.approver, "throttle": asdict(approval.throttle)}
         print_json({"digest": approval.digest, **who_and_how, "expires_at_ms": approval.expires_at_ms})
     else:
-        say("\n".join(plan_lines(document)))
-        say("\n".join(f"- {limit}" for limit in approval.throttle.sentences()))
+        say_lines(plan_lines(document))
+        say_lines(f"- {limit}" for limit in approval.throttle.sentences())
         say(f"approved by {approval.approver} for {expires}: {approval.digest}")
         say(f"next: pulsar-advisor apply {short(approval.digest)} --dry-run")
 
@@ -231,7 +241,7 @@ def apply(
             if json:
                 print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in runs])
             else:
-                say("\n".join(f"run {run.id} of {run.digest} {how}" for run in runs))
+                say_lines(f"run {run.id} of {run.digest} {how}" for run in runs)
             return
         options = ApplyOptions(
             throttle_changes=throttle.changes(),
@@ -256,7 +266,7 @@ def apply(
     if json:
         print_json({**result.as_document(), "ledger_head": head, "goal_outcome": outcome})
     else:
-        say("\n".join(apply_lines(result)))
+        say_lines(apply_lines(result))
         if result.undoable_steps:
             say(f"to take it back: pulsar-advisor undo {short(result.digest)} --as NAME")
         say(f"ledger: {head}")
@@ -383,7 +393,7 @@ def verify(
     if json:
         print_json({**result.as_document(), "ledger_head": head})
     else:
-        say("\n".join([*verify_lines(result), f"ledger: {head}"]))
+        say_lines([*verify_lines(result), f"ledger: {head}"])
     if result.deviations:
         more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
         raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")

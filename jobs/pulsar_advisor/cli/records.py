@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName
-from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.output import print_json, say, say_lines
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import UsageError
 
@@ -44,7 +44,7 @@ def plans(
     if json:
         print_json([one.as_document() for one in listed])
     elif listed:
-        say("\n".join(plan_table(listed, each=all)))
+        say_lines(plan_table(listed, each=all))
     else:
         say(f"no plan of cluster '{cluster}' was proposed yet")
 

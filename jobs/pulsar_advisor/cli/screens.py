@@ -13,6 +13,7 @@ from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, Figure, Overall, broker_rows, notes, overall
 from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
 if TYPE_CHECKING:
     from pulsar_advisor.diagnosis.findings import Diagnosis
@@ -26,16 +27,21 @@ _OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
 _COLOUR_OF_END: Final = {"settled": "", "unfinished": "yellow", "repeats": "red", "": "dim"}
 
+_TO_DO: Final = " → "
+
 _COLOUR_OF_STATUS: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
     """Print one line per row, and the verdict; rich omits colours if the console isn't a terminal."""
+    columns = columns_of(console)
     width = max((len(row.check) for row in diagnosis.rows), default=0)
     for row in diagnosis.rows:
-        todo = f" → {plain(row.what_to_do)}" if row.what_to_do else ""
-        status = (f"{row.status:<8} ", _COLOUR_OF_STATUS[row.status])
-        line = Text.assemble(status, f"{row.check:<{width}}  ", plain(row.sentence), (todo, "dim"))
+        label = f"{row.status:<8} {row.check:<{width}}  "
+        todo = f"{_TO_DO}{row.what_to_do}" if row.what_to_do else ""
+        line = Text(wrapped(plain(f"{label}{row.sentence}{todo}"), columns, len(label)))
+        line.stylize(_COLOUR_OF_STATUS[row.status], 0, len(row.status))
+        line.highlight_regex(rf"{_TO_DO.strip()}[\s\S]*", "dim")
         console.print(line, soft_wrap=True)
     console.print(Text(diagnosis.sentence, style=f"bold {'green' if diagnosis.fit else 'red'}"))
 
@@ -47,14 +53,16 @@ def print_futures(futures: Sequence[Future], sentence: str | None, console: Cons
     heading, shown = table(futures, console.width)
     console.print(Text(heading, style="dim"), soft_wrap=True)
     for one in shown:
-        console.print(Text(plain(one.name), style=f"bold {_COLOUR_OF_END[one.ended]}".strip()), soft_wrap=True)
+        console.print(
+            Text(plain(one.name, keep="\n"), style=f"bold {_COLOUR_OF_END[one.ended]}".strip()), soft_wrap=True
+        )
         if one.figures:
             console.print(Text(one.figures), soft_wrap=True)
     for note in notes(futures):
         console.print(Text(note, style="dim"), soft_wrap=True)
     if sentence is not None:
         console.print()
-        console.print(Text(plain(sentence), style="bold"), soft_wrap=True)
+        console.print(Text(wrapped(plain(sentence), columns_of(console), 0), style="bold"), soft_wrap=True)
 
 
 def rendered(load: ClusterLoad) -> RenderableType:

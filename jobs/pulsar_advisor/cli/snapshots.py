@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
-from pulsar_advisor.cli.output import print_json, say
+from pulsar_advisor.cli.output import print_json, say, say_lines
 from pulsar_advisor.storage.root import LATEST
 
 
@@ -32,7 +32,7 @@ def show_snapshot(snapshot: str = LATEST, /, *, place: Place = Place(), json: Js
 
     root = place.open()
     found = summary(root, root.resolve(snapshot))
-    print_json(found.document()) if json else say("\n".join(found.lines()))
+    print_json(found.document()) if json else say_lines(found.lines())
 
 
 def prune_snapshots(
@@ -61,7 +61,7 @@ def prune_snapshots(
 
     retention = Retention(keep_days, keep_count)
     pruned = prune(place.open(), retention, ledger.given(place), datetime.now(UTC), dry_run=dry_run)
-    print_json(pruned.document()) if json else say("\n".join(pruned.lines()))
+    print_json(pruned.document()) if json else say_lines(pruned.lines())
 
 
 def export(file: Path, /, *, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:

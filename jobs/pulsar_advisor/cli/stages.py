@@ -22,7 +22,17 @@ from pulsar_advisor.cli.options import (
     Place,
     RequestOptions,
 )
-from pulsar_advisor.cli.output import CHANGES_PROPOSED, GOAL_NOT_REACHED, Ended, is_quiet, log, print_json, say, timed
+from pulsar_advisor.cli.output import (
+    CHANGES_PROPOSED,
+    GOAL_NOT_REACHED,
+    Ended,
+    is_quiet,
+    log,
+    print_json,
+    say,
+    say_lines,
+    timed,
+)
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.background import in_background
@@ -68,7 +78,7 @@ def capture(
 
         calls = [asdict(call) for call in explained(connection.options(place, **manners))]
         lines = (f"{call['target']:<12} {call['call']}  ({call['times']})" for call in calls)
-        print_json(calls) if json else say("\n".join(lines))
+        print_json(calls) if json else say_lines(lines)
         return
     root = place.open()
     snapshot = capture_into(root, connection.options(place, **manners))
@@ -137,7 +147,7 @@ def validate(
     refuse_together({"--explain": explain is not None, "--trend": trend is not None})
     if explain is not None:
         entry = explained(explain)
-        print_json(entry) if json else say("\n".join(entry_lines(entry)))
+        print_json(entry) if json else say_lines(entry_lines(entry))
         return
     root = place.open()
     snapshot = root.resolve(snapshot)
@@ -150,7 +160,7 @@ def validate(
         if json:
             print_json([asdict(row) for row in rows if check in (None, row.check)])
         else:
-            say("\n".join(lines(rows, check)))
+            say_lines(lines(rows, check))
         return
     from pulsar_advisor.stages.validate import run as judge
 
@@ -160,7 +170,7 @@ def validate(
         from pulsar_advisor.quality.data_docs import write_data_docs
 
         write_data_docs(result, data_docs)
-    print_json(result) if json else say("\n".join(check_lines(result)))
+    print_json(result) if json else say_lines(check_lines(result))
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
 
 
@@ -266,7 +276,7 @@ def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) 
     rows = [{**asdict(finding), "effect": trial} for finding, trial in judge(root, snapshot)]
     if why := too_little(root, snapshot):
         log(why)
-    print_json(rows) if json else say("\n".join(lint_lines(rows)))
+    print_json(rows) if json else say_lines(lint_lines(rows))
     if why:
         raise Ended(DataNotFit.exit_code)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.model.class_names import simple_name
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
 from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage.files import without_empty_folders, write_file
@@ -22,7 +22,6 @@ SCHEMA: Final = "pulsar-advisor/doctor/1"
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
 
 Status = Literal["ok", "warning", "problem"]
-STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 _SUPER_USER: Final = "a super-user"
 _TENANT_ADMIN: Final = "the tenants' administrator or a super-user"
@@ -87,10 +86,10 @@ class Diagnosis:
     @property
     def sentence(self) -> str:
         """The verdict."""
-        count = {status: sum(row.status == status for row in self.rows) for status in STATUSES}
-        if self.fit:
-            return f"Ready for a capture; {count['warning']} warning(s)."
-        return f"Not ready for a capture: {count['problem']} problem(s), {count['warning']} warning(s)."
+        problems, warnings = (
+            count(sum(row.status == status for row in self.rows), status) for status in ("problem", "warning")
+        )
+        return f"Ready for a capture; {warnings}." if self.fit else f"Not ready for a capture: {problems}, {warnings}."
 
     def document(self) -> dict[str, Any]:
         """As JSON."""

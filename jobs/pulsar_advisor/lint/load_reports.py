@@ -50,7 +50,7 @@ def network_speed_is_plausible(case: Case) -> Violation | None:
         return None
     broker = int(shares.argmax())
     how = "is overridden" if case.settings.load_balancer_override_broker_nic_speed_gbps else "was detected"
-    return Violation(f"{case.broker(broker)} uses {shares[broker]:.0f} % of its bandwidth, whose speed {how}")
+    return Violation(f"{case.broker(broker)} uses {shares[broker]:.0f}% of its bandwidth, whose speed {how}")
 
 
 @rule(

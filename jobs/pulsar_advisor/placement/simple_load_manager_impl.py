@@ -65,11 +65,11 @@ _ROTATION: Final = 1_000_000
 class BrokerOutcome(Outcome):
     """The answers about a candidate."""
 
-    NOT_BEST = no("load {left:.1f} %, capacity {right:,.0f} bundles: another broker is preferred")
-    BEST_BUSY = yes("load {left:.1f} %: the best of the brokers with bundles")
-    IDLE = yes("has no bundles, and the best busy broker is above the underload threshold {right:.0f} %")
-    MOST_ROOM = yes("has most room; the best broker's load {left:.1f} % is above {right:.0f} %", ">")
-    ROTATING = yes("next in turn: the best broker's load {left:.1f} % has reached {right:.0f} %", ">=")
+    NOT_BEST = no("load {left:.1f}%, capacity {right:,.0f} bundles: another broker is preferred")
+    BEST_BUSY = yes("load {left:.1f}%: the best of the brokers with bundles")
+    IDLE = yes("has no bundles, and the best busy broker is above the underload threshold {right:.0f}%")
+    MOST_ROOM = yes("has most room; the best broker's load {left:.1f}% is above {right:.0f}%", ">")
+    ROTATING = yes("next in turn: the best broker's load {left:.1f}% has reached {right:.0f}%", ">=")
     WEIGHTED = yes("is drawn at random with weight {left:,.0f}", ">")
     NO_WEIGHT = no("is not drawn: its weight is {left:,.0f}", "<=")
     ALL_WITHOUT_WEIGHT = yes("weight {left:,.0f}, as every candidate's, so the choice is random among all", "<=")

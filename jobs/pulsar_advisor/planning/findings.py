@@ -47,7 +47,7 @@ class Finding:
 def findings(
     state: ClusterState, settings: LoadBalancerSettings, plans: Sequence[Plan], judged: Coverage
 ) -> tuple[Finding, ...]:
-    """What matters besides the advice, most important first; at least two if the cluster has a fit broker.
+    """What matters besides the advice, most important first; at least one if the cluster has a fit broker.
 
     `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal.
     """
@@ -65,7 +65,8 @@ def findings(
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         found.append(Finding("warning", f"{more} more topics need more than a fair share alone."))
     refused = split_refusals(fit, settings)
-    found.append(Finding("warning", refused[0].sentence) if refused else _splits(plans))
+    if (split := Finding("warning", refused[0].sentence) if refused else _splits(plans)) is not None:
+        found.append(split)
     if (averages := _averages(fit)) is not None:
         found.append(averages)
     if min(judged.judged_ratio, judged.judged_msg_rate_ratio) < 1.0 or judged.unmeasured_bundles:
@@ -143,10 +144,10 @@ def _averages(state: ClusterState) -> Finding | None:
     return Finding("info", sentence + ".")
 
 
-def _splits(plans: Sequence[Plan]) -> Finding:
+def _splits(plans: Sequence[Plan]) -> Finding | None:
     splits = [step for plan in plans for step in plan.steps if step.action == "split"]
     if not splits:
-        return Finding("info", "No split is planned.")
+        return None
     first = splits[0]
     more = f" and {len(splits) - 1} more" if len(splits) > 1 else ""
     return Finding("warning", f"{first.namespace}/{first.bundle}{more} should be split: {first.reason}.")

@@ -14,7 +14,6 @@ from pulsar_advisor.planning.fitness import Refusal
 from pulsar_advisor.planning.noise import DEFAULT_RATIO
 
 _SOURCES_NAMED: Final = 3
-_DECIDES: Final = "an earlier snapshot or a trial move of one bundle decides"
 
 
 def advice_sentence(
@@ -71,12 +70,16 @@ def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
         return f"Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
     what = f"Unload {count(len(unloads), 'bundle')}{_sources(unloads)}"
     then = f" Then split {_split_what(splits)}, which can't be undone." if splits else ""
-    return f"{_effect(what, plan.predicted.before, plan.predicted.after, floor_ratio)}.{then}"
+    effect = _effect(what, plan.predicted.before, plan.predicted.after, floor_ratio, several=len(unloads) > 1)
+    return f"{effect}.{then}"
 
 
-def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float) -> str:
+def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *, several: bool) -> str:
     """What is done, and how the busiest broker's usage changes by it: with the resources that decide it, and with the
-    worse end of its range, if that differs by more than noise; first of all if it is a loss."""
+    worse end of its range, if that differs by more than noise; first of all if it is a loss.
+
+    If that end is no gain, one of `several` unloads shows on the cluster which end is true.
+    """
     busiest, expected = busiest_of(before), busiest_of(after)
     now, then, worst = before.maximum_ratio, after.maximum_ratio, after.highest_maximum_ratio
     if busiest is None or expected is None or now is None or then is None:
@@ -92,8 +95,9 @@ def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float) ->
     if then >= now or now - worst >= floor_ratio:
         return f"{change}, at worst to {worst:.1%}"
     if worst - now >= floor_ratio:
-        return f"At worst this takes the busiest broker from {now:.1%} up to {worst:.1%}: {_DECIDES}. {change}"
-    return f"{change}, but at worst it stays at {now:.1%}, depending on how much CPU follows messages: {_DECIDES}"
+        loss = f"at worst the busiest broker rises from {now:.1%} to {worst:.1%}"
+        return f"{f'Try one bundle first: {loss}' if several else loss.capitalize()}. {change}"
+    return f"{change}, at worst not at all{': try one bundle first' * several}"
 
 
 def usage_text(broker: BrokerForecast) -> str:

@@ -90,9 +90,10 @@ def ranked_options(
     balancing: Sequence[Balancing],
     floor_ratio: float,
     now: tuple[float, float] | None,
+    overloaded_ratio: float,
 ) -> tuple[Option, ...]:
     """At most four options, the best first, each different in kind; `now` is the highest usage and the standard
-    deviation of the snapshot, None if unknown.
+    deviation of the snapshot, None if unknown, and `overloaded_ratio` the overload threshold.
 
     First what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that also splits
     if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar itself would
@@ -112,7 +113,7 @@ def ranked_options(
     if not any(row.splits for row in plans):
         splitting = ranked_by_effect(filter(is_harmless_split, scores), own, floor_ratio)
         found += [_of_plan(row, [row]) for row in splitting[:1]]
-    return (*found, _nothing(now, bool(plans or by_pulsar), floor_ratio))
+    return (*found, _nothing(now, bool(plans or by_pulsar), floor_ratio, overloaded_ratio))
 
 
 def _best(tried: Sequence[Balancing], floor_ratio: float, highest_now: float) -> Balancing | None:
@@ -178,13 +179,14 @@ def _of_balancing(one: Balancing, own: Configured, highest_now: float) -> Option
     )
 
 
-def _nothing(now: tuple[float, float], something_helps: bool, floor_ratio: float) -> Option:
+def _nothing(now: tuple[float, float], something_helps: bool, floor_ratio: float, overloaded_ratio: float) -> Option:
     highest, spread = now
-    why = (
-        "the busiest broker has room for the load to come"
-        if something_helps
-        else (f"a fall of less than {floor_ratio:.1%}, the difference between two snapshots, isn't worth a disturbance")
-    )
+    if highest > overloaded_ratio:
+        why = f"clients can bear a broker above the overload threshold of {overloaded_ratio:.0%}"
+    elif something_helps:
+        why = "the busiest broker has room for the load to come"
+    else:
+        why = f"a fall of less than {floor_ratio:.1%}, the difference between two snapshots, isn't worth a disturbance"
     return Option(
         kind="nothing",
         sentence="Do nothing",

@@ -103,15 +103,27 @@ _SHOWN_RANGE_RATIO: Final = 0.0005
 """Narrower ranges have the same two ends in tables."""
 
 
+def ranked_by(deciding: str | None) -> str:
+    """What the deciding resource of a broker follows: CPU the message rate, bandwidth the throughput; else the larger
+    share of the two counts."""
+    follows = {"cpu": "message rate", "bandwidthIn": "throughput", "bandwidthOut": "throughput"}
+    return follows.get(deciding or "", "message rate or throughput")
+
+
 @dataclass(frozen=True)
 class HotBroker:
-    """A broker with its largest bundles and loaded topics, ranked by the larger of their two shares."""
+    """A broker with its largest bundles and loaded topics, ranked by their share of what decides its usage."""
 
     broker: BrokerRow
     bundles: tuple[Share, ...]
     bundles_total: int
     topics: tuple[Share, ...]
     topics_total: int
+
+    @property
+    def ranked_by(self) -> str:
+        """What the shares are of."""
+        return ranked_by(self.broker.deciding_resource)
 
 
 def thresholds_of(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[Threshold, ...]:
@@ -123,7 +135,7 @@ def thresholds_of(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[T
     above_mean = percentage_setting(settings, _ABOVE_MEAN_KEY)
     mean = plan.predicted.before.mean_ratio
     if plan.shedder == "ThresholdShedder" and above_mean is not None and mean is not None:
-        lines.append(Threshold(f"mean + {above_mean:g} %", mean + above_mean / 100))
+        lines.append(Threshold(f"mean + {above_mean:g}%", mean + above_mean / 100))
     return tuple(lines)
 
 
@@ -195,8 +207,8 @@ def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | N
         broker = index_of[row.id]
         whole = state.brokers.traffic[broker]
         bundles, topics = bundles_of[broker], topics_of[broker]
-        largest_bundles = _largest(bundles, state.bundles.traffic, whole)
-        largest_topics = _largest(topics, state.topics.traffic, whole)
+        largest_bundles = _largest(bundles, state.bundles.traffic, whole, row.deciding_resource)
+        largest_topics = _largest(topics, state.topics.traffic, whole, row.deciding_resource)
         hot.append(
             HotBroker(
                 broker=row,
@@ -242,11 +254,12 @@ def _spread(forecast: Forecast | None) -> Spread:
     return Spread(low, middle, high, forecast.maximum_ratio, forecast.mean_ratio, forecast.standard_deviation_ratio)
 
 
-def _largest(rows: npt.NDArray[np.intp], traffic: Floats, whole: Floats) -> list[int]:
-    """The rows with the largest share of message rate or of throughput, largest first; idle ones are omitted."""
+def _largest(rows: npt.NDArray[np.intp], traffic: Floats, whole: Floats, deciding: str | None) -> list[int]:
+    """The rows with the largest share of what the deciding resource follows, largest first; idle ones are omitted."""
     rate, flow = rate_per_s(traffic[rows]), throughput_bytes_per_s(traffic[rows])
     whole_rate, whole_flow = float(rate_per_s(whole)), float(throughput_bytes_per_s(whole))
-    share = np.maximum(rate / whole_rate if whole_rate > 0 else rate, flow / whole_flow if whole_flow > 0 else flow)
+    rates, flows = rate / whole_rate if whole_rate > 0 else rate, flow / whole_flow if whole_flow > 0 else flow
+    share = {"message rate": rates, "throughput": flows}.get(ranked_by(deciding), np.maximum(rates, flows))
     order = np.argsort(-share, kind="stable")[:SHARES_SHOWN]
     return [int(rows[i]) for i in order if share[i] > 0]
 

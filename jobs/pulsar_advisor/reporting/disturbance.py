@@ -45,15 +45,15 @@ class Disturbance:
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
-        if self.least_duration_s is not None:
+        if self.least_duration_s:
             yield (
-                f"Estimated duration: {_duration(self.least_duration_s)} of holding and pausing between "
-                f"{count(self.calls, 'call')} at the default pace, and on top what the brokers take for each."
+                f"Applying takes at least {_duration(self.least_duration_s)}, at the default pace of "
+                f"{count(self.calls, 'call')}."
             )
         if self.largest_step:
             yield (
-                f"Estimated impact: {count(self.topics, 'topic')} with {throughput(self.throughput_bytes_per_s)} close "
-                f"one bundle after the other, and {count(self.clients, 'client')} connect again; at once at most "
+                f"{count(self.topics, 'topic').capitalize()} with {throughput(self.throughput_bytes_per_s)} close, one "
+                f"bundle after the other, and {count(self.clients, 'client')} connect again; at once at most "
                 f"{count(self.largest_step_topics, 'topic')} and {count(self.largest_step_clients, 'client')} "
                 f"({self.largest_step})."
             )

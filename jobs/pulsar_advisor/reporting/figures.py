@@ -13,8 +13,8 @@ UNKNOWN: Final = "unknown"
 
 
 def percent(ratio: float | None, digits: int = 1) -> str:
-    """A ratio (0..1) as `71.3 %`."""
-    return UNKNOWN if ratio is None else f"{ratio * 100:.{digits}f}{NO_BREAK}%"
+    """A ratio (0..1) as `71.3%`."""
+    return UNKNOWN if ratio is None else f"{ratio * 100:.{digits}f}%"
 
 
 def message_rate(rate_per_s: float | None) -> str:
@@ -49,11 +49,10 @@ def count(number: int, noun: str) -> str:
 
 
 def change(before: float | None, after: float | None) -> str:
-    """The change of a usage: `falls from 71 % to 55 %`, with a decimal if whole percents would hide the change."""
+    """The change of a usage: `falls from 71.2% to 55.0%`."""
     if before is None or after is None:
         return "can't be predicted"
-    digits = 0 if percent(before, 0) != percent(after, 0) else 1
-    first, last = percent(before, digits), percent(after, digits)
+    first, last = percent(before), percent(after)
     if first == last:
         return f"stays at {first}"
     return f"{'falls' if after < before else 'rises'} from {first} to {last}"

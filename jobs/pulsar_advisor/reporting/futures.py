@@ -6,7 +6,6 @@ Runs that differ in their seed only are one line with ranges; placement strategi
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.figures import count, percent
+from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS
 
 Score = Mapping[str, Any]
@@ -285,9 +285,9 @@ def cells(future: Future) -> tuple[str, ...]:
 
 
 def _percents(ratios: tuple[float, float]) -> str:
-    """`51.1–60.0 %`, or one figure where both are the same as shown."""
+    """`51.1–60.0%`, or one figure where both are the same as shown."""
     least, greatest = map(percent, ratios)
-    number = least.removesuffix("\N{NO-BREAK SPACE}%")
+    number = least.removesuffix("%")
     return greatest if least == greatest else f"{number}\N{EN DASH}{greatest}"
 
 
@@ -315,13 +315,7 @@ def table(found: Sequence[Future], width: int) -> tuple[str, tuple[Lines, ...]]:
 
     shown = tuple(
         Lines(
-            textwrap.fill(
-                f"{name(future)}: {future.ends}".replace(" min)", "\N{NO-BREAK SPACE}min)"),
-                width,
-                subsequent_indent=_INDENT,
-                break_long_words=False,
-                break_on_hyphens=False,
-            ),
+            wrapped(f"{name(future)}: {future.ends}".replace(" min)", "\N{NO-BREAK SPACE}min)"), width, len(_INDENT)),
             line(row) if row else "",
             future.ended,
         )

@@ -94,8 +94,9 @@ def _notes(floor: Mapping[str, Any], lowest: float | None, errors: Mapping[str, 
     )
     if lowest is not None:
         yield (
-            f"The bound: no moves of whole bundles bring the busiest broker below {percent(lowest)}, whatever the "
-            "policies and however many; splits may. Moves that reach it need not exist."
+            "The bound: at the likely base load, no moves of whole bundles bring the busiest broker below "
+            f"{percent(lowest)}, whatever the policies and however many; splits may. Moves that reach it need not "
+            "exist."
         )
     if errors is not None:
         yield (

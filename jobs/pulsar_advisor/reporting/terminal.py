@@ -12,11 +12,14 @@ from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.verdict import Command
+from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
 FINDINGS_SHOWN: Final = 3
 COMMANDS_SHOWN: Final = 2
 """Those up to the approval."""
 _REASONS_SHOWN: Final = 3
+_LABEL: Final = 15
+"""Columns of a label."""
 _COLOUR_OF_KIND: Final = {"act": "blue", "nothing": "green", "not_executable": "yellow", "not_fit": "red"}
 _COLOUR_OF_GRADE: Final = {"high": "green", "medium": "yellow", "low": "red"}
 _COLOUR_OF_SEVERITY: Final = {"critical": "red", "warning": "yellow", "info": ""}
@@ -28,12 +31,14 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
     `before`: what this reader's shell needs before the commands of the page.
     """
     verdict = page.verdict
+    columns = columns_of(console)
 
     def line(text: str, style: str = "") -> None:
-        console.print(Text(plain(text), style=style), soft_wrap=True)
+        console.print(Text(wrapped(plain(text), columns, 0), style=style), soft_wrap=True)
 
     def fact(label: str, text: str, style: str = "") -> None:
-        console.print(Text.assemble((f"{label:<15}", "dim"), (plain(text), style)), soft_wrap=True)
+        body = wrapped(f"{'':<{_LABEL}}{plain(text)}", columns, _LABEL)[_LABEL:]
+        console.print(Text.assemble((f"{label:<{_LABEL}}", "dim"), (body, style)), soft_wrap=True)
 
     if verdict.goal:
         line(verdict.goal, "bold red")
@@ -52,6 +57,8 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
         fact("Doubt", f"{count(doubt.number, 'step')}: {doubt.text}")
     for warning in verdict.warnings[:_REASONS_SHOWN]:
         fact("To be accepted", warning, "red")
+    if page.disturbance is not None and verdict.commands:
+        fact("Impact", " ".join(page.disturbance.sentences))
     if verdict.pulsar:
         fact("Own balancer", sentence(verdict.pulsar))
     for tally in verdict.not_executable[:_REASONS_SHOWN]:

@@ -84,7 +84,9 @@ class BrokerOutcome(Outcome):
     UNFIT = no("its figures are incomplete or unfit, so it is neither source nor destination")
     NO_LOAD = no("the mean usage of all brokers is {left:.2%}: nothing to balance", "==")
     WITHIN = no("usage {left:.2%} is within the ceiling of {right:.2%}", "<=")
-    RECEIVES = no("ends at {left:.2%} after receiving bundles, within the ceiling of {right:.2%}", "<=")
+    RECEIVES = no(
+        "ends at {left:.2%} after receiving bundles if CPU follows messages, within the ceiling of {right:.2%}", "<="
+    )
     NOTHING_HELPS = no("usage {left:.2%} can't fall much: the load that must stay allows {right:.2%}", "<=")
     FITS_NOWHERE = no("usage {left:.2%} is above the target of {right:.2%}, but no moves lower it", ">")
     GIVES = yes("usage {left:.2%} is above the ceiling of {right:.2%}", ">")
@@ -102,8 +104,10 @@ class BundleOutcome(Outcome):
     EXCLUDED_NAMESPACE = no("its namespace is in loadBalancerSheddingExcludedNamespaces")
     WITH_POLICIES = no("its namespace has an isolation policy or an anti-affinity group")
     TOO_LARGE = no("alone would use {left:.2%} of any broker, above the target of {right:.2%}", ">")
-    NOT_NEEDED = no("its broker ends at {left:.2%} without it, within the ceiling of {right:.2%}", "<=")
-    CHOSEN = yes("its new broker ends at {left:.2%}, within the ceiling of {right:.2%}", "<=")
+    NOT_NEEDED = no(
+        "its broker ends at {left:.2%} without it if CPU follows messages, within the ceiling of {right:.2%}", "<="
+    )
+    CHOSEN = yes("its new broker ends at {left:.2%} if CPU follows messages, within the ceiling of {right:.2%}", "<=")
 
 
 Memory = NoMemory

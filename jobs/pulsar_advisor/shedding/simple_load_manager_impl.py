@@ -59,13 +59,13 @@ SORTED_BY: Final = ("byMsgRate", "byTopicConnections", "byBandwidthIn", "byBandw
 class BrokerOutcome(Outcome):
     """The answers about a broker."""
 
-    NOT_OVERLOADED = no("busiest resource {left:.1f} % is not above the overload threshold {right:.0f} %", "<=")
+    NOT_OVERLOADED = no("busiest resource {left:.1f}% is not above the overload threshold {right:.0f}%", "<=")
     ONE_BUNDLE = no("is overloaded, but reports {left:.0f} bundle(s): a broker keeps its last one", "<=")
     NOBODY_COMFORTABLE = no(
-        "is overloaded; the idlest other broker has {left:.1f} %, the comfort level is {right:.0f} %", ">="
+        "is overloaded; the idlest other broker has {left:.1f}%, the comfort level is {right:.0f}%", ">="
     )
     RECENTLY_UNLOADED = no("is overloaded, but its first bundle was unloaded within the grace period")
-    OVERLOADED = yes("busiest resource {left:.1f} % is above the overload threshold {right:.0f} %", ">")
+    OVERLOADED = yes("busiest resource {left:.1f}% is above the overload threshold {right:.0f}%", ">")
 
 
 class BundleOutcome(Outcome):

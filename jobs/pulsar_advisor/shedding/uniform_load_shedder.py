@@ -52,7 +52,7 @@ _NO_SLACK: Final = (4, 1, 0)
 class BrokerOutcome(Outcome):
     """The answers about a broker."""
 
-    RATES_ALIKE = no("message rates differ by {left:,.1f} %, the tolerance is {right:,.1f} %", "<=")
+    RATES_ALIKE = no("message rates differ by {left:,.1f}%, the tolerance is {right:,.1f}%", "<=")
     THROUGHPUTS_ALIKE = no("highest throughput is {left:,.2f} times the lowest; the tolerance is {right:,.2f}", "<=")
     NOT_BUSIEST_BY_RATE = no("{left:,.1f} msg/s is not above the busiest broker's {right:,.1f} msg/s", "<=")
     NOT_BUSIEST_BY_THROUGHPUT = no("{left:,.0f} B/s is not above the busiest's {right:,.0f} B/s", "<=")
@@ -60,7 +60,7 @@ class BrokerOutcome(Outcome):
     TOO_LITTLE_RATE = no("only {left:,.0f} msg/s would move; the minimum is {right:,.0f} msg/s", "<")
     TOO_LITTLE_THROUGHPUT = no("only {left:,.0f} B/s would move; the minimum is {right:,.0f} B/s", "<")
     NOTHING_FITS = no("is the busiest, but none of its bundles is both movable and small enough")
-    BUSIEST_BY_RATE = yes("message rates differ by {left:,.1f} %, the tolerance is {right:,.1f} %", ">")
+    BUSIEST_BY_RATE = yes("message rates differ by {left:,.1f}%, the tolerance is {right:,.1f}%", ">")
     BUSIEST_BY_THROUGHPUT = yes("its throughput is {left:,.2f} times the lowest; the tolerance is {right:,.2f}", ">")
 
 

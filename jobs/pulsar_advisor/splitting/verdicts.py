@@ -23,12 +23,12 @@ class SplitOutcome(Outcome):
     is no limit, if the threshold of hits is below zero), plus BELOW_LIMITS_TOPICS less one if it is the nearest.
     """
 
-    FEW_TOPICS = no("{left:.0f} loaded topics: a bundle of fewer than {right:.0f} is never split", "<")
+    FEW_TOPICS = no("a bundle of fewer than {right:.0f} loaded topics is never split: it has {left:.0f}", "<")
     NOT_OWNER = no("the broker that reports the bundle is not its owner")
     NARROW_RANGE = no("the range has width {left:.0f}; only ranges wider than {right:.0f} can be split", "<=")
-    BELOW_LIMITS_TOPICS = no("below all limits; closest: {left:.0f} topics, limit {right:.0f}", "<=")
+    BELOW_LIMITS_TOPICS = no("below all limits; closest: {left:,.0f} topics, limit {right:,.0f}", "<=")
     BELOW_LIMITS_SESSIONS = no(
-        "below all limits; closest: {left:.0f} sessions, limit {right:.0f}", "<=", same_question=True
+        "below all limits; closest: {left:,.0f} sessions, limit {right:,.0f}", "<=", same_question=True
     )
     BELOW_LIMITS_MSG_RATE = no(
         "below all limits; closest: {left:,.1f} messages/s, limit {right:,.0f}", "<=", same_question=True
@@ -39,7 +39,7 @@ class SplitOutcome(Outcome):
     NAMESPACE_FULL = no("too big, but the namespace would have {left:.0f} bundles; its maximum is {right:.0f}", ">=")
     BUNDLE_COUNT_UNKNOWN = no("too big, but the bundles of its namespace can't be counted")
     PASS_FAILS = no("too big, but its broker's pass fails: the bundles of another namespace can't be counted")
-    ONE_BROKER = no("too big, but only {left:.0f} brokers are known: Pulsar needs more than {right:.0f}", "<=")
+    ONE_BROKER = no("too big, but Pulsar needs more than {right:.0f} known brokers: it has {left:.0f}", "<=")
     NOT_IN_BOUNDARIES = no("too big, but no longer among the bundles of its namespace")
     HITS_PENDING = no("too big {left:.0f} times in a row; split only after more than {right:.0f}", "<=")
     SPLITTING = no("too big, but a bundle of its namespace that shares a bound is being split")

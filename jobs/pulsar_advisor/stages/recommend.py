@@ -332,7 +332,14 @@ def answer(
     foresight = _foresight(simulated, configured, advised_plan)
     balancing = _balancing(foresight, simulated.tried, settings.release)
     options = (
-        ranked_options(scores, configured, balancing, floor.ratio, _spread(fit, settings))
+        ranked_options(
+            scores,
+            configured,
+            balancing,
+            floor.ratio,
+            _spread(fit, settings),
+            settings.values.load_balancer_broker_overloaded_threshold_percentage / 100,
+        )
         if request.goal is None
         else ()
     )

@@ -273,7 +273,7 @@ def test_the_table_and_the_verdict_are_printed() -> None:
     print_diagnosis(Diagnosis("prod", True, rows), Console(file=stream, width=120))
     assert "warning" in stream.getvalue()
     assert "b\\x1b[2J is late" in stream.getvalue()
-    assert stream.getvalue().endswith("Ready for a capture; 1 warning(s).\n")
+    assert stream.getvalue().endswith("Ready for a capture; 1 warning.\n")
 
 
 def test_the_document_says_the_same() -> None:

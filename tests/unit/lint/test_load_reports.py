@@ -21,7 +21,7 @@ TRAFFIC = (10.0, 10.0, 1e6, 1e6)
         (
             load_reports.network_speed_is_plausible,
             BrokerRow("b:8080", bandwidth_out=(250, 100), traffic=TRAFFIC),
-            "b:8080 uses 250 % of its bandwidth, whose speed was detected",
+            "b:8080 uses 250% of its bandwidth, whose speed was detected",
         ),
         (
             load_reports.brokers_are_of_one_size,

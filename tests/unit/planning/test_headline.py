@@ -74,19 +74,24 @@ def test_a_worse_end_that_is_still_a_gain_is_a_figure(moving: Plan) -> None:
     assert found.endswith("should fall from 92.5% (CPU) to 51.1%, at worst to 70.0%.")
 
 
-def test_a_worse_end_that_is_no_gain_says_what_would_decide(moving: Plan) -> None:
+def test_a_worse_end_that_is_no_gain_is_said(moving: Plan) -> None:
     found = plan_sentence(predicting(moving, forecast(0.925, a=0.511, b=0.4)), FLOOR)
-    assert found.endswith(
-        "should fall from 92.5% (CPU) to 51.1%, but at worst it stays at 92.5%, depending on how much CPU follows "
-        "messages: an earlier snapshot or a trial move of one bundle decides."
-    )
+    assert found.endswith("should fall from 92.5% (CPU) to 51.1%, at worst not at all.")
+
+
+def test_of_several_unloads_the_first_shows_which_end_is_true(moving: Plan) -> None:
+    twice = moving.model_copy(update={"steps": moving.steps * 2})
+    found = plan_sentence(predicting(twice, forecast(0.925, a=0.511, b=0.4)), FLOOR)
+    assert found.endswith("to 51.1%, at worst not at all: try one bundle first.")
+    found = plan_sentence(predicting(twice, forecast(0.99, a=0.511, b=0.4)), FLOOR)
+    assert found.startswith("Try one bundle first: at worst the busiest broker rises from 92.5% to 99.0%. Unload 2")
 
 
 def test_a_worse_end_that_is_a_loss_comes_first(moving: Plan) -> None:
     found = plan_sentence(predicting(moving, forecast(0.99, a=0.511, b=0.4)), FLOOR)
     assert found.startswith(
-        "At worst this takes the busiest broker from 92.5% up to 99.0%: an earlier snapshot or a trial move of one "
-        "bundle decides. Unload 1 bundle from a:8080: the busiest broker should fall from 92.5% (CPU) to 51.1%."
+        "At worst the busiest broker rises from 92.5% to 99.0%. Unload 1 bundle from a:8080: the busiest broker should "
+        "fall from 92.5% (CPU) to 51.1%."
     )
 
 

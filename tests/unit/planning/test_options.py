@@ -11,6 +11,8 @@ from pulsar_advisor.planning.options import Balancing, Cost, Option, ranked_opti
 OWN = Configured("ThresholdShedder", "LeastLongTermMessageRate")
 FLOOR = 0.02
 NOW = (0.9, 0.3)
+OVERLOADED = 0.95
+GIVEN = (FLOOR, NOW, OVERLOADED)
 
 
 def plan(shedder: str, after: float, steps: str = "", **given: object) -> Score:
@@ -44,8 +46,7 @@ def test_there_are_at_most_four_options_each_of_another_kind() -> None:
         [plan("A", 0.6), plan("B", 0.7, topics=5), plan("C", 0.9, unloads=0, splits=1, topics=0)],
         OWN,
         [by_pulsar(0.5), by_pulsar(0.4, lowerBoundarySheddingEnabled="true")],
-        FLOOR,
-        NOW,
+        *GIVEN,
     )
     assert kinds(found) == ["move", "setting", "split", "nothing"]
     assert found[0].digest == "sha256:A"
@@ -53,31 +54,35 @@ def test_there_are_at_most_four_options_each_of_another_kind() -> None:
 
 
 def test_of_what_pulsar_would_reach_but_for_noise_the_fewest_changes_are_an_option() -> None:
-    found = ranked_options([], OWN, [by_pulsar(0.6, lowerBoundarySheddingEnabled="true"), by_pulsar(0.61)], FLOOR, NOW)
+    found = ranked_options([], OWN, [by_pulsar(0.6, lowerBoundarySheddingEnabled="true"), by_pulsar(0.61)], *GIVEN)
     assert kinds(found) == ["own_balancer", "nothing"]
 
 
 def test_what_a_plan_reaches_at_no_greater_cost_is_no_option() -> None:
     dear = by_pulsar(0.59)
     cheap = replace(dear, cost=Cost(unloads=1, topics=9))
-    assert kinds(ranked_options([plan("A", 0.6)], OWN, [dear], FLOOR, NOW)) == ["move", "nothing"]
-    assert kinds(ranked_options([plan("A", 0.6)], OWN, [cheap], FLOOR, NOW)) == ["move", "own_balancer", "nothing"]
+    assert kinds(ranked_options([plan("A", 0.6)], OWN, [dear], *GIVEN)) == ["move", "nothing"]
+    assert kinds(ranked_options([plan("A", 0.6)], OWN, [cheap], *GIVEN)) == [
+        "move",
+        "own_balancer",
+        "nothing",
+    ]
 
 
 def test_a_plan_that_splits_comes_first_only_if_it_reaches_more() -> None:
     move, split = plan("A", 0.6), plan("BundleSplitterTask", 0.5, splits=1)
-    assert kinds(ranked_options([move, split], OWN, [], FLOOR, NOW)) == ["split", "move", "nothing"]
+    assert kinds(ranked_options([move, split], OWN, [], *GIVEN)) == ["split", "move", "nothing"]
     no_better = replace(split, maximum_after=0.59)
-    assert kinds(ranked_options([move, no_better], OWN, [], FLOOR, NOW)) == ["move", "split", "nothing"]
+    assert kinds(ranked_options([move, no_better], OWN, [], *GIVEN)) == ["move", "split", "nothing"]
 
 
 def test_combinations_with_the_same_steps_are_one_option() -> None:
-    found = ranked_options([plan("A", 0.6, "same"), plan("B", 0.6, "same"), plan("C", 0.6)], OWN, [], FLOOR, NOW)
+    found = ranked_options([plan("A", 0.6, "same"), plan("B", 0.6, "same"), plan("C", 0.6)], OWN, [], *GIVEN)
     assert found[0].strategies == (f"A with {OWN.placement}", f"B with {OWN.placement}")
 
 
 def test_a_gain_below_the_noise_floor_is_no_option() -> None:
-    found = ranked_options([plan("A", 0.89, unloads=200)], OWN, [by_pulsar(0.89)], FLOOR, NOW)
+    found = ranked_options([plan("A", 0.89, unloads=200)], OWN, [by_pulsar(0.89)], *GIVEN)
     assert kinds(found) == ["nothing"]
     assert (
         found[0].condition
@@ -85,16 +90,21 @@ def test_a_gain_below_the_noise_floor_is_no_option() -> None:
     )
 
 
+def test_to_leave_a_broker_above_the_threshold_is_not_called_room() -> None:
+    *_, nothing = ranked_options([plan("A", 0.6)], OWN, [], FLOOR, NOW, 0.85)
+    assert nothing.condition == "clients can bear a broker above the overload threshold of 85%"
+
+
 def test_what_does_not_settle_is_no_option() -> None:
-    assert kinds(ranked_options([], OWN, [by_pulsar(0.5, settles=False)], FLOOR, NOW)) == ["nothing"]
+    assert kinds(ranked_options([], OWN, [by_pulsar(0.5, settles=False)], *GIVEN)) == ["nothing"]
 
 
 def test_a_plan_that_only_splits_comes_before_nothing() -> None:
     split = plan("A", 0.9, unloads=0, splits=1, topics=0)
-    found = ranked_options([split], OWN, [], FLOOR, NOW)
+    found = ranked_options([split], OWN, [], *GIVEN)
     assert kinds(found) == ["split", "nothing"]
     assert found[0].sentence == f"Split 1 bundle as A with {OWN.placement} would"
 
 
 def test_without_figures_of_the_cluster_there_are_no_options() -> None:
-    assert ranked_options([], OWN, [], FLOOR, None) == ()
+    assert ranked_options([], OWN, [], FLOOR, None, OVERLOADED) == ()

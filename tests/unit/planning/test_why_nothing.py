@@ -87,7 +87,7 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "nothing_to_move": ({"recently": True}, {}, "busy:8080: is overloaded, but none of its bundles"),
     },
     "UniformLoadShedder": {
-        "rates_alike": ({"busy": IDLE}, {}, "message rates differ by 0.0 %"),
+        "rates_alike": ({"busy": IDLE}, {}, "message rates differ by 0.0%"),
         "throughputs_alike": (
             {"busy": IDLE},
             {"loadBalancerMsgRateDifferenceShedderThreshold": "0"},
@@ -139,12 +139,12 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "nothing_moves": ({"recently": True}, HITS, "busy:8080: is the busiest, but none of its top bundles can move"),
     },
     "SimpleLoadManagerImpl": {
-        "not_overloaded": ({"busy_percent": 50.0}, {}, "busy:8080: busiest resource 50.0 % is not above"),
+        "not_overloaded": ({"busy_percent": 50.0}, {}, "busy:8080: busiest resource 50.0% is not above"),
         "one_bundle": ({"bundles": 1}, {}, "busy:8080: is overloaded, but reports 1 bundle"),
         "nobody_comfortable": (
             {"idle_percent": 80.0},
             {},
-            "busy:8080: is overloaded; the idlest other broker has 80.0 %",
+            "busy:8080: is overloaded; the idlest other broker has 80.0%",
         ),
         "recently_unloaded": ({"recently": True}, {}, "busy:8080: is overloaded, but its first bundle was unloaded"),
     },

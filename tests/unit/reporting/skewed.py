@@ -185,7 +185,9 @@ def recommendation_of(
     advised = advise(scores, own)
     settings = skewed_settings().values
     ratios = usage_ratios(loads_of(state), settings)
-    options = ranked_options(scores, own, [], DEFAULT_RATIO, (float(ratios.max()), float(ratios.std())))
+    now = (float(ratios.max()), float(ratios.std()))
+    overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    options = ranked_options(scores, own, [], DEFAULT_RATIO, now, overloaded)
     return {
         "schema": "pulsar-advisor/recommendation/1",
         "cluster": "test",

@@ -24,7 +24,7 @@ def test_the_thresholds_are_overload_and_mean_plus_what_the_shedder_allows() -> 
     assert (overload.label, overload.ratio) == ("overloaded", 0.85)
     mean = inputs.plans[0].predicted.before.mean_ratio
     assert mean is not None
-    assert (above_mean.label, above_mean.ratio) == ("mean + 15 %", pytest.approx(mean + 0.15))
+    assert (above_mean.label, above_mean.ratio) == ("mean + 15%", pytest.approx(mean + 0.15))
 
 
 def test_shares_are_parts_of_the_brokers_own_totals() -> None:

@@ -63,7 +63,7 @@ def test_runs_with_other_seeds_are_one_line_with_ranges() -> None:
     rows = [score(seed=0), score(seed=1, settles_in_cycles=4, unloads=6, last_usage_maximum_ratio=0.7)]
     [future] = futures(rows, OWN)
     assert future.ends == "settles in cycle 2 to 4"
-    assert [plain(cell) for cell in cells(future)[:4]] == ["~60.0\N{EN DASH}70.0 %", "10.0 %", "0", "2\N{EN DASH}6"]
+    assert [plain(cell) for cell in cells(future)[:4]] == ["~60.0\N{EN DASH}70.0%", "10.0%", "0", "2\N{EN DASH}6"]
 
 
 def test_runs_that_end_differently_are_counted() -> None:
@@ -84,7 +84,7 @@ def test_how_one_run_ends_in_words() -> None:
 def test_what_pulsars_own_strategies_would_do_is_one_sentence() -> None:
     assert plain(own_sentence([score(brokers_overshot=2, bundles_moved_again=1)], OWN)) == (
         "Pulsar's own ThresholdShedder with LeastLongTermMessageRate would settle in cycle 2 (1 min): after 2 unloads "
-        "the busiest broker is at 60.0 %, now at 67.0 %; bundles moved more than once: 1; brokers carried past the "
+        "the busiest broker is at 60.0%, now at 67.0%; bundles moved more than once: 1; brokers carried past the "
         "mean, further from it than now: 2."
     )
     assert own_sentence([score(unloads=0)], OWN) == (
@@ -119,19 +119,19 @@ def test_a_range_comes_from_both_ends_and_the_worse_one_refutes_that_it_settles(
     between = {"lowest_maximum_ratio": 0.55, "highest_maximum_ratio": 0.72}
     rows = [score("UniformLoadShedder", **between), score("AvgShedder", **between, worst_ended="repeats")]
     sure, unsure = futures(rows, OWN)
-    assert plain(cells(sure)[0]) == "55.0\N{EN DASH}72.0 %"
+    assert plain(cells(sure)[0]) == "55.0\N{EN DASH}72.0%"
     assert (unsure.shedder, unsure.ends) == ("AvgShedder", "settles in cycle 2 (1 min); may go round")
     sentence = plain(own_sentence([score(**between, worst_ended="unfinished")], OWN))
     assert "would settle in cycle 2 (1 min), or not settle, by how much CPU goes with messages: " in sentence
-    assert "is at 60.0 % (55.0 % to 72.0 %, by how much CPU goes with messages), now at 67.0 %" in sentence
+    assert "is at 60.0% (55.0% to 72.0%, by how much CPU goes with messages), now at 67.0%" in sentence
 
 
 def test_a_change_is_shown_beside_today() -> None:
     trial = {"change": {"a": "1"}, "error": None, "score": score(unloads=9), "today": score(), "verdict": "worse"}
     assert plain(effect_sentence(trial)) == (
         "worse than today: with a=1, Pulsar's own balancer settles in cycle 2 (1 min) after 9 unloads, highest usage "
-        "67.0 % → 60.0 %, standard deviation 10.0 %; without it, it settles in cycle 2 (1 min) after 2 unloads, "
-        "highest usage 67.0 % → 60.0 %, standard deviation 10.0 %"
+        "67.0% → 60.0%, standard deviation 10.0%; without it, it settles in cycle 2 (1 min) after 2 unloads, "
+        "highest usage 67.0% → 60.0%, standard deviation 10.0%"
     )
     assert effect_sentence({**trial, "verdict": "better"}).startswith("better than today: with it, Pulsar's own ")
     del trial["today"], trial["verdict"]

@@ -107,7 +107,7 @@ def test_the_chart_is_described_in_words(reading: Reading) -> None:
     described = [attributes["aria-label"] for _, attributes in reading.elements if attributes.get("role") == "img"]
     tradeoff, words = described
     assert "Chart of 3 choices by the topics and clients they disturb" in tradeoff
-    assert f"Highest before: {BROKERS[0]} at 91.0\u00a0%" in words
+    assert f"Highest before: {BROKERS[0]} at 91.0%" in words
 
 
 def test_the_options_come_first_with_effect_cost_and_condition(html: str, reading: Reading) -> None:

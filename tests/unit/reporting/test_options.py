@@ -19,7 +19,7 @@ def plain(text: str) -> str:
 def test_the_advice_is_an_option_with_effect_and_cost() -> None:
     (advised,) = [row for row in options().rows if row.advised]
     assert advised.kind == "split"
-    assert plain(advised.effect).startswith("highest usage falls from 91 % to ")
+    assert plain(advised.effect).startswith("highest usage falls from 91.0% to ")
     assert plain(advised.cost).startswith("2 unloads: ")
     assert plain(advised.cost).endswith("; 1 split, which can't be undone")
 
@@ -33,22 +33,24 @@ def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_b
         assert found is not None
         return plain(found.rows[0].effect)
 
-    assert effect(0.6).endswith("61 %, 1.0 points above the bound for moves of whole bundles")
-    assert effect(0.61).endswith("61 %, at the bound for moves of whole bundles")
+    assert effect(0.6).endswith("61.0%, 1.0 points above the bound for moves of whole bundles")
+    assert effect(0.61).endswith("61.0%, at the bound for moves of whole bundles")
     assert "bound" not in plain(options().rows[0].effect)
 
 
 def test_doing_nothing_is_the_last_option() -> None:
     last = options().rows[-1]
     assert (last.kind, last.cost) == ("nothing", "nothing is disturbed")
-    assert plain(last.effect) == "highest usage stays at 91.0 %"
+    assert plain(last.effect) == "highest usage stays at 91.0%"
 
 
 def test_the_notes_say_how_much_figures_vary_and_what_is_possible_at_best() -> None:
     noise, lowest = (plain(note) for note in options().notes)
-    assert "Usage differs by 3.0 % from one snapshot to the next" in noise
+    assert "Usage differs by 3.0% from one snapshot to the next" in noise
     assert "too few earlier snapshots" in noise
-    assert lowest.startswith("The bound: no moves of whole bundles bring the busiest broker below ")
+    assert lowest.startswith(
+        "The bound: at the likely base load, no moves of whole bundles bring the busiest broker below "
+    )
 
 
 def test_plans_are_compared_by_disruption_and_balance() -> None:
@@ -91,6 +93,6 @@ def test_the_notes_say_how_far_off_predictions_of_cpu_are() -> None:
     found = options_of({**skewed_inputs().recommendation, "model_errors": errors})
     assert found is not None
     assert plain(found.notes[-1]) == (
-        "A broker's CPU, predicted from its other reports, was off by 2.0 % on average over 12 reports (base_load, "
-        "which plans use; proportional: 5.1 %; with a price for each message and byte: 1.5 %)."
+        "A broker's CPU, predicted from its other reports, was off by 2.0% on average over 12 reports (base_load, "
+        "which plans use; proportional: 5.1%; with a price for each message and byte: 1.5%)."
     )

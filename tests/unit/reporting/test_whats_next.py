@@ -52,11 +52,11 @@ def test_pulsars_own_strategies_come_first() -> None:
 def test_a_plan_that_stays_and_one_that_does_not() -> None:
     assert plain(interference_sentence({**PLAN, "unloads": 3, "bundles": 2}, 60)) == (
         "Once the plan is carried out, Pulsar's own balancer would leave its 5 bundles where they are, unload 2 other "
-        "bundles and end with the busiest broker at 50.0 %."
+        "bundles and end with the busiest broker at 50.0%."
     )
     assert plain(interference_sentence(UNDONE, 60)) == (
         "Once the plan is carried out, Pulsar's own balancer would undo part of it: from cycle 4 on it would move 3 of "
-        "the plan's 5 bundles again, 2 of them back, and end with the busiest broker at 50.0 %."
+        "the plan's 5 bundles again, 2 of them back, and end with the busiest broker at 50.0%."
     )
 
 
@@ -96,7 +96,7 @@ def test_every_form_of_the_report_says_what_happens_next() -> None:
     for form in (render_html(page), render_markdown(page)):
         assert "What happens next" in form
         assert "would settle in cycle 2" in form
-        assert plain("64.0 %") in plain(form)
+        assert plain("64.0%") in plain(form)
     assert console.file.getvalue().rstrip().endswith("Pulsar's own balancer would do nothing for 60 cycles.")
 
 
@@ -114,8 +114,8 @@ def test_the_usage_of_the_brokers_is_shown_cycle_by_cycle() -> None:
     ]
     page = replace(inputs, recommendation={**inputs.recommendation, "foresight": foresight(acting=cycles)}).page()
     reading = read(render_html(page))
-    assert [plain(cell) for cell in reading.row("hot:8080")[1:]] == ["80.0 %", "60.0 %", "50.0 %"]
-    assert [plain(cell) for cell in reading.row("idle:8080")[1:]] == ["10.0 %", "30.0 %", "40.0 %"]
+    assert [plain(cell) for cell in reading.row("hot:8080")[1:]] == ["80.0%", "60.0%", "50.0%"]
+    assert [plain(cell) for cell in reading.row("idle:8080")[1:]] == ["10.0%", "30.0%", "40.0%"]
 
 
 def test_a_dominated_combination_is_marked() -> None:

@@ -54,10 +54,16 @@ def test_broker_and_bundle_say_both_sides_of_what_decided() -> None:
     assert sentences == [
         "usage 90.00% is above the ceiling of 66.00%",
         "usage 50.00% is within the ceiling of 66.00%",
-        "ends at 65.00% after receiving bundles, within the ceiling of 66.00%",
+        "ends at 65.00% after receiving bundles if CPU follows messages, within the ceiling of 66.00%",
     ]
-    assert decision.bundles.explain(0) == "its broker ends at 65.00% without it, within the ceiling of 66.00%"
-    assert decision.bundles.explain(1) == "its new broker ends at 65.00%, within the ceiling of 66.00%"
+    assert (
+        decision.bundles.explain(0)
+        == "its broker ends at 65.00% without it if CPU follows messages, within the ceiling of 66.00%"
+    )
+    assert (
+        decision.bundles.explain(1)
+        == "its new broker ends at 65.00% if CPU follows messages, within the ceiling of 66.00%"
+    )
 
 
 @pytest.mark.parametrize(

@@ -74,17 +74,19 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "target_ratio": target,
         "usage_ratio": highest,
         "usage_ratio_by_moves": first.after.highest_ratio(),
-        "usage_ratio_after": choice.after.highest_ratio(),
-        "usage_ratio_after_at_most": choice.after.most_ratio(),
     }
     needless = first.reached or choice.after.highest_ratio() >= first.after.highest_ratio()
     if needless:
         why = (
-            f"moves alone bring every broker within {target:.1%}: `balance` makes that plan"
+            f"moves alone bring every broker within {target:.1%}: use `balance --to {100 * target:g}%`"
             if first.reached
             else f"no split gets the busiest broker below the {first.after.highest_ratio():.1%} that moves reach alone"
         )
         return proposal(goal, room, [], {**figures, "splits": 0}, _refusals(refused), why)
+    figures |= {
+        "usage_ratio_after": choice.after.highest_ratio(),
+        "usage_ratio_after_at_most": choice.after.most_ratio(),
+    }
     return _proposal(goal, room, now, choice, target, figures, refused)
 
 

@@ -74,7 +74,7 @@ def test_every_child_has_topics_and_the_load_of_those() -> None:
 def test_what_moves_can_do_is_not_cut() -> None:
     plan = planned(cluster({"a": [29.0, 29.0], "b": [10.0], "c": [10.0]}), SPLIT)
     assert plan.steps == ()
-    assert "`balance` makes that plan" in (plan.decision.why_nothing or "")
+    assert "use `balance --to " in (plan.decision.why_nothing or "")
 
 
 def test_a_hot_topic_is_not_cut_off() -> None:

@@ -1,0 +1,53 @@
+"""Lines for a terminal: broken between words, never within one, and left whole where they go elsewhere."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_LABEL: Final = re.compile(r" *(?:\S+ {2,})?")
+"""The spaces of a line, and a first word that is set apart like a column."""
+_COMMAND: Final = "pulsar-advisor "
+
+
+def columns_of(console: Console) -> int | None:
+    """The columns of a terminal; None for a file or a pipe, whose lines stay whole."""
+    return console.width if console.is_terminal else None
+
+
+def wrapped(line: str, columns: int | None, indent: int | None = None) -> str:
+    """The line in as many lines as `columns` need; None: it is no terminal's, and stays whole.
+
+    Lines after the first are indented, by default as the first one's text is. A command of ours, which ends a line,
+    stays whole, so that it can be copied.
+    """
+    if columns is None or len(line) <= columns:
+        return line
+    indent = _indent(line) if indent is None else indent
+    after = " " * min(indent, columns // 2)
+    text, start, rest = line.partition(_COMMAND)
+    if len(text.split()) < 2:  # a command with its label
+        return line
+    shown = textwrap.fill(text, columns, subsequent_indent=after, break_long_words=False, break_on_hyphens=False)
+    if not start:
+        return shown
+    command = f"{start}{rest}"
+    fits = len(shown.rpartition("\n")[2]) + 1 + len(command) <= columns
+    return f"{shown} {command}" if fits else f"{shown}\n{after}{command}"
+
+
+def _indent(line: str) -> int:
+    """Up to the text of a line with a label, else two more than the line's own indent."""
+    label = _LABEL.match(line)
+    width = label.end() if label else 0
+    return width if line[:width].strip() else width + 2
+
+
+def wrapped_lines(lines: Iterable[str], columns: int | None) -> str:
+    """All of them as one text."""
+    return "\n".join(wrapped(line, columns) for line in lines)
