@@ -6,13 +6,15 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
+RELEASE := build/release
+SBOM := dist/pulsar-rebalance-advisor.cdx.json
 INSTALLED := .venv/.installed
 DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
+.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +101,28 @@ lock: setup ## Resolve the requirements*.in files again into hashed lock files
 	$(LOCK) requirements-dev.in -o requirements-dev.txt
 	$(LOCK) requirements-executor.in -o requirements-executor.txt
 	$(LOCK) requirements-image.in -o requirements-image.txt
+	$(LOCK) requirements-release.in -o requirements-release.txt
+
+$(RELEASE)/.installed: requirements-release.txt $(INSTALLED)
+	@$(BIN)/uv venv -q --clear $(RELEASE)
+	@$(BIN)/uv pip install -q --python $(RELEASE)/bin/python --require-hashes -r requirements-release.txt
+	@touch $@
+
+wheel: setup ## Build the wheel in dist/
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+
+sbom: $(RELEASE)/.installed ## Write the bill of materials of a release, the locked packages with their hashes (CycloneDX), to dist/
+	@mkdir -p $(dir $(SBOM))
+	@$(RELEASE)/bin/python -W ignore $(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type library \
+	  --output-reproducible --output-file $(SBOM) requirements.txt
+	@echo "sbom: $(SBOM)"
+
+audit: $(RELEASE)/.installed ## Look for known vulnerabilities of every locked package; fails where PyPI's advisories can't be had
+	@for lock in requirements.txt requirements-image.txt requirements-build.txt requirements-dev.txt requirements-release.txt; do \
+	  echo "audit: $$lock"; \
+	  $(RELEASE)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r $$lock \
+	    || { echo "audit: $$lock has a known vulnerability, or PyPI's advisories can't be had from here: see above" >&2; exit 1; }; \
+	done
 
 bench: setup ## Measure the engine: preparation, decision, memory; prints a table
 	@$(BIN)/python bench/bench_engine.py

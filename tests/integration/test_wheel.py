@@ -125,3 +125,19 @@ def test_a_dag_of_another_project_runs_the_stages_without_the_repository(elsewhe
 def test_airflow_there_knows_the_connection_types(elsewhere: Elsewhere) -> None:
     said = elsewhere.call("airflow", "providers", "hooks", "--output", "plain")
     assert {"pulsar_admin", "pulsar_zookeeper"} <= set(said.split())
+
+
+def test_the_bill_of_materials_has_every_locked_package_with_its_hashes(tmp_path: Path) -> None:
+    file = tmp_path / "bill.json"
+    subprocess.run(["make", "sbom", f"SBOM={file}"], cwd=REPOSITORY, check=True, capture_output=True)
+    lock = (REPOSITORY / "requirements.txt").read_text()
+    locked = {match[1]: match[2] for match in re.finditer(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE)}
+    bill = json.loads(file.read_text())
+    assert {each["name"]: each["version"] for each in bill["components"]} == locked
+    hashes = {
+        each["content"]
+        for component in bill["components"]
+        for reference in component["externalReferences"]
+        for each in reference["hashes"]
+    }
+    assert hashes == set(re.findall(r"--hash=sha256:(\w+)", lock))

@@ -22,6 +22,7 @@ LOCKS = (
     "requirements-dev.txt",
     "requirements-executor.txt",
     "requirements-image.txt",
+    "requirements-release.txt",
 )
 
 
