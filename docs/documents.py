@@ -369,13 +369,16 @@ class PlanCalls(TypedDict):
 class ApplyOutcome(TypedDict):
     """How a run of `apply` ended, step by step."""
 
-    outcome: Literal["done", "nothing_to_do", "dry_run", "partial"]
+    outcome: Literal["done", "nothing_to_do", "dry_run", "partial", "parked"]
     digest: str
     run: int | None
     sentence: str
     steps: list[AppliedStep]
     undoable_steps: list[str]
     refusals: list[str]
+    still_off: Annotated[
+        list[str], Field(description="Settings that a run switched off and that could not be restored: exit code 8.")
+    ]
     ledger_head: NotRequired[str]
     goal_outcome: NotRequired[GoalOutcome | None]
 
@@ -455,7 +458,7 @@ class FindingWithEffect(LintFinding):
 
 
 DOCUMENTS: Final[Mapping[str, Any]] = {
-    "apply-result/2": ApplyOutcome,
+    "apply-result/3": ApplyOutcome,
     "approval-policy/1": ApprovalPolicy,
     "audit-result/1": Audit,
     "broker-tables/1": Load,

@@ -14,6 +14,7 @@ import pytest
 from dags.conftest import Stages
 from pulsar_advisor.execution.approval import approve, propose
 from pulsar_advisor.execution.cluster_port import Override
+from pulsar_advisor.execution.guard import OFF
 from pulsar_advisor.execution.ledger import default_ledger_url
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.model.plan import digest_of
@@ -68,8 +69,8 @@ def left_off(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
         propose(ledger, stages.plan, ALICE)
         who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
         held = ledger.start_run(stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
-        held.switching_off(SHEDDING, "true")
-        stages.cluster.send(Override(SHEDDING, "false"))
+        held.switching_off(SHEDDING, "true", OFF, {})
+        stages.cluster.send(Override(SHEDDING, OFF))
         held.end("stopped", "lost")
 
 
@@ -97,7 +98,7 @@ def test_a_cluster_that_is_another_one_is_left_alone(
     left_off(stages, monkeypatch)
     stages.cluster.name = "other"
     state, _ = run_dag("pulsar_maintenance")
-    assert (state, stages.cluster.override(SHEDDING)) == ("failed", "false")
+    assert (state, stages.cluster.override(SHEDDING)) == ("failed", OFF)
 
 
 def test_a_cluster_that_is_down_does_not_keep_the_others_from_their_turn(

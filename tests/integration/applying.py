@@ -4,13 +4,15 @@
 
 Instants are counted from 1: before and after each write to the ledger and each call to the cluster. At `INSTANT` the
 process sends itself `SIGNAL` (a number); 0 only counts. Their names go to the file `WORK/instants`, one a line. Waits
-that protect against brokers and hosts much slower than these are shortened.
+that protect against brokers and hosts much slower than these are shortened. `CLOCK_AHEAD_S` in the environment is how
+far its host's clock is ahead.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from functools import wraps
 from importlib.metadata import entry_points
@@ -29,6 +31,12 @@ executor.POLL_S = 0.05
 ledger.LEASE_MS = 2000
 ledger._RENEW_MS = 300
 ledger.ABANDONED_MS = 5000
+
+
+ahead_s = int(os.environ.get("CLOCK_AHEAD_S", "0"))
+_time, _time_ns = time.time, time.time_ns
+time.time = lambda: _time() + ahead_s
+time.time_ns = lambda: _time_ns() + ahead_s * 1_000_000_000
 
 
 def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:

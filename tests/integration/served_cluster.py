@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pulsar_advisor.execution.cluster_port import Override, Split, Unload
+from pulsar_advisor.execution.guard import GUARDED
 from unit.execution.doubles import FakeCluster, FakeTime
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -63,6 +64,7 @@ class _State:
                     "clusterName": cluster.name,
                     "loadManagerClassName": MODULAR,
                     "namespaceBundleUnloadingTimeoutMs": str(UNLOADING_TIMEOUT_MS),
+                    **{setting: cluster.effective(setting)[broker] for setting in GUARDED},
                 }
             case ["brokers", "configuration", "values"]:
                 return 200, cluster.overrides

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time as clock
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -72,6 +73,17 @@ def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) ->
     ledger.take_over(ledger.runs(digest_of(PLAN))[0], ledger.approvals(digest_of(PLAN))[0])
     with pytest.raises(LeaseLost, match="aborted or taken over"):
         old.sent("step-001", "PUT …", None)
+
+
+def test_its_clock_is_the_servers_whatever_the_hosts_say(postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(open_ledger(postgresql_url)) as ledger:
+        held = start(ledger, PLAN)
+    monkeypatch.setattr(ledger_module, "has_ended", lambda _process: False)
+    own, own_ns = clock.time, clock.time_ns
+    monkeypatch.setattr("time.time", lambda: own() + 200)
+    monkeypatch.setattr("time.time_ns", lambda: own_ns() + 200 * 1_000_000_000)
+    with closing(open_ledger(postgresql_url)) as elsewhere:
+        assert elsewhere.is_held(elsewhere.run(held.id))
 
 
 def test_a_holder_that_is_suspended_in_the_middle_of_a_write_does_not_keep_others_out(

@@ -21,6 +21,7 @@ from harness.configuration import CLUSTER_NAME, LoadManager
 from harness.numbered_messages import TrafficReport, numbered_messages
 from harness.shell import ADVISOR, ONE_SYSTEM_USER, Answer, call
 from live.plans import boundaries, plan_of, topics_inside, wait_until_reported
+from pulsar_advisor.execution.guard import OFF
 from pulsar_advisor.execution.ledger import open_ledger
 from pulsar_advisor.execution.ledger_tables import StepRecord
 from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
@@ -226,10 +227,10 @@ def test_after_sigkill_the_next_command_restores_the_guard_and_undo_brings_the_o
         plan = ground.plan()
         process = _start(ground.command("apply", plan, *UNHURRIED, "--guard"))
         _until(lambda: _confirmed(ground, plan) >= MOVES // 4)
-        assert ground.override() == "false"
+        assert ground.override() == OFF
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-        assert ground.override() == "false"
+        assert ground.override() == OFF
 
         ended = ground.advisor("apply", plan, "--abort")
         assert ended.code == 0, ended.err

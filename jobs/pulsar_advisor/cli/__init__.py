@@ -1,7 +1,8 @@
 """`pulsar-advisor`: one verb per stage; results on stdout, progress and logs on stderr, exit codes by outcome.
 
 0 done · 1 unexpected failure · 2 usage · 3 data not fit for use · 4 refused · 5 applied in part, or deviates ·
-6 a goal not reached, or only in part · 7 changes proposed, with `--detailed-exitcode`.
+6 a goal not reached, or only in part · 7 changes proposed, with `--detailed-exitcode` · 8 the cluster's own balancer
+is still off.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pulsar_advisor.cli import (
     clusters,
     explanations,
     goals,
+    guard,
     ledger,
     plans,
     records,
@@ -41,7 +43,8 @@ UNREAD: Final = 141
 _ANYWHERE: Final = (
     "Anywhere: -q no progress; -v what each stage is doing; --debug the stack trace of a failure.\n\n"
     "Exit codes: 0 done; 1 unexpected failure; 2 usage; 3 data not fit for use; 4 refused; 5 applied in part, or "
-    "deviates; 6 a goal not reached, or only in part; 7 changes proposed (with --detailed-exitcode)."
+    "deviates; 6 a goal not reached, or only in part; 7 changes proposed (with --detailed-exitcode); 8 the cluster's "
+    "own balancer is still off."
 )
 
 
@@ -126,6 +129,12 @@ of_plans = App(name="plans")
 of_plans.default(records.plans)
 of_plans.command(plans.export)
 app.command(of_plans)
+
+of_guard = App(name="guard")
+of_guard.default(guard.show)
+of_guard.command(guard.restore)
+of_guard.command(guard.leave)
+app.command(of_guard)
 
 of_audit = App(name="audit")
 of_audit.default(ledger.verify_ledger)

@@ -37,7 +37,7 @@ from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import next_time, seconds
-from pulsar_advisor.model.errors import Deviates, Refused, UsageError
+from pulsar_advisor.model.errors import BalancerStillOff, Deviates, Refused, UsageError
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
@@ -237,11 +237,13 @@ def apply(
             try:
                 runs = end(book, document, person_on_command_line(as_ or system_user()))
             finally:  # a run that has ended may have left the balancer off too
-                _mind_the_guard(document, book, reach if is_reached else None)
+                is_off = _mind_the_guard(document, book, reach if is_reached else None)
             if json:
                 print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in runs])
             else:
                 say_lines(f"run {run.id} of {run.digest} {how}" for run in runs)
+            if is_off:
+                raise Ended(BalancerStillOff.exit_code)
             return
         options = ApplyOptions(
             throttle_changes=throttle.changes(),
@@ -399,17 +401,18 @@ def verify(
         raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")
 
 
-def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnection] | None = None) -> None:
-    """Restore what a crashed run left switched off on the plan's cluster; if it can't be reached, warn."""
+def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnection] | None = None) -> bool:
+    """Restore what a crashed run left switched off on the plan's cluster, or warn; whether anything is still off."""
     from pulsar_advisor.execution.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
 
     left = left_off(ledger, plan.identity.cluster_name)
     if left and reach is not None:
         restore_what_was_left(plan.identity.cluster_name, ledger, reach(), log)
-        return
+        return bool(left_off(ledger, plan.identity.cluster_name))
     for switch in left:
-        log(f"{warning(switch, plan.identity.cluster_name)}: `apply --abort` with an admin URL puts it back")
+        log(f"{warning(switch, plan.identity.cluster_name)}: `pulsar-advisor guard restore` puts it back")
+    return bool(left)
 
 
 def _silent(_line: str) -> None:

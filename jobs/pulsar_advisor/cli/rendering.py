@@ -180,6 +180,11 @@ def apply_lines(result: ApplyResult) -> Iterator[str]:
     for refusal in result.refusals:
         yield f"refused: {refusal}"
     yield result.sentence
+    if result.still_off:
+        yield (
+            f"{result.outcome}, balancer still off: {' and '.join(result.still_off)}; "
+            "`pulsar-advisor guard restore` puts it back"
+        )
 
 
 def verify_lines(result: VerifyResult) -> Iterator[str]:

@@ -9,18 +9,17 @@ from typing import Any, Final, Literal
 
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.approval import standing_approval
+from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster_port import ClusterPort, Request
 from pulsar_advisor.execution.executor import (
     SETTLE_MARGIN_S,
-    SYSTEM_CLOCK,
     ApplyOptions,
-    Clock,
     Executor,
     Interruption,
     Stop,
     undisturbed,
 )
-from pulsar_advisor.execution.guard import guarded, left_off, restore_what_was_left
+from pulsar_advisor.execution.guard import Guard, left_off, restore_what_was_left
 from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
 from pulsar_advisor.execution.observe import look
@@ -39,11 +38,11 @@ from pulsar_advisor.execution.preconditions import (
     stale,
 )
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
-from pulsar_advisor.model.errors import AdvisorError, Refused
+from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
 from pulsar_advisor.model.plan import Plan, Step, digest_of
 from pulsar_advisor.model.some_of import count
 
-APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/2"
+APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/3"
 
 HOLDER_POLL_S: Final = 5.0
 
@@ -74,6 +73,8 @@ class ApplyResult:
     refusals: tuple[str, ...]
     parking: Parking | None = None
     """The wait of a run that was parked (`ApplyOptions.park_from_s`)."""
+    still_off: tuple[str, ...] = ()
+    """Dynamic settings that a run on this cluster switched off, and that could not be restored."""
 
     @property
     def undoable_steps(self) -> tuple[str, ...]:
@@ -82,7 +83,9 @@ class ApplyResult:
 
     @property
     def exit_code(self) -> int:
-        """0: done, or nothing to do. 4: dry run of a plan that would be refused. 5: applied in part."""
+        """0: done, or nothing to do. 4: dry run of a plan that would be refused. 5: applied in part. 8: `still_off`."""
+        if self.still_off:
+            return BalancerStillOff.exit_code
         if self.outcome == "partial":
             return 5
         return 4 if self.refusals else 0
@@ -113,6 +116,7 @@ class ApplyResult:
             ],
             "refusals": list(self.refusals),
             "undoable_steps": list(self.undoable_steps),
+            "still_off": list(self.still_off),
         }
 
 
@@ -130,14 +134,32 @@ def apply_plan(
     Raises `Refused` if a safety rule forbids it and nothing was sent, and `ClusterUnreachable` if the cluster can't be
     read before the run starts. If a run ends with some steps sent and others left, the result has exit code 5. The same
     goes for a run that an `interruption` ends early, after the steps in flight. A parked run that may not go on ends.
+    If the cluster's own balancer could not be restored, the result has exit code 8; `BalancerStillOff` is raised if
+    nothing else was sent.
     """
+    result = _applied(plan, ledger, cluster, options, progress, clock, interruption)
+    if options.dry_run or result.parking is not None:
+        return result
+    still_off = tuple(switch.setting for switch in left_off(ledger, plan.identity.cluster_name))
+    return replace(result, still_off=still_off)
+
+
+def _applied(
+    plan: Plan,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    options: ApplyOptions,
+    progress: Progress,
+    clock: Clock,
+    interruption: Interruption,
+) -> ApplyResult:
     digest = digest_of(plan)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
     # Another cluster would show settings that were never switched off: they would count as restored.
     is_left_off = not options.dry_run and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
-        restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress)
+        restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress, clock)
     runs = ledger.runs(digest)
     if finished := next((run for run in runs if run.state == "done"), None):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
@@ -162,8 +184,9 @@ def apply_plan(
             ledger.end_parked(digest, str(refused))
         telemetry.refused()
         raise
+    guard = Guard(held, ledger, cluster, progress, clock) if throttle.guard else None
     executor = Executor(
-        plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption
+        plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
     )
     return _carry_out(plan, ledger, held, executor)
 
@@ -218,11 +241,11 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
 
 
 def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> ApplyResult:
-    cluster, progress, guard = executor.cluster, executor.progress, executor.throttle.guard
+    progress, guard = executor.progress, executor.guard
     why = ""
     cause: Exception | None = None
     try:
-        with held.kept(), guarded(held, ledger, cluster, progress) if guard else nullcontext():
+        with held.kept(), guard.kept() if guard else nullcontext():
             executor.carry_out()
     except LeaseLost as lost:
         records = ledger.steps(held.id)
@@ -241,15 +264,19 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
         why, cause = f": unexpected failure, {type(error).__name__}: {error}", error
     records = ledger.steps(held.id)
     confirmed = sum(record.state == "confirmed" for record in records.values())
-    counted = f"{confirmed} of {len(records)} steps confirmed{why}"
+    noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
+    counted = f"{confirmed} of {len(records)} steps confirmed{why}{noted}"
     if confirmed == len(records):
         held.end("done", counted)
         return _result("done", plan, held.id, counted, records)
     if all(record.attempts == 0 for record in records.values()):
         reasons = why or "".join(f"; {record.step_id}: {record.observation}" for record in records.values())
-        held.end("refused", f"nothing was sent{reasons}")
+        sentence = f"nothing was sent{reasons}{noted}"
+        held.end("refused", sentence)
         telemetry.refused()
-        raise Refused(f"nothing was sent{reasons}") from cause
+        if any(switch.run == held.id for switch in ledger.switched_off(held.cluster_name)):
+            raise BalancerStillOff(sentence) from cause
+        raise Refused(sentence) from cause
     held.end("stopped", counted)
     return _result("partial", plan, held.id, counted, records)
 
@@ -279,7 +306,7 @@ def _refusals(
         yield not_approved
     if reason := stale(plan, clock.now_ms(), throttle.max_age_s):
         yield reason
-    if unfinished and (reason := from_the_future(unfinished, ledger.steps(unfinished.id).values(), clock.now_ms())):
+    if unfinished and (reason := from_the_future(unfinished, ledger.steps(unfinished.id).values(), ledger.now_ms())):
         yield reason
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
         yield reason

@@ -129,6 +129,9 @@ class ClusterPort(Protocol):
     def override(self, setting: str) -> str | None:
         """The override of a dynamic setting, or None."""
 
+    def effective(self, setting: str) -> Mapping[str, str]:
+        """The value of a setting in the memory of each active broker, by broker id."""
+
     def send(self, write: Unload | Split | Override) -> Reply:
         """Send a call once. Never raises because of the cluster's behaviour: the reply holds what is known."""
 

@@ -6,6 +6,7 @@ Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `bro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 from urllib.parse import quote
@@ -227,6 +228,11 @@ class AdminCluster:
     def override(self, setting: str) -> str | None:
         """The override of a dynamic setting, or None."""
         return self._read.dynamic_configuration().get(setting)
+
+    def effective(self, setting: str) -> Mapping[str, str]:
+        """The value of a setting in the memory of each active broker."""
+        read = self._read.runtime_configuration
+        return {broker: read(self._met(broker)).get(setting, "") for broker in sorted(self.active_brokers())}
 
     def send(self, write: Unload | Split | Override) -> Reply:
         """Send a call once, following the brokers' redirects; return what is known of its outcome.

@@ -10,7 +10,6 @@ that happens has one order, that of the ledger.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +18,9 @@ from math import inf
 from typing import Any, Final, NoReturn, TypeGuard, TypeVar
 
 from pulsar_advisor.execution import pace, telemetry
+from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster_port import NO_CONTENT, ClusterPort, Reply, Split, Unload
+from pulsar_advisor.execution.guard import Guard
 from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, bundle_name
 from pulsar_advisor.execution.ledger_tables import Approval, StepRecord, StepState
 from pulsar_advisor.execution.observe import find_owner, look
@@ -94,19 +95,6 @@ class ApplyOptions:
     """The wait that is over, for a parked run that is to go on."""
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The executor's clock; tests replace it."""
-
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    """Epoch milliseconds: only for comparison with times from other machines."""
-    monotonic_s: Callable[[], float] = time.monotonic
-    """Seconds, unaffected by changes of the wall clock: for every wait."""
-    sleep: Callable[[float], None] = time.sleep
-
-
-SYSTEM_CLOCK: Final = Clock()
-
 Interruption = Callable[[], str | None]
 """Why a run should end after the steps in flight; None while it should continue."""
 
@@ -146,6 +134,8 @@ class Executor:
     progress: Callable[[str], None]
     clock: Clock
     interruption: Interruption
+    guard: Guard | None = None
+    """What keeps the cluster's own balancer off, if it is to be."""
     signs: Signs = field(default_factory=Signs)
     """What the current wave has shown so far."""
     failures: list[Exception] = field(default_factory=list)
@@ -232,6 +222,7 @@ class Executor:
             return
         self._check_interruption()
         self._check_approval()
+        self._check_guard()
         records = self.run.steps()
         boundaries = self._expected_boundaries(step)
         found, topics = self._look(step)
@@ -312,6 +303,7 @@ class Executor:
                 yield from self._wait(self.throttle.pause_s)
                 self._check_interruption()
                 self._check_approval()
+                self._check_guard()
                 found, _ = self._look(step)
                 # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
                 found = replace(found, topics=1)
@@ -454,7 +446,7 @@ class Executor:
     def _reported_late(self, step: Step) -> bool:
         """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
         touched_at_ms = self.ledger.last_confirmed_at_ms(self.plan.identity.cluster_name, step.namespace)
-        return abs(self.clock.now_ms() - touched_at_ms) < STATISTICS_S * 1000
+        return abs(self.ledger.now_ms() - touched_at_ms) < STATISTICS_S * 1000
 
     def _expected_boundaries(self, step: Step) -> tuple[str, ...]:
         records = self.run.steps()
@@ -490,6 +482,10 @@ class Executor:
         approvals = self.ledger.approvals(self.run.digest)
         if any(row.id == self.approval.id and row.withdrawn_at_ms is not None for row in approvals):
             raise Stop(f"the approval of {self.approval.approver} was withdrawn")
+
+    def _check_guard(self) -> None:
+        if self.guard is not None and (reason := self.guard.gone()):
+            raise Stop(reason)
 
     def _interrupted(self) -> str | None:
         return self._must_end() or self.ledger.pause_requested(self.run.id)

@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, or_, select, text, update
 from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
+from upath import UPath
 
 from pulsar_advisor.execution.chain import START, ChainHead, chained, row_hash
 from pulsar_advisor.execution.ledger_address import ledger_url, without_secrets
@@ -48,6 +49,7 @@ from pulsar_advisor.planning.consent import ConsentName
 from pulsar_advisor.storage.lease import renewed
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.store_clock import carried_on, store_time
 
 LEASE_MS: Final = 180_000
 """`--resume` may take over a run whose holder hasn't renewed its lease for this long. Longer than the longest call: an
@@ -90,12 +92,17 @@ class LeaseLost(AdvisorError):
 
 @dataclass(frozen=True)
 class SwitchedOff:
-    """A dynamic setting that a run switched off, and its previous override (None: it had none)."""
+    """A dynamic setting that a run switched off."""
 
     run: int
     digest: str
     setting: str
     before: str | None
+    """Its previous override; None: it had none."""
+    written: str | None = None
+    """The value that switched it off, which nobody else writes; None in ledgers of earlier releases."""
+    effective: Mapping[str, str] = field(default_factory=dict)
+    """The value in each broker's memory before, by broker id; empty in ledgers of earlier releases."""
 
 
 def bundle_name(step: Step) -> str:
@@ -123,9 +130,10 @@ def _is_file(url: URL) -> bool:
     return url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
 
 
-def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> Ledger:
+def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_address`; create or upgrade its tables.
 
+    Its clock is that of the place where it is kept, the same for every host: `now_ms` is for tests.
     Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.
     """
     parsed = ledger_url(url)
@@ -147,7 +155,17 @@ def open_ledger(url: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 
         _end_abandoned_transactions(engine)
     with named_errors(engine), engine.begin() as connection:
         _upgrade(connection)
-    return Ledger(engine, now_ms)
+    return Ledger(engine, now_ms or carried_on(lambda: _asked(engine)))
+
+
+def _asked(engine: Engine) -> int:
+    """The time (epoch milliseconds) of the database server, or of the file system that holds the file."""
+    if engine.dialect.name == "postgresql":
+        with named_errors(engine), engine.connect() as connection:
+            return int(connection.execute(text("SELECT extract(epoch FROM clock_timestamp()) * 1000")).scalar_one())
+    if not _is_file(engine.url):
+        return time.time_ns() // 1_000_000
+    return round(1000 * store_time(UPath(str(engine.url.database)).parent).timestamp())
 
 
 def head_of(address: str | None, root: Root) -> str | None:
@@ -642,13 +660,13 @@ class Ledger:
                 switch = json.loads(row.detail)
                 off.pop(switch["setting"], None)
                 if row.kind == _SWITCHED_OFF and row.run_id is not None:
-                    off[switch["setting"]] = SwitchedOff(row.run_id, row.digest, switch["setting"], switch["before"])
+                    off[switch["setting"]] = SwitchedOff(row.run_id, row.digest, **switch)
             return tuple(off.values())
 
     def switched_back(self, switch: SwitchedOff, how: str) -> None:
         """Record that we no longer keep a setting switched off."""
         with self._writing() as session:
-            detail = json.dumps({"setting": switch.setting, "how": how})
+            detail = json.dumps({"setting": switch.setting, "how": how}, sort_keys=True)
             self._add_event(session, switch.digest, _SWITCHED_BACK, detail, run=switch.run)
 
 
@@ -728,10 +746,11 @@ class HeldRun:
         with self._writing() as session:
             self._ledger._add_event(session, self.digest, kind, detail, (), self.id, step_id)
 
-    def switching_off(self, setting: str, before: str | None) -> None:
-        """Record that a dynamic setting is about to be switched off, and the override to restore."""
+    def switching_off(self, setting: str, before: str | None, written: str, effective: Mapping[str, str]) -> None:
+        """Record that a dynamic setting is about to be switched off; the arguments are those of `SwitchedOff`."""
         with self._writing() as session:
-            detail = json.dumps({"setting": setting, "before": before})
+            switch = {"setting": setting, "before": before, "written": written, "effective": dict(effective)}
+            detail = json.dumps(switch, sort_keys=True)
             self._ledger._add_event(session, self.digest, _SWITCHED_OFF, detail, run=self.id)
 
     def park(self, why: str) -> None:

@@ -176,14 +176,14 @@ def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
 
 
 def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str | None:
-    """Why this machine's clock can't be trusted for an unfinished run, or None."""
+    """Why the ledger's clock (`now_ms`) can't be trusted for an unfinished run, or None."""
     times_ms = (run.started_at_ms, run.heartbeat_at_ms, *(step.sent_at_ms or 0 for step in steps))
     ahead_s = (max(times_ms) - now_ms) / 1000
     if ahead_s <= _LEDGER_CLOCK_TOLERANCE_S:
         return None
     return (
-        f"the ledger's last entry about run {run.id} lies {ahead_s:.0f} s in the future: set this machine's clock, or "
-        f"that of {run.host}"
+        f"the ledger's last entry about run {run.id} lies {ahead_s:.0f} s in the future: the clock of the machine that "
+        "keeps the ledger was set back; set it, or wait that long"
     )
 
 

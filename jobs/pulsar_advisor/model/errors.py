@@ -1,7 +1,7 @@
 """The one error hierarchy: every failure a user can meet, each with the exit code of the shell contract.
 
 A message says what was wrong, with which value, and what to do next. Exit codes: 1 unexpected failure, 2 usage,
-3 data not fit for use, 4 refused, 5 applied in part or deviates.
+3 data not fit for use, 4 refused, 5 applied in part or deviates, 8 the cluster's own balancer is still off.
 """
 
 from __future__ import annotations
@@ -49,3 +49,9 @@ class Deviates(AdvisorError):
     """Carried out in part, or the cluster does not look as predicted."""
 
     exit_code = 5
+
+
+class BalancerStillOff(AdvisorError):
+    """A run ended, however it did, and the cluster's own balancer, which it had switched off, is still off."""
+
+    exit_code = 8

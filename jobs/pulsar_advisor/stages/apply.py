@@ -16,6 +16,7 @@ from pulsar_advisor.model.errors import Refused
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.person import Person
     from pulsar_advisor.model.plan import Plan
 
 
@@ -35,9 +36,16 @@ def run(
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
 
 
-def restore_what_was_left(cluster_name: str, ledger: Ledger, connection: AdminConnection, progress: Progress) -> None:
+def restore_what_was_left(
+    cluster_name: str,
+    ledger: Ledger,
+    connection: AdminConnection,
+    progress: Progress,
+    decided_by: Person | None = None,
+) -> None:
     """Restore anything that earlier runs left switched off on a cluster (Pulsar's own name); otherwise sends nothing.
 
+    A person who decides restores a `false` too that may be someone else's, see `guard`.
     Raises `Refused` if the connection reaches another cluster.
     """
     if guard.left_off(ledger, cluster_name):
@@ -45,4 +53,4 @@ def restore_what_was_left(cluster_name: str, ledger: Ledger, connection: AdminCo
             cluster = AdminCluster(transport)
             if (reached := cluster.cluster_name()) != cluster_name:
                 raise Refused(f"the connection reaches cluster '{reached}', not '{cluster_name}': nothing was restored")
-            guard.restore_what_was_left(ledger, cluster_name, cluster, progress)
+            guard.restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)

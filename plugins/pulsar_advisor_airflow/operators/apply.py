@@ -81,7 +81,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self._killed = "the task was stopped in Airflow"
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The result of the run, `pulsar-advisor/apply-result/2`."""
+        """The result of the run, `pulsar-advisor/apply-result/3`."""
         show_links(self, context)
         return self._carried_out(context, None)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.execution.executor import Clock
 from pulsar_advisor.model.bundle_range import contains, format_range, parse_range, topic_hash
 from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -92,12 +92,18 @@ class FakeCluster:
     overrides: dict[str, str] = field(default_factory=dict)
     """Dynamic settings."""
     rejects_overrides: bool = False
+    own_settings: dict[str, str] = field(default_factory=dict)
+    """What the brokers' files say of dynamic settings; "true" if nothing."""
+    misses_deletions: set[str] = field(default_factory=set)
+    """Brokers that keep the value of a setting in memory when its override is deleted (apache/pulsar#22673)."""
     unreadable: bool = False
     usage: dict[str, float] = field(default_factory=dict)
     statistics_lag_s: float = 0.0
     """How long a new owner reports no topics of a bundle."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while an effect takes place, for whoever reads from another thread."""
+    _in_memory: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Values that a broker has been told of, by broker and setting."""
     _moved_at_ms: dict[str, int] = field(default_factory=dict)
     _later: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _wished: dict[str, str] = field(default_factory=dict)
@@ -157,6 +163,18 @@ class FakeCluster:
         self._now()
         return self.overrides.get(setting)
 
+    def effective(self, setting: str) -> dict[str, str]:
+        self._now()
+        return {broker: self._effective(broker, setting) for broker in self.brokers}
+
+    def _effective(self, broker: str, setting: str) -> str:
+        value = self.overrides.get(setting)
+        if value is None and broker in self.misses_deletions:
+            value = self._in_memory.get((broker, setting))
+        if value is None:
+            value = self.own_settings.get(setting, "true")
+        return str(value.lower() == "true").lower()
+
     def send(self, write: Unload | Split | Override) -> Reply:
         if isinstance(write, Override):
             return self._override(write)
@@ -179,6 +197,7 @@ class FakeCluster:
         self.overrides.pop(write.setting, None)
         if write.value is not None:
             self.overrides[write.setting] = write.value
+            self._in_memory |= {(broker, write.setting): write.value for broker in self.brokers}
         return Reply(200, "")
 
     def look_up(self, topic: str) -> Reply:

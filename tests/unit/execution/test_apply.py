@@ -568,7 +568,7 @@ def test_the_policy_is_asked_again_when_the_plan_is_applied(ledger: Ledger, clus
 
 def test_a_result_can_be_written_as_json(ledger: Ledger, cluster: FakeCluster) -> None:
     document = run(approved(ledger, make_plan([MOVE])), ledger, cluster).as_document()
-    assert (document["schema"], document["outcome"]) == ("pulsar-advisor/apply-result/2", "done")
+    assert (document["schema"], document["outcome"]) == ("pulsar-advisor/apply-result/3", "done")
     assert document["steps"][0]["request"] == {
         "method": "PUT",
         "path": f"/admin/v2/namespaces/{LOWER_BUNDLE}/unload",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +43,23 @@ def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
     open_ledger(url).close()
     with create_engine(url).connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+
+
+@pytest.mark.parametrize("ahead_s", [200, -200])
+def test_a_host_whose_clock_differs_judges_a_lease_like_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead_s: int
+) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    with closing(open_ledger(url)) as ledger:
+        held = start(ledger)
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.has_ended", lambda _process: False)
+    own, own_ns = time.time, time.time_ns
+    monkeypatch.setattr("time.time", lambda: own() + ahead_s)
+    monkeypatch.setattr("time.time_ns", lambda: own_ns() + ahead_s * 1_000_000_000)
+    with closing(open_ledger(url)) as elsewhere:
+        run = elsewhere.run(held.id)
+        assert elsewhere.is_held(run)
+        assert abs(elsewhere.now_ms() - run.heartbeat_at_ms) < 100_000
 
 
 def test_an_approval_of_an_earlier_release_accepts_no_low_confidence(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""The verbs about a cluster's own balancer that runs switched off: `guard`, `guard restore`, `guard leave`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from pulsar_advisor.cli.options import Connection, Json, LedgerPlace, Place
+from pulsar_advisor.cli.output import Ended, log, print_json, say_lines
+from pulsar_advisor.model.errors import BalancerStillOff, Refused
+
+if TYPE_CHECKING:
+    from pulsar_advisor.execution.ledger import Ledger
+
+Who = Annotated[str | None, Parameter(name="--as")]
+
+
+def show(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
+    """Show what runs switched off on a cluster and could not restore, by the ledger; ends with exit code 8 if anything.
+
+    Sends nothing.
+    """
+    with _opened(place, ledger) as (book, names):
+        _say_what_is_off(book, names, json=json)
+
+
+def restore(
+    *,
+    as_: Who = None,
+    place: Place = Place(),
+    connection: Connection = Connection(),
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Switch a cluster's own balancer on again, where a run left it off; ends with exit code 8 while it is off.
+
+    What someone else has set since stays as it is.
+
+    Parameters
+    ----------
+    as_
+        Your name: you decide that a `false` which an earlier release may have written, or somebody else, is put back.
+    """
+    with _opened(place, ledger) as (book, names):
+        from pulsar_advisor.execution.person import person_on_command_line
+        from pulsar_advisor.stages.apply import restore_what_was_left
+
+        person = None if as_ is None else person_on_command_line(as_)
+        for name in names:
+            restore_what_was_left(name, book, connection.options(place).required_admin, log, person)
+        _say_what_is_off(book, names, json=json)
+
+
+def leave(
+    *,
+    as_: Annotated[str, Parameter(name="--as")],
+    place: Place = Place(),
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Leave a cluster's own balancer as it is: nothing will restore what runs left off so far. Sends nothing.
+
+    Parameters
+    ----------
+    as_
+        Your name, for the ledger.
+    """
+    with _opened(place, ledger) as (book, names):
+        from pulsar_advisor.execution.guard import leave_as_it_is
+        from pulsar_advisor.execution.person import person_on_command_line
+
+        for name in names:
+            leave_as_it_is(book, name, person_on_command_line(as_))
+        _say_what_is_off(book, names, json=json)
+
+
+def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
+    from pulsar_advisor.execution.guard import left_off, warning
+
+    left = [(name, switch) for name in names for switch in left_off(ledger, name)]
+    if json:
+        print_json([{"cluster_name": name, **asdict(switch)} for name, switch in left])
+    else:
+        say_lines([warning(switch, name) for name, switch in left] or ["nothing is left off"])
+    if left:
+        raise Ended(BalancerStillOff.exit_code)
+
+
+@contextmanager
+def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
+    """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without a ledger."""
+    from pulsar_advisor.execution.ledger import ledger_exists, open_ledger
+
+    root, address = place.open(), ledger.url(place)
+    if not ledger_exists(address):
+        raise Refused(
+            f"cluster '{root.cluster}' has no ledger, so no run was ever recorded: name one with --ledger URL"
+        )
+    with closing(open_ledger(address)) as book:
+        yield book, sorted({record.cluster_name for record in book.plans(root.cluster)})

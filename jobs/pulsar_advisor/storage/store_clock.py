@@ -1,0 +1,64 @@
+"""The clock of a store: one for all hosts that use it, however far their own clocks are apart.
+
+A store stamps what is written to it: the file system of a folder, which on a network is the file server's, or an object
+store. So the stamps of two files say which was written later, and by how much, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from os import fstat
+from typing import Final
+from uuid import uuid4
+
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError
+
+ASK_EVERY_S: Final = 5.0
+
+_ELAPSED: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Unlike the monotonic clock of Linux, it goes on while the machine sleeps."""
+
+
+def store_time(folder: UPath) -> datetime:
+    """The store's time now: the stamp of a file written to the folder, and removed again. Raises `StorageError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if folder.protocol in ("", "file"):
+            with tempfile.TemporaryFile(dir=folder.path) as file:
+                return datetime.fromtimestamp(fstat(file.fileno()).st_mtime, UTC)
+        probe = folder / f".time.{uuid4().hex}"
+        probe.write_bytes(b"")
+        try:
+            return written_at(probe)
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"can't write to {folder}: {error.strerror or error}") from error
+
+
+def written_at(path: UPath) -> datetime:
+    """When a file was last written, by the store's clock. Raises `OSError` if it doesn't exist."""
+    if path.protocol not in ("", "file"):
+        path.fs.invalidate_cache(path.parent.path)  # another host may have written it since it was listed
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def carried_on(
+    ask: Callable[[], int], elapsed_s: Callable[[], float] = lambda: time.clock_gettime(_ELAPSED)
+) -> Callable[[], int]:
+    """A clock (epoch milliseconds) that is asked every few seconds; in between, this machine counts the time."""
+    asked: tuple[int, float] | None = None
+
+    def now_ms() -> int:
+        nonlocal asked
+        known, now_s = asked, elapsed_s()
+        if known is None or now_s - known[1] >= ASK_EVERY_S:
+            asked = known = ask(), now_s
+        return known[0] + round(1000 * (now_s - known[1]))
+
+    return now_ms

@@ -1,0 +1,40 @@
+"""One clock for all hosts that share a store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage.store_clock import carried_on, store_time, written_at
+
+STORES = [lambda folder: UPath(folder), lambda folder: UPath(f"memory:/{folder}")]
+
+
+@pytest.mark.parametrize("store", STORES, ids=["folder", "object store"])
+def test_its_time_is_that_of_the_stamps_on_its_files_and_asking_leaves_none(
+    tmp_path: Path, store: Callable[[Path], UPath]
+) -> None:
+    folder = store(tmp_path / "new")
+    before = store_time(folder)
+    (folder / "file").write_bytes(b"x")
+    after = store_time(folder)
+    assert before <= written_at(folder / "file") <= after < before + timedelta(minutes=5)
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_a_store_that_takes_no_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="can't write to"):
+        store_time(UPath(tmp_path / "file"))
+
+
+def test_between_two_questions_this_machine_counts_the_time() -> None:
+    told, elapsed_s = itertools.count(1_000_000, 90_000), iter([10.0, 12.5, 15.0])
+    now_ms = carried_on(lambda: next(told), lambda: next(elapsed_s))
+    assert [now_ms() for _ in range(3)] == [1_000_000, 1_002_500, 1_090_000]
