@@ -25,16 +25,31 @@ def subject(plan: Plan) -> str:
     return f"Rebalance Pulsar cluster {plain(plan.cluster)}? {digest_of(plan)}"
 
 
-def body(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_a_person: str = "") -> str:
+def body(
+    plan: Plan,
+    throttle: ApplyThrottle,
+    proposer: str,
+    report: str,
+    why_a_person: str = "",
+    not_computed_here: str | None = None,
+) -> str:
     """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
-    `why_a_person` says which criteria of the policy were not met. The result is Markdown in which no name in the
-    plan becomes markup, so that a plan can't disguise itself as another.
+    `why_a_person` says which criteria of the policy were not met, `not_computed_here` why nothing shows that the plan's
+    figures are the advisor's. The result is Markdown in which no name in the plan becomes markup, so that a plan can't
+    disguise itself as another.
     """
-    return "\n".join(_lines(plan, throttle, proposer, report, why_a_person))
+    return "\n".join(_lines(plan, throttle, proposer, report, why_a_person, not_computed_here))
 
 
-def _lines(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_a_person: str) -> Iterator[str]:
+def _lines(
+    plan: Plan,
+    throttle: ApplyThrottle,
+    proposer: str,
+    report: str,
+    why_a_person: str,
+    not_computed_here: str | None,
+) -> Iterator[str]:
     unloads = [step for step in plan.steps if step.executable and step.action == "unload"]
     splits = [step for step in plan.steps if step.executable and step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after
@@ -42,6 +57,8 @@ def _lines(plan: Plan, throttle: ApplyThrottle, proposer: str, report: str, why_
     yield f"**{text(proposer)}** proposes {calls} on {code(plan.cluster)}"
     yield f"(Pulsar's own name: {code(plan.identity.cluster_name)}), from snapshot {code(plan.snapshot)}."
     yield ""
+    if not_computed_here:
+        yield f"- **not computed here**, so check its figures yourself: {text(not_computed_here)}"
     yield f"- strategy: {text(plan.title)}, view `{plan.view}`"
     if short := outcome_sentence(goal_outcome(plan), plan.title):
         yield f"- **{text(short)}**"

@@ -39,6 +39,14 @@ def opened_ledger(root: Root) -> Iterator[Ledger]:
         yield ledger
 
 
+def seal(root: Root, snapshot: str, *stages: str) -> None:
+    """Record what stages have just written about a snapshot; see `execution.seals`."""
+    from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+    from pulsar_advisor.execution.seals import seal as record
+
+    record(lambda: open_ledger(option("ledger") or default_ledger_url(root)), root, snapshot, *stages)
+
+
 def ledger_head(root: Root) -> str | None:
     """The head of the configured ledger; None without a ledger."""
     from pulsar_advisor.execution.ledger import head_of

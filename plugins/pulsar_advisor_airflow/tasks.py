@@ -30,6 +30,7 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
 
     root = _root(cluster)
     with as_airflow_errors():
+        _require_as_sealed(root, snapshot, "validate")
         result = read_validation(root, snapshot)
     if not result["success"]:
         failed = [
@@ -81,8 +82,10 @@ def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
     """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none."""
     from pulsar_advisor.storage import plans
 
+    root = _root(cluster)
     with as_airflow_errors():
-        chosen, reason = plans.advised_plan(_root(cluster), snapshot)
+        _require_as_sealed(root, snapshot, "recommend")
+        chosen, reason = plans.advised_plan(root, snapshot)
     if chosen is None:
         raise AirflowSkipException(f"nothing to approve: {reason}")
     return asdict(chosen)
@@ -172,6 +175,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists."""
     from pulsar_advisor.execution import approval
+    from pulsar_advisor.execution.origin import why_not_computed_here
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
@@ -182,7 +186,8 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
         raise AirflowFailException("Airflow doesn't report who triggered this run, so the plan has no proposer")
     root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
-        approval.propose(ledger, reference.load(root), Person(proposer, AUTHENTICATED_BY))
+        plan, person = reference.load(root), Person(proposer, AUTHENTICATED_BY)
+        approval.propose(ledger, plan, person, why_not_computed_here(root, ledger, plan))
     return asdict(reference)
 
 
@@ -264,6 +269,21 @@ def restore_guard(cluster: str) -> None:
             restore_what_was_left(name, ledger, connection.required_admin, log.warning)
             if still := left_off(ledger, name):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))
+
+
+def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
+    """Raise `Refused` if what a stage wrote about a snapshot isn't what the ledger knows; log that it doesn't know."""
+    from pulsar_advisor.execution.seals import require_as_sealed
+    from pulsar_advisor.model.errors import UsageError
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    try:
+        with opened_ledger(root) as ledger:
+            why_not = require_as_sealed(ledger, root, snapshot, stage)
+    except UsageError as error:  # an object store without a ledger
+        why_not = str(error)
+    if why_not:
+        log.warning("%s: only a person can approve a plan of it", why_not)
 
 
 def _root(cluster: str) -> Root:

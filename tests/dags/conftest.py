@@ -40,6 +40,7 @@ import documents  # noqa: E402
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan  # noqa: E402
 from pulsar_advisor.execution.executor import ApplyOptions, Interruption  # noqa: E402
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
+from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plan import Plan  # noqa: E402
 from pulsar_advisor.storage.files import write_json  # noqa: E402
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id  # noqa: E402
@@ -82,6 +83,8 @@ class Stages:
     fit_for_use: bool = True
     nothing_to_do: bool = False
     applied_with: ApplyOptions | None = None
+    not_computed_here: str | Refused | None = None
+    """What comes of computing a plan again."""
 
     def capture(self, options: Any, root: Root) -> str:
         assert options.admin.authorization() == "Bearer eyJ.a.b"
@@ -143,6 +146,11 @@ class Stages:
         state = cluster_state([BrokerRow(broker) for broker in (B1, B2, B3)], bundles)
         return replace(state, snapshot=snapshot, captured_at_ms=time.time_ns() // 1_000_000)
 
+    def computed_again(self, *_: Any) -> str | None:
+        if isinstance(self.not_computed_here, Refused):
+            raise self.not_computed_here
+        return self.not_computed_here
+
     def ledger(self) -> Ledger:
         return open_ledger(default_ledger_url(self.root))
 
@@ -159,6 +167,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: None) -> S
     monkeypatch.setattr("pulsar_advisor.stages.capture.run", stages.capture)
     monkeypatch.setattr("pulsar_advisor.stages.report.run", stages.report)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", stages.apply)
+    monkeypatch.setattr("pulsar_advisor.execution.origin.why_not_computed_here", stages.computed_again)
     monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport: stages.cluster)
     monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
     monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))

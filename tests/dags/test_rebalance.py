@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster_port import Unload
 from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
@@ -490,6 +491,40 @@ def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stag
         "**dag_test** proposes 1 unload and 1 split",
     ):
         assert part in body
+
+
+POLICY = """
+schema: pulsar-advisor/approval-policy/1
+automatic:
+  max_moves: 9
+  min_gain_ratio: 0.001
+  min_confidence: medium
+  namespaces: ["*"]
+  window: {days: [mon, tue, wed, thu, fri, sat, sun], from: "00:00", to: "00:00"}
+"""
+
+
+def test_no_policy_approves_what_was_not_computed_here_and_the_person_asked_is_told(
+    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__APPROVAL_POLICY", str(tmp_path / "policy.yaml"))
+    state, tasks = run_dag("pulsar_rebalance", FAST)
+    assert (state, tasks["apply"]) == ("success", "success")
+    stages.not_computed_here = "its snapshot was carried here"
+    stages.plan = make_plan([unload_step()], seed=1)
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Reject"))
+    assert tasks["apply"] == "skipped"
+    body = last_request().body or ""
+    assert "**not computed here**, so check its figures yourself: its snapshot was carried here" in body
+    [proposal] = stages.ledger().proposals(digest_of(stages.plan))
+    assert proposal.not_computed_here == "its snapshot was carried here"
+
+
+def test_what_the_advisor_does_not_compute_is_not_even_proposed(stages: Stages, run_dag: RunDag) -> None:
+    stages.not_computed_here = Refused("no recommendation lists it")
+    state, tasks = run_dag("pulsar_rebalance", FAST)
+    assert (state, tasks["propose"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
 
 
 @pytest.mark.full

@@ -124,6 +124,12 @@ class LedgerPlace:
 
         return head_of(self.given(place), place.open())
 
+    def seal(self, place: Place, snapshot: str, *stages: str) -> None:
+        """Record what stages have just written about a snapshot; see `execution.seals`."""
+        from pulsar_advisor.execution.seals import seal
+
+        seal(lambda: self.open(place), place.open(), snapshot, *stages)
+
     def open(self, place: Place) -> Ledger:
         """The ledger, created if missing."""
         from pulsar_advisor.execution.ledger import open_ledger

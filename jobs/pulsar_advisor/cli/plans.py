@@ -95,8 +95,9 @@ def approve(
         "worse": accept_worse,
         "low_confidence": accept_low_confidence,
     }
-    with _opened(plan, place, ledger) as (document, _, book):
+    with _opened(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.approval import approve_automatically, require_digest
+        from pulsar_advisor.execution.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.plan import digest_of
@@ -107,6 +108,7 @@ def approve(
             "policy": policy.read(),
             "throttle": ApplyThrottle(**throttle.changes()),
             "valid_for_s": seconds(expires),
+            "not_computed_here": (not_computed_here := why_not_computed_here(root, book, document)),
         }
         _mind_the_guard(document, book)
         digest = digest or digest_of(document)
@@ -125,9 +127,18 @@ def approve(
             )
     if json:
         who_and_how = {"approver": approval.approver, "throttle": asdict(approval.throttle)}
-        print_json({"digest": approval.digest, **who_and_how, "expires_at_ms": approval.expires_at_ms})
+        print_json(
+            {
+                "digest": approval.digest,
+                **who_and_how,
+                "expires_at_ms": approval.expires_at_ms,
+                "not_computed_here": not_computed_here,
+            }
+        )
     else:
         say_lines(plan_lines(document))
+        if not_computed_here:
+            say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())
         say(f"approved by {approval.approver} for {expires}: {approval.digest}")
         say(f"next: pulsar-advisor apply {short(approval.digest)} --dry-run")
@@ -332,13 +343,14 @@ def undo(
     """
     with _opened(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.approval import propose
+        from pulsar_advisor.execution.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.planning.consent import needed_consents
         from pulsar_advisor.stages.undo import run as make_plan
         from pulsar_advisor.storage.plans import short
 
         back, written = make_plan(document, book, root, connection.options(place).required_admin)
-        propose(book, back, person_on_command_line(as_))
+        propose(book, back, person_on_command_line(as_), why_not_computed_here(root, book, back))
     if json:
         executable = [step.id for step in back.steps if step.executable]
         print_json({"plan": written.file, "digest": written.digest, "executable_steps": executable})
@@ -384,11 +396,13 @@ def verify(
         check(document, book)
         if captures:
             snapshot = capture_into(root, connection.options(place))
+            ledger.seal(place, snapshot, "capture")
         else:
             snapshot = root.resolve(snapshot or LATEST)
             check_snapshot(document, book, root, snapshot)
         with timed("normalize"):
             make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
+        ledger.seal(place, snapshot, "normalize")
         _mind_the_guard(document, book, reach if captures else None)
         result = compare(document, book, root, snapshot)
         head = str(book.head())

@@ -59,6 +59,7 @@ def capture(
     max_requests: int | None = None,
     second_pass: Annotated[bool | None, Flag] = None,
     explain: Annotated[bool, Flag] = False,
+    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Read a cluster into a raw snapshot, without changing anything on it; prints the snapshot's id.
@@ -82,6 +83,7 @@ def capture(
         return
     root = place.open()
     snapshot = capture_into(root, connection.options(place, **manners))
+    ledger.seal(place, snapshot, "capture")
     print_json(_manifest(root, snapshot)) if json else say(snapshot)
 
 
@@ -101,7 +103,12 @@ def capture_into(root: Root, options: CaptureOptions) -> str:
 
 
 def normalize(
-    *, place: Place = Place(), snapshot: str = LATEST, master: Master = "local[*]", json: Json = False
+    *,
+    place: Place = Place(),
+    snapshot: str = LATEST,
+    ledger: LedgerPlace = LedgerPlace(),
+    master: Master = "local[*]",
+    json: Json = False,
 ) -> None:
     """Make tables of a raw snapshot."""
     from pulsar_advisor.stages.normalize import run as make_tables
@@ -110,6 +117,7 @@ def normalize(
     snapshot = root.resolve(snapshot)
     with timed("normalize"):
         result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
+    ledger.seal(place, snapshot, "normalize")
     if json:
         print_json(result)
         return
@@ -126,6 +134,7 @@ def validate(
     explain: str | None = None,
     trend: str | None = None,
     data_docs: Path | None = None,
+    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Decide whether a snapshot can be trusted; ends with exit code 3 when it must not be used.
@@ -166,6 +175,7 @@ def validate(
 
     with timed("validate"):
         result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
+    ledger.seal(place, snapshot, "validate")
     if data_docs is not None:
         from pulsar_advisor.quality.data_docs import write_data_docs
 
@@ -261,6 +271,7 @@ def _recommend(
     if ledger.given(place) is None and root.path.protocol not in ("", "file"):
         log("no ledger beside an object store: no proposer is recorded, no plan can be approved; pass --ledger URL")
         return document
+    ledger.seal(place, snapshot, "recommend")
     with closing(ledger.open(place)) as book:
         propose_plans(root, document, book, person_on_command_line(document["proposer"]))
     return document
@@ -375,7 +386,9 @@ def run(
     with timed("validate"):
         from pulsar_advisor.stages.validate import run as judge
 
-        _stop_if_unfit(judge(spark, root, snapshot))
+        judged = judge(spark, root, snapshot)
+        ledger.seal(place, snapshot, *(["capture"] if from_archive is None else []), "normalize", "validate")
+        _stop_if_unfit(judged)
     with timed("recommend"):
         document = _recommend(lambda: spark, snapshot, request, place, ledger)
     with timed("report"):

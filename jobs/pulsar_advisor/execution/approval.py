@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from pulsar_advisor.execution.audit import why_unproven
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.ledger_tables import Approval
 from pulsar_advisor.execution.person import UNAUTHENTICATED, Person, is_authenticated, same_person
@@ -20,9 +21,9 @@ VALID_FOR_S: Final = 4 * 3600
 """How long an approval is valid by default."""
 
 
-def propose(ledger: Ledger, plan: Plan, proposer: Person) -> None:
-    """Record that somebody proposes a plan."""
-    ledger.record_proposal(seal(plan), proposer)
+def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:
+    """Record that somebody proposes a plan, and why it can't be computed here (`origin.why_not_computed_here`)."""
+    ledger.record_proposal(seal(plan), proposer, not_computed_here)
 
 
 def approve(
@@ -36,10 +37,12 @@ def approve(
     throttle: ApplyThrottle = DEFAULT_THROTTLE,
     valid_for_s: int = VALID_FOR_S,
     comment: str = "",
+    not_computed_here: str | None = None,
 ) -> Approval:
     """Record an approval of exactly this plan, with `throttle` as the loosest limits for its runs.
 
-    `digest` is what the approver typed. Raises `Refused` if it isn't the plan's, if the policy forbids this approver,
+    `digest` is what the approver typed. Where one person may do both, approving a plan that was never proposed proposes
+    it, with `not_computed_here`. Raises `Refused` if the digest isn't the plan's, if the policy forbids this approver,
     or if the plan needs a consent that isn't in `consents`; `UsageError` if the validity is out of bounds.
     """
     EXPIRES.check(valid_for_s)
@@ -51,6 +54,8 @@ def approve(
     if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:
         why = ". ".join(f"{each.sentence} ({each.consent.flag})" for each in missing)
         raise Refused(f"the plan needs consent: {why}. Approve with {_flags(missing)} if you mean it")
+    if not ledger.proposals(digest):
+        propose(ledger, plan, approver, not_computed_here)
     return ledger.record_approval(
         plan,
         approver,
@@ -66,17 +71,22 @@ def approve_automatically(
     plan: Plan,
     *,
     policy: ApprovalPolicy,
+    not_computed_here: str | None,
     throttle: ApplyThrottle = DEFAULT_THROTTLE,
     valid_for_s: int = VALID_FOR_S,
 ) -> Approval:
     """Record the approval of a plan that meets every criterion of the policy.
 
-    Raises `Refused`, naming each criterion that isn't met; then a person must decide.
+    The criteria read the plan's own figures, so they mean something only if the plan was computed here: see
+    `origin.why_not_computed_here`. Raises `Refused`, naming each criterion that isn't met; then a person must decide.
     """
     if policy.automatic is None:
         raise Refused("the approval policy has no criteria for automatic approval: a person has to approve the plan")
+    if reason := _forbidden(ledger, digest_of(plan), POLICY, policy.source, policy):
+        raise Refused(reason)
     now = datetime.fromtimestamp(ledger.now_ms() / 1000, UTC)
-    if unmet := "; ".join(policy.automatic.unmet(plan, now)):
+    origin = (f"it was not computed here: {not_computed_here}",) if not_computed_here else ()
+    if unmet := "; ".join((*origin, *policy.automatic.unmet(plan, now))):
         raise Refused(f"a person has to approve the plan: {unmet}")
     return approve(
         ledger,
@@ -114,6 +124,11 @@ def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> App
     objections = [_objection(ledger, plan, approval, policy) for approval in approvals]
     for approval, objection in zip(reversed(approvals), reversed(objections), strict=True):
         if objection is None:
+            if reason := why_unproven(ledger, approval):
+                raise Refused(
+                    f"{digest} may not be applied: the ledger doesn't prove the approval of {approval.approver}: "
+                    f"{reason}. Run `pulsar-advisor audit`, and find out who wrote to the ledger"
+                )
             return approval
     raise Refused(f"{digest} may not be applied: {objections[-1]}; have it approved again")
 
@@ -149,11 +164,11 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, source: str, policy: 
     if policy.require_authenticated and not is_authenticated(source):
         return f"no system vouches for the name {approver} ({source}), and the approval policy requires one that does"
     proposals = ledger.proposals(digest)
-    if policy.separate_approver:
-        if not proposals:
-            return f"{digest} has no recorded proposer, so the approver can't be shown to be another person"
-        if any(same_person(approver, proposal.proposer) for proposal in proposals):
-            return f"{approver} proposed {digest}: another person has to approve it"
+    alone = not policy.separate_approver and (is_authenticated(source) or not policy.separate_system_user)
+    if not proposals and (source.startswith(POLICY) or not alone):
+        return f"{digest} was never proposed: `recommend` proposes what it computes, and pulsar_rebalance a digest"
+    if policy.separate_approver and any(same_person(approver, proposal.proposer) for proposal in proposals):
+        return f"{approver} proposed {digest}: another person has to approve it"
     typed_by_one_user = not is_authenticated(source) and any(source == proposal.source for proposal in proposals)
     if policy.separate_system_user and typed_by_one_user:
         user = source.removeprefix(UNAUTHENTICATED)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain as concatenated
 from typing import Any, Final
 
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.chain import START, ChainHead, chained, row_hash
@@ -20,16 +20,25 @@ from pulsar_advisor.execution.ledger_tables import (
     PlanRecord,
     Proposal,
     Run,
+    Seal,
     StepRecord,
     Verification,
     VerifiedBroker,
     VerifiedBundle,
 )
-from pulsar_advisor.execution.ledger_triggers import TABLES_SINCE_0005, TABLES_SINCE_0006, Trigger, triggers
+from pulsar_advisor.execution.ledger_triggers import (
+    TABLES_SINCE_0005,
+    TABLES_SINCE_0006,
+    TABLES_SINCE_0007,
+    Trigger,
+    triggers,
+)
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import digest_of, load_plan
 
 AUDIT_RESULT_SCHEMA: Final = "pulsar-advisor/audit-result/1"
+
+_EMPTY: Final = ChainHead(0, START)
 
 _ROWS: Final[tuple[type[Base], ...]] = (
     PlanRecord,
@@ -40,6 +49,7 @@ _ROWS: Final[tuple[type[Base], ...]] = (
     Verification,
     VerifiedBundle,
     VerifiedBroker,
+    Seal,
 )
 """The tables whose rows are named in events."""
 
@@ -84,13 +94,34 @@ def audit(ledger: Ledger, known_head: ChainHead | None = None) -> AuditResult:
                 _not_reached(events, known_head),
             )
         )
-        head = ChainHead(events[-1].id, events[-1].chain) if events else ChainHead(0, START)
+        head = ChainHead(events[-1].id, events[-1].chain) if events else _EMPTY
     return AuditResult(head, findings)
 
 
-def _broken_links(events: Sequence[Event]) -> Iterator[str]:
+def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
+    """What breaks the chain from an approved plan's proposals by its approval to the ledger's end; None if it holds.
+
+    A row that was put in, or changed, behind the advisor's back has no event, or one with another hash.
+    """
+    with ledger.reading() as session:
+        of_plan = select(Proposal).where(Proposal.digest == approval.digest)
+        record = session.get_one(PlanRecord, approval.digest)
+        rows: list[Base] = [record, *session.scalars(of_plan), session.get_one(Approval, approval.id)]
+        first = select(func.min(Event.id)).where(Event.digest == approval.digest).scalar_subquery()
+        before = session.scalars(select(Event).where(Event.id < first).order_by(Event.id.desc()).limit(1)).one_or_none()
+        events = session.scalars(select(Event).where(Event.id >= first).order_by(Event.id)).all()
+        found = concatenated(
+            () if len(rows) > 2 else (f"{approval.digest} was never proposed",),
+            _broken_links(events, ChainHead(before.id, before.chain) if before else _EMPTY),
+            _changed_plans([record]),
+            _unlike_their_events(rows, _noted(events)),
+        )
+        return next(found, None)
+
+
+def _broken_links(events: Sequence[Event], after: ChainHead = _EMPTY) -> Iterator[str]:
     """Events that don't follow the one before. Gaps that the chain spans date from before the chain existed."""
-    previous, number = START, 0
+    previous, number = after.chain, after.event
     for event in events:
         if chained(previous, event.hashed_columns) != event.chain:
             if event.id != number + 1:
@@ -102,23 +133,40 @@ def _broken_links(events: Sequence[Event]) -> Iterator[str]:
 
 def _contradictions(events: Sequence[Event], rows: list[Base]) -> Iterator[str]:
     """Rows that differ from what the last event that wrote them left."""
-    noted: dict[str, tuple[str, int]] = {}
     for event in events:
-        try:
-            noted |= {name: (digest, event.id) for name, digest in json.loads(event.rows).items()}
-        except (ValueError, AttributeError):
+        if _rows_of(event) is None:
             yield f"event {event.id} does not say which rows it wrote: '{event.rows[:40]}'"
+    noted = _noted(events)
+    yield from _unlike_their_events(rows, noted)
+    there = {row.name for row in rows}
+    for name, (_, number) in noted.items():
+        if name not in there:
+            yield f"{name}, which event {number} wrote, was removed"
+
+
+def _rows_of(event: Event) -> dict[str, str] | None:
+    """The rows that an event wrote, each with its hash afterwards; None if it can't be read."""
+    try:
+        return dict(json.loads(event.rows))
+    except (ValueError, TypeError):
+        return None
+
+
+def _noted(events: Sequence[Event]) -> dict[str, tuple[str, int]]:
+    """Each row that events wrote -> its hash after the last of them, and the number of that event."""
+    return {name: (digest, event.id) for event in events for name, digest in (_rows_of(event) or {}).items()}
+
+
+def _unlike_their_events(rows: Sequence[Base], noted: Mapping[str, tuple[str, int]]) -> Iterator[str]:
     for row in rows:
-        digest, number = noted.pop(row.name, ("", 0))
+        digest, number = noted.get(row.name, ("", 0))
         if not number:
             yield f"{row.name} was added by no event"
         elif row_hash(row.hashed_columns) != digest:
             yield f"{row.name} is not as event {number} left it"
-    for name, (_, number) in noted.items():
-        yield f"{name}, which event {number} wrote, was removed"
 
 
-def _changed_plans(rows: list[Base]) -> Iterator[str]:
+def _changed_plans(rows: Sequence[Base]) -> Iterator[str]:
     for row in rows:
         if isinstance(row, PlanRecord):
             try:
@@ -140,7 +188,7 @@ def _missing_triggers(session: Session) -> Iterator[str]:
     def exists(trigger: Trigger) -> bool:
         return found.get(trigger.name) == (trigger.create("sqlite") if sqlite else "O")
 
-    for table in (*TABLES_SINCE_0005, *TABLES_SINCE_0006):
+    for table in (*TABLES_SINCE_0005, *TABLES_SINCE_0006, *TABLES_SINCE_0007):
         for trigger in triggers(table, "sqlite" if sqlite else "postgresql"):
             if not exists(trigger):
                 yield f"the trigger {trigger.name} was removed, disabled or changed"

@@ -33,6 +33,7 @@ from pulsar_advisor.execution.ledger_tables import (
     Proposal,
     Run,
     RunState,
+    Seal,
     StepRecord,
     StepState,
     Verification,
@@ -289,6 +290,7 @@ class Ledger:
                 recorded_at_ms=self.now_ms(),
             )
             session.add(record)
+            session.flush()  # before the rows that refer to it
         return record
 
     def _add_event(
@@ -326,15 +328,21 @@ class Ledger:
         with self.reading() as session:
             return _last_event(session)
 
-    def record_proposal(self, plan: Sealed, proposer: Person) -> None:
-        """Record that somebody proposed a plan."""
+    def record_proposal(self, plan: Sealed, proposer: Person, not_computed_here: str | None = None) -> None:
+        """Record that somebody proposed a plan, and why it can't be computed here: see `Proposal`."""
         with self._writing() as session:
             record = self._record_plan(session, plan)
             proposal = Proposal(
-                digest=record.digest, proposer=proposer.name, source=proposer.source, at_ms=self.now_ms()
+                digest=record.digest,
+                proposer=proposer.name,
+                source=proposer.source,
+                at_ms=self.now_ms(),
+                not_computed_here=not_computed_here,
             )
             session.add(proposal)
             detail = f"by {proposer.name} ({proposer.source})"
+            if not_computed_here:
+                detail += f"; not computed here: {not_computed_here}"
             self._add_event(session, record.digest, "proposed", detail, [record, proposal])
 
     def record_approval(
@@ -383,6 +391,34 @@ class Ledger:
                 detail = f"by {person.name} ({person.source}): {comment}"
                 self._add_event(session, digest, "withdrawn", detail, approvals)
             return len(approvals)
+
+    def record_seal(
+        self, cluster: str, snapshot: str, stage: str, sha256: str, plans: Collection[str], release: str
+    ) -> None:
+        """Record what a stage wrote about a snapshot of a cluster (its name in paths), unless that is known."""
+        with self._writing() as session:
+            of_stage = (Seal.cluster == cluster, Seal.snapshot == snapshot, Seal.stage == stage)
+            last = session.scalars(select(Seal).where(*of_stage).order_by(Seal.id.desc()).limit(1)).one_or_none()
+            if last is not None and (last.sha256, last.release) == (sha256, release):
+                return
+            seal = Seal(
+                cluster=cluster,
+                snapshot=snapshot,
+                stage=stage,
+                sha256=sha256,
+                plans="\n".join(plans),
+                release=release,
+                at_ms=self.now_ms(),
+            )
+            session.add(seal)
+            detail = f"{stage} of snapshot {snapshot} of cluster {cluster}"
+            self._add_event(session, f"sha256:{sha256}", "sealed", detail, [seal])
+
+    def seals(self, cluster: str, snapshot: str) -> Sequence[Seal]:
+        """What stages wrote about a snapshot of a cluster (its name in paths), oldest first."""
+        with self.reading() as session:
+            of_snapshot = select(Seal).where(Seal.cluster == cluster, Seal.snapshot == snapshot)
+            return session.scalars(of_snapshot.order_by(Seal.id)).all()
 
     def record_refusal(self, digest: str, reason: str) -> None:
         """Record that an attempt to approve or apply a plan was refused."""

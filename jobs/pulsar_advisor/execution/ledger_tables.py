@@ -89,6 +89,28 @@ class Proposal(Base):
     source: Mapped[_Name]
     """What vouches for the name: an authenticating system (`airflow`), or `unauthenticated:<user of the machine>`."""
     at_ms: Mapped[_Millis]
+    not_computed_here: Mapped[str | None] = mapped_column(Text)
+    """Why the plan can't be computed again from its snapshot; empty: it was, byte for byte. NULL in proposals of
+    releases that did not look."""
+
+
+class Seal(Base):
+    """What a stage wrote about a snapshot: one row each time that its result is another one."""
+
+    __tablename__ = "seals"
+    __table_args__ = (Index("seals_of_a_snapshot", "cluster", "snapshot"),)
+
+    id: Mapped[_Key]
+    cluster: Mapped[_Name]
+    snapshot: Mapped[str] = mapped_column(String(16))
+    stage: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(String(64))
+    """Of the result (`execution.seals`), in hexadecimal."""
+    plans: Mapped[str] = mapped_column(Text)
+    """The digests of the plans that a recommendation lists, one a line; empty for other stages."""
+    release: Mapped[str] = mapped_column(String(40))
+    """Of the advisor."""
+    at_ms: Mapped[_Millis]
 
 
 class Approval(Base):

@@ -61,10 +61,12 @@ _RULES: Final[Mapping[str, _Rules]] = {
     "verifications": _Rules("id"),
     "verified_bundles": _Rules("id"),
     "verified_brokers": _Rules("id"),
+    "seals": _Rules("id"),
 }
 
 TABLES_SINCE_0005: Final = ("events", "plans", "proposals", "approvals", "runs", "steps")
 TABLES_SINCE_0006: Final = ("verifications", "verified_bundles", "verified_brokers")
+TABLES_SINCE_0007: Final = ("seals",)
 
 POSTGRESQL_FUNCTION: Final = (
     "CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS "

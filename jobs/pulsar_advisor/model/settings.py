@@ -141,6 +141,10 @@ class LoadBalancerSettings(BaseModel):
     metadata_store_operation_timeout_seconds: Count
 
 
+WHAT_IF: Final = "what-if"
+"""The origin of a value that a user replaced."""
+
+
 @dataclass(frozen=True)
 class ResolvedSettings:
     """The settings of one cluster and the origin of each."""
@@ -192,7 +196,7 @@ def resolve_settings(
         notes += note
         texts[key], origins[key] = value, "dynamic"
     for key, text in (what_if or {}).items():
-        texts[key], origins[key] = what_if_value(key, text), "what-if"
+        texts[key], origins[key] = what_if_value(key, text), WHAT_IF
         if key not in known:
             notes.append(f"{key} does not exist in {release}; the what-if sets it anyway")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Self
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pulsar_advisor.model.bounds import HISTORY, SEED
 from pulsar_advisor.model.errors import UsageError
@@ -16,6 +16,9 @@ from pulsar_advisor.planning.configured import CONFIGURED, Configured
 from pulsar_advisor.planning.goal import check_goal
 from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.shedding.registry import SHEDDERS
+
+if TYPE_CHECKING:
+    from pulsar_advisor.model.plan import Plan
 
 ALL: Final = "all"
 
@@ -84,6 +87,28 @@ class Request:
     def document(self) -> dict[str, Any]:
         """The request as JSON values."""
         return asdict(self)
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Self:
+        """The request about what made a plan, from what the plan records; without the length of its history.
+
+        Raises `UsageError` if the plan names strategies, settings or limits that this release doesn't have.
+        """
+        from pulsar_advisor.model.settings import WHAT_IF  # loads pydantic: refusals do without
+
+        if unknown := plan.limits.keys() - {each.name for each in fields(Limits)}:
+            raise UsageError(f"its limits {', '.join(sorted(unknown))} are not known here")
+        is_of_strategies = plan.goal is None and plan.shedder in {entry.name for entry in SHEDDERS}
+        return cls(
+            shedder=plan.shedder if is_of_strategies else ALL,
+            placement=plan.placement or ALL,
+            goal=plan.goal,
+            unload_children=bool(plan.placement),
+            what_if={key: one.value for key, one in plan.settings.items() if one.origin == WHAT_IF},
+            view=plan.view,
+            limits=Limits(**_with_tuples(plan.limits)),
+            seed=plan.seed,
+        )
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:

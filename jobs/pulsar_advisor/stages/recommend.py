@@ -20,7 +20,6 @@ from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, is_dynamic, resolve_settings
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.model.strategy import combination
-from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings
 from pulsar_advisor.planning.capacity import overload_sentence
 from pulsar_advisor.planning.compare import (
@@ -31,7 +30,6 @@ from pulsar_advisor.planning.compare import (
     ranked_by_effect,
     score,
 )
-from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import Configured, configured_of
 from pulsar_advisor.planning.coverage import coverage
 from pulsar_advisor.planning.deciding import deciding
@@ -50,12 +48,12 @@ from pulsar_advisor.planning.proposal import Proposal
 from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.propose import propose_splits
 from pulsar_advisor.planning.request import Request
-from pulsar_advisor.planning.what_if import NIC_SPEED
+from pulsar_advisor.planning.setting_keys import setting_keys
 from pulsar_advisor.reporting.futures import ending
 from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
-from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS, decider_of
+from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import write_json
 from pulsar_advisor.storage.lease import held
@@ -68,8 +66,8 @@ from pulsar_advisor.storage.plans import (
     write_plan,
 )
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.judged import (
+    check_results,
     earlier_states,
     fit_states,
     inputs_of,
@@ -89,23 +87,6 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.person import Person
 
 _log = logging.getLogger(__name__)
-
-ALWAYS_IN_A_PLAN: Final = frozenset(
-    {
-        "loadBalancerEnabled",
-        "loadBalancerSheddingEnabled",
-        "loadBalancerAutoBundleSplitEnabled",
-        "loadBalancerAutoUnloadSplitBundlesEnabled",
-        "loadBalancerLoadSheddingStrategy",
-        "loadBalancerLoadPlacementStrategy",
-        "loadBalancerSheddingIntervalMinutes",
-        "loadBalancerSheddingGracePeriodMinutes",
-        "loadBalancerSheddingExcludedNamespaces",
-        "loadBalancerBrokerOverloadedThresholdPercentage",
-        "defaultNamespaceBundleSplitAlgorithm",
-    }
-)
-"""Switches, the cluster's own strategies, and the settings against which every combination is measured."""
 
 _LONGEST: Final = ("OverloadShedder", "ThresholdShedder", "MinimalMoveShedder", "AvgShedder")
 """The shedders that may move most of a large cluster: begun last, one of them would run alone on its core."""
@@ -199,7 +180,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
     request = Request.from_document(task["request"])
     settings = settings_of(root, snapshot, request.what_if)
-    inputs, checks = inputs_of(root, snapshot), _check_results(root, snapshot)
+    inputs, checks = inputs_of(root, snapshot), check_results(root, snapshot)
     try:
         state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
     except AdvisorError as error:
@@ -213,7 +194,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
         if isinstance(proposal, AdvisorError):
             scores.append(no_score(request.shedder, placement, str(proposal)))
         elif proposal is not splits or splits.splits:
-            keys = _setting_keys(proposal.shedder, placement, request)
+            keys = setting_keys(proposal.shedder, placement, request)
             plan = build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)
             written = write_plan(root, plan)
             scores.append(score(plan, state, file=written.file, digest=written.digest))
@@ -232,30 +213,11 @@ def _proposals(
 
 
 def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
-    """Record in the ledger who proposes those plans of a recommendation that have steps to carry out."""
+    """Record in the ledger who proposes those plans of a recommendation just computed that have steps to carry out."""
     for row in document["combinations"]:
         if row["plan"] is not None and row["steps"]:
             plan = PlanReference(document["snapshot"], row["plan"], row["digest"])
-            ledger.record_proposal(plan.sealed(root), proposer)
-
-
-def _check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
-    """The validation's checks that concern steps."""
-    result = read_validation(root, snapshot)
-
-    def of(row: Mapping[str, Any]) -> CheckResult:
-        about, failing = row["about"], row["excluded"] if row["effect"] == "confine" else row["concerned"]
-        return CheckResult(
-            name=row["check"],
-            title=row["title"],
-            severity=row["severity"],
-            scope=row["scope"],
-            about=None if about is None else frozenset(about),
-            success=row["success"],
-            failing=None if failing is None else frozenset(failing),
-        )
-
-    return tuple(of(row) for row in result["results"])
+            ledger.record_proposal(plan.sealed(root), proposer, not_computed_here="")
 
 
 def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:
@@ -268,12 +230,6 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
     ]
     splits = split_refusals(state, settings.values) if request.splits else ()
     return (*chain.from_iterable(unloads), *splits)
-
-
-def _setting_keys(shedder: str, placement: str, request: Request) -> frozenset[str]:
-    used = (*deciding(shedder, placement), *SPLIT_DECIDERS, *SPLIT_ALGORITHMS)
-    keys = ALWAYS_IN_A_PLAN.union(filters.SETTING_KEYS, *(entry.setting_keys for entry in used))
-    return keys | (request.what_if.keys() & {NIC_SPEED})
 
 
 def _document(root: Root, simulated: LeftAlone, scores: Sequence[Score], request: Request) -> dict[str, Any]:
@@ -327,7 +283,7 @@ def answer(
     own = [row for row in planned if (row.shedder, row.placement) == configured] or planned
     splitting = [row for row in planned if row.shedder == decider_of(state.load_manager).name and row not in own]
     found = findings(state, settings.values, [plan_in(str(row.plan)) for row in (*own, *splitting)], judged)
-    keys = frozenset[str]().union(*(_setting_keys(row.shedder, row.placement, request) for row in planned))
+    keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
     base = base_load(fit, earlier)
     foresight = _foresight(simulated, configured, advised_plan)
     balancing = _balancing(foresight, simulated.tried, settings.release)

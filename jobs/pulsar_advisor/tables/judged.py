@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
@@ -15,6 +16,7 @@ from pulsar_advisor.model.next_publication import with_due_reports
 from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.recent_unloads import as_the_leader_remembers
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
+from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.coverage import Coverage, coverage
 from pulsar_advisor.planning.fitness import fit_part
@@ -164,4 +166,28 @@ def earlier_states(
     grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
     wanted = within(grace_period, state.snapshot, before) if history is None else islice(before, history)
     recent = list(islice(wanted, HISTORY.greatest))
-    return [fit_part(state_of(root, one, state.view, what_if)) for one in reversed(recent)]
+    return states_at(root, list(reversed(recent)), state.view, what_if)
+
+
+def states_at(root: Root, snapshots: Sequence[str], view: WantedView, what_if: Mapping[str, str]) -> list[ClusterState]:
+    """The fit part of a view of each of these snapshots."""
+    return [fit_part(state_of(root, one, view, what_if)) for one in snapshots]
+
+
+def check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
+    """The validation's checks that concern steps."""
+    result = read_validation(root, snapshot)
+
+    def of(row: Mapping[str, Any]) -> CheckResult:
+        about, failing = row["about"], row["excluded"] if row["effect"] == "confine" else row["concerned"]
+        return CheckResult(
+            name=row["check"],
+            title=row["title"],
+            severity=row["severity"],
+            scope=row["scope"],
+            about=None if about is None else frozenset(about),
+            success=row["success"],
+            failing=None if failing is None else frozenset(failing),
+        )
+
+    return tuple(of(row) for row in result["results"])

@@ -105,14 +105,15 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 ledger.record_refusal(self.plan["digest"], nothing)
                 raise AirflowSkipException(nothing)
             approver = self._approver_in(context, ledger, plan)
-            why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle)
+            not_computed_here = self._why_not_computed_here(ledger, plan)
+            why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
         if approver is not None or why_a_person is None:
             self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
             return
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "An unknown user"
         self.body = approval_request.body(
-            plan, throttle, proposer, report_link(self.cluster, plan.snapshot), why_a_person
+            plan, throttle, proposer, report_link(self.cluster, plan.snapshot), why_a_person, not_computed_here
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
@@ -148,7 +149,21 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 self._approve(ledger, self._load(), responder, context, event["params_input"] or {})
         return answered
 
-    def _approve_automatically(self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle) -> str | None:
+    def _why_not_computed_here(self, ledger: Ledger, plan: Plan) -> str | None:
+        """As `origin.why_not_computed_here`; a refusal is recorded."""
+        from pulsar_advisor.execution.origin import why_not_computed_here
+        from pulsar_advisor.model.errors import Refused
+        from pulsar_advisor.storage.root import Root
+
+        try:
+            return why_not_computed_here(Root(self.root, self.cluster), ledger, plan)
+        except Refused as refused:
+            ledger.record_refusal(self.plan["digest"], str(refused))
+            raise
+
+    def _approve_automatically(
+        self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle, not_computed_here: str | None
+    ) -> str | None:
         """None if the policy approved the plan; else why a person must, empty if no policy applies."""
         from pulsar_advisor.execution.approval import approve_automatically
         from pulsar_advisor.model.errors import Refused
@@ -158,7 +173,14 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             return ""
         valid_for_s = int(float(self.valid_for_h) * 3600)
         try:
-            approve_automatically(ledger, plan, policy=policy, throttle=throttle, valid_for_s=valid_for_s)
+            approve_automatically(
+                ledger,
+                plan,
+                policy=policy,
+                not_computed_here=not_computed_here,
+                throttle=throttle,
+                valid_for_s=valid_for_s,
+            )
         except Refused as refused:
             return str(refused)
         return None

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
 from pulsar_advisor_airflow.failures import PROBLEM, as_airflow_errors
+from pulsar_advisor_airflow.ledger import seal
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,7 +44,10 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
         try:
             with as_airflow_errors():
                 options = PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options()
-                return run(options, Root(self.root, self.cluster))
+                root = Root(self.root, self.cluster)
+                snapshot = run(options, root)
+                seal(root, snapshot, "capture")
+                return snapshot
         except AirflowException as error:
             context["ti"].xcom_push(key=PROBLEM, value=str(error))
             raise

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor_airflow.configuration import job
 from pulsar_advisor_airflow.failures import FINAL_EXIT_CODES
+from pulsar_advisor_airflow.ledger import seal
 from pulsar_advisor_airflow.links import ReportLink
 
 if TYPE_CHECKING:
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 
 SparkStage = Literal["normalize", "validate", "snapshot", "recommend", "simulate"]
 
+_SEALED: Final[Mapping[SparkStage, tuple[str, ...]]] = {"snapshot": ("normalize", "validate"), "simulate": ()}
+"""The results that are sealed, where a stage isn't sealed under its own name."""
+
 
 class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
-    """Submit one stage. It succeeds once its result file is written, whatever the result says.
+    """Submit one stage. It succeeds once its result file is written, whatever the result says; the ledger seals it.
 
     A job that ended with a verdict (exit codes 2 to 5) fails its task without a retry.
 
@@ -35,7 +39,7 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
     Other parameters are those of `SparkSubmitOperator`.
     """
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster", "snapshot")
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "root", "cluster", "snapshot")
 
     def __init__(
         self,
@@ -57,6 +61,8 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
             conn_id=spark_conn_id,
             **kwargs,
         )
+        self.stage = stage
+        self.root = root
         self.cluster = cluster
         self.snapshot = snapshot
         self.operator_extra_links = (ReportLink(),) if stage == "recommend" else ()
@@ -71,6 +77,9 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
             if code is None or int(code[1]) not in FINAL_EXIT_CODES:
                 raise
             raise AirflowFailException(str(error)) from error
+        from pulsar_advisor.storage.root import Root
+
+        seal(Root(self.root, self.cluster), self.snapshot, *_SEALED.get(self.stage, (self.stage,)))
 
 
 def _flat(arguments: Sequence[Any]) -> Iterator[str]:

@@ -48,7 +48,7 @@ def test_a_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
 
 
 def test_a_plan_nobody_proposed_can_not_be_approved(ledger: Ledger) -> None:
-    with pytest.raises(Refused, match="has no recorded proposer"):
+    with pytest.raises(Refused, match=r"sha256:\w+ was never proposed"):
         approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES)
 
 
@@ -216,7 +216,7 @@ LENIENT = ApprovalPolicy.model_validate(
 
 def test_a_plan_that_meets_the_criteria_is_approved_in_the_name_of_the_policy(ledger: Ledger) -> None:
     propose(ledger, PLAN, ALICE)
-    approval = approve_automatically(ledger, PLAN, policy=LENIENT)
+    approval = approve_automatically(ledger, PLAN, policy=LENIENT, not_computed_here=None)
     assert (approval.approver, approval.source, approval.consents) == ("approval policy", LENIENT.source, set())
     assert approval.comment.startswith("every criterion of the policy is met: ")
     assert standing_approval(ledger, PLAN, LENIENT).id == approval.id
@@ -224,7 +224,7 @@ def test_a_plan_that_meets_the_criteria_is_approved_in_the_name_of_the_policy(le
 
 def test_an_automatic_approval_stands_only_under_the_policy_that_gave_it(ledger: Ledger) -> None:
     propose(ledger, PLAN, ALICE)
-    approve_automatically(ledger, PLAN, policy=LENIENT)
+    approve_automatically(ledger, PLAN, policy=LENIENT, not_computed_here=None)
     for other in (FOUR_EYES, LENIENT.model_copy(update={"separate_approver": False})):
         with pytest.raises(Refused, match="is not the one in force"):
             standing_approval(ledger, PLAN, other)
@@ -234,16 +234,82 @@ def test_what_does_not_meet_the_criteria_goes_to_a_person(ledger: Ledger, time: 
     plan = make_plan([unload_step(1), unload_step(2), split_step(3)])
     propose(ledger, plan, ALICE)
     with pytest.raises(Refused, match=r"a person has to approve the plan: it moves 2 .*; it needs a person's consent"):
-        approve_automatically(ledger, plan, policy=LENIENT)
+        approve_automatically(ledger, plan, policy=LENIENT, not_computed_here=None)
     time.pass_s(24 * 3600)
     propose(ledger, PLAN, ALICE)
     with pytest.raises(Refused, match="it is Sun 08:40, outside the window sat 08:00 to 18:00 UTC"):
-        approve_automatically(ledger, PLAN, policy=LENIENT)
+        approve_automatically(ledger, PLAN, policy=LENIENT, not_computed_here=None)
     assert [*ledger.approvals(digest_of(plan)), *ledger.approvals(DIGEST)] == []
 
 
 def test_no_plan_is_approved_automatically_without_criteria_or_proposer(ledger: Ledger) -> None:
     with pytest.raises(Refused, match="no criteria for automatic approval"):
-        approve_automatically(ledger, PLAN, policy=FOUR_EYES)
-    with pytest.raises(Refused, match="has no recorded proposer"):
-        approve_automatically(ledger, PLAN, policy=LENIENT)
+        approve_automatically(ledger, PLAN, policy=FOUR_EYES, not_computed_here=None)
+    with pytest.raises(Refused, match=r"sha256:\w+ was never proposed"):
+        approve_automatically(ledger, PLAN, policy=LENIENT, not_computed_here=None)
+
+
+def test_a_plan_that_was_never_proposed_can_not_be_approved_by_a_policy_that_lets_one_person_do_both(
+    ledger: Ledger,
+) -> None:
+    alone = LENIENT.model_copy(update={"separate_approver": False, "separate_system_user": False})
+    with pytest.raises(Refused, match="was never proposed"):
+        approve_automatically(ledger, PLAN, policy=alone, not_computed_here=None)
+    assert ledger.approvals(DIGEST) == []
+
+
+def test_no_plan_that_was_not_computed_here_is_approved_automatically(ledger: Ledger) -> None:
+    propose(ledger, PLAN, ALICE)
+    with pytest.raises(Refused, match="a person has to approve the plan: it was not computed here: it came by mail"):
+        approve_automatically(ledger, PLAN, policy=LENIENT, not_computed_here="it came by mail")
+
+
+def test_one_person_who_may_do_both_proposes_what_they_approve(ledger: Ledger) -> None:
+    alone = ApprovalPolicy(separate_approver=False)
+    approve(ledger, PLAN, digest=DIGEST, approver=ALICE, policy=alone, not_computed_here="it came by mail")
+    [proposal] = ledger.proposals(DIGEST)
+    assert (proposal.proposer, proposal.not_computed_here) == ("alice", "it came by mail")
+    assert ledger.events(DIGEST)[0].detail == "by alice (airflow); not computed here: it came by mail"
+
+
+def behind_its_back(ledger: Ledger, *statements: str) -> None:
+    """By somebody who can write to the database, and drop its triggers."""
+    with ledger._engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement.replace(":digest", f"'{DIGEST}'")))
+
+
+BY_HAND = """
+    INSERT INTO approvals (id, digest, approver, source, at_ms, expires_at_ms, comment, allows_splits, accepts_worse,
+        accepts_low_confidence)
+    VALUES (9, :digest, 'bob', 'airflow', 0, 99999999999999, '', 1, 1, 1)
+"""
+
+
+def test_an_approval_put_in_by_hand_is_none(ledger: Ledger) -> None:
+    propose(ledger, PLAN, ALICE)
+    behind_its_back(ledger, BY_HAND)
+    with pytest.raises(Refused, match="doesn't prove the approval of bob: approvals/9 was added by no event"):
+        standing_approval(ledger, PLAN, FOUR_EYES)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (("DROP TRIGGER approvals_fixed", "UPDATE approvals SET comment = 'x'"), "approvals/1 is not as event 2 left"),
+        (("DROP TRIGGER proposals_fixed", "UPDATE proposals SET proposer = 'x'"), "proposals/1 is not as event 1 left"),
+        (("DROP TRIGGER events_fixed", "UPDATE events SET detail = 'x' WHERE id = 2"), r"event 2 \('approved'\) was"),
+        (("DROP TRIGGER events_no_delete", "DELETE FROM events WHERE id = 3"), "event 3 is missing"),
+    ],
+)
+def test_what_leads_to_an_approval_and_away_from_it_is_proven(
+    ledger: Ledger, change: tuple[str, ...], where: str
+) -> None:
+    propose(ledger, PLAN, ALICE)
+    approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES)
+    for _ in range(2):
+        ledger.record_refusal(DIGEST, "later")
+    assert standing_approval(ledger, PLAN, FOUR_EYES).approver == "bob"
+    behind_its_back(ledger, *change)
+    with pytest.raises(Refused, match=where):
+        standing_approval(ledger, PLAN, FOUR_EYES)
