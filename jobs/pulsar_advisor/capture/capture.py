@@ -76,7 +76,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         zookeeper = stack.enter_context(connected(options.zookeeper, budget)) if options.zookeeper else None
         identity = _agreed(identity, zookeeper)
         started_at = datetime.now(UTC)
-        remove_remainders(root, started_at)
+        remove_remainders(root)
         lease = stack.enter_context(claimed(root, started_at))
         session = Session(
             cluster_name=identity.cluster_name,

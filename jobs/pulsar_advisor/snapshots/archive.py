@@ -159,7 +159,7 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
     present = root.folder("raw", document.snapshot) / MANIFEST
     if present.exists() and read_file(present, "capture") == manifest:
         return document.snapshot  # the same snapshot, byte for byte: the manifest holds the hash of every file
-    remove_remainders(root, datetime.now(UTC))
+    remove_remainders(root)
     with without_empty_folders(present.parent.parent), claimed_as(root, document.snapshot) as lease:
         for name, offset, size in members:
             entry = expected.pop(name, None)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from pulsar_advisor.storage.files import read_file, read_json
 from pulsar_advisor.storage.lease import LEASE, is_held
 from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
+from pulsar_advisor.storage.store_clock import age
 
 SCHEMA: Final = "pulsar-advisor/prune-result/1"
 
@@ -126,10 +127,9 @@ def _remove(root: Root, stages: Collection[str], snapshot: str, *, has_manifest:
 
 
 def _is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
-    """Whether a process holds a stage's folder. A lease that can't be read has just been created, or is damaged."""
-    leases = (root.folder(stage, snapshot) / LEASE for stage in stages)
-    contents = (read_file(lease, "prune") for lease in leases if lease.exists())
-    return any(is_held(content, datetime.now(UTC), otherwise=True) for content in contents)
+    """Whether a process holds a stage's folder."""
+    leases = [lease for stage in stages if (lease := root.folder(stage, snapshot) / LEASE).exists()]
+    return any(is_held(read_file(lease, "prune"), age(lease)) for lease in leases)
 
 
 class PlanReferences:

@@ -7,7 +7,7 @@ removes the lease after the manifest is written.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
 from upath import UPath
@@ -16,6 +16,7 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, Lease, is_held
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
+from pulsar_advisor.storage.store_clock import age
 
 
 @contextmanager
@@ -50,14 +51,14 @@ def _held(lease: Lease) -> Iterator[None]:
         raise
 
 
-def remove_remainders(root: Root, now: datetime) -> list[str]:
+def remove_remainders(root: Root) -> list[str]:
     """Remove the remainders of interrupted captures of this cluster; returns the ids of the unfinished snapshots."""
     parent = root.path / "raw" / f"cluster={root.cluster}"
     removed = []
     try:
         folders = [child for child in parent.iterdir() if child.name.startswith("snapshot=")] if parent.is_dir() else []
         for folder in folders:
-            if not (folder / MANIFEST).exists() and not _is_being_written(folder, now):
+            if not (folder / MANIFEST).exists() and not _is_being_written(folder):
                 remove_folder(folder)
                 removed.append(folder.name.removeprefix("snapshot="))
     except OSError as error:
@@ -80,14 +81,12 @@ def remove_folder(folder: UPath) -> None:
         raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it manually") from error
 
 
-def _is_being_written(folder: UPath, now: datetime) -> bool:
-    try:
-        lease = (folder / LEASE).read_bytes()
-    except OSError:
-        lease = b""
-    # No readable lease: just being claimed, or being removed. The folder's name shows its age.
-    is_young = folder.name.removeprefix("snapshot=") > snapshot_id(now - EXPIRES_AFTER)
-    return is_held(lease, now, otherwise=is_young)
+def _is_being_written(folder: UPath) -> bool:
+    with suppress(OSError):
+        return is_held((folder / LEASE).read_bytes(), age(folder / LEASE))
+    with suppress(FileNotFoundError):  # no readable lease: just being claimed, or being removed
+        return min(age(file) for file in [*folder.iterdir()] or [folder]) <= EXPIRES_AFTER
+    return True  # it is being removed at this moment
 
 
 def _claim(root: Root, snapshot: str) -> Lease | None:

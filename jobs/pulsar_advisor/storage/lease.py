@@ -1,7 +1,8 @@
 """Marks a folder as being written: a lease file in it names the process, which renews it until it is done.
 
 A writer that was silent for too long, for instance suspended, may find that another has taken its place. So each claim
-has a nonce, which is compared before the file is renewed or removed, and before a result is written.
+has a nonce, which is compared before the file is renewed or removed, and before a result is written. How long a writer
+was silent is the age of its file by the store's own clock: those of two hosts may differ.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from upath import UPath
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.storage.files import write_file, write_json
 from pulsar_advisor.storage.process import Process, has_ended, this_process
+from pulsar_advisor.storage.store_clock import age
 
 LEASE: Final = "lease.json"
 RENEW_EVERY: Final = timedelta(minutes=1)
@@ -52,7 +54,7 @@ class Lease:
                 "namespace": writer.namespace,
                 "began": writer.began,
                 "nonce": self._nonce,
-                "renewed_at_ms": int(datetime.now(UTC).timestamp() * 1000),
+                "renewed_at_ms": int(datetime.now(UTC).timestamp() * 1000),  # for people, and for releases before 0.2
             }
         ).encode()
 
@@ -100,9 +102,8 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
     path, lease = folder / LEASE, Lease(snapshot, folder)
     while not _create(path, lease.content()):
         try:
-            content, began_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            now = datetime.now(UTC)
-            if is_held(content, now, otherwise=now - began_at <= EXPIRES_AFTER):
+            content = path.read_bytes()
+            if is_held(content, age(path)):
                 raise Held(
                     f"{work} by another process at this moment, {path} says which: wait until it has ended, or "
                     f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes from its last sign of life if its host is gone"
@@ -152,17 +153,17 @@ def renewed(renew: Callable[[], None], every_s: float) -> Iterator[None]:
         thread.join()
 
 
-def is_held(content: bytes, now: datetime, *, otherwise: bool) -> bool:
-    """Whether the writer of a lease may still be active; `otherwise` if its content doesn't say."""
+def is_held(content: bytes, silent_for: timedelta) -> bool:
+    """Whether the writer of a lease may still be active; `silent_for` is the age of its file by the store's clock."""
+    if silent_for > EXPIRES_AFTER:
+        return False
     lease = _lease(content)
     try:
-        renewed_at = datetime.fromtimestamp(lease["renewed_at_ms"] / 1000, UTC)
         # Releases before 0.2 wrote no namespace: such a writer counts as active until its lease expires.
         namespace, began = str(lease.get("namespace", "")), str(lease.get("began", ""))
-        writer = Process(str(lease["host"]), int(lease["process"]), namespace, began)
-    except (ValueError, KeyError, TypeError, OverflowError, OSError):
-        return otherwise
-    return now - renewed_at <= EXPIRES_AFTER and not has_ended(writer)
+        return not has_ended(Process(str(lease["host"]), int(lease["process"]), namespace, began))
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return True  # it is just being written, or damaged
 
 
 def _lease(content: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from os import fstat
 from typing import Final
 from uuid import uuid4
@@ -46,6 +46,11 @@ def written_at(path: UPath) -> datetime:
     if path.protocol not in ("", "file"):
         path.fs.invalidate_cache(path.parent.path)  # another host may have written it since it was listed
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def age(path: UPath) -> timedelta:
+    """How long ago a file or local folder was last written. Raises `OSError` if it doesn't exist, `StorageError`."""
+    return store_time(path.parent) - written_at(path)
 
 
 def carried_on(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,44 +32,58 @@ def dead_process() -> Process:
     return replace(this_process(), id=process.pid)
 
 
-def begun(root: Root, snapshot: str, process: Process, renewed_at: datetime) -> Path:
+def begun(root: Root, snapshot: str, process: Process, silent_for: timedelta = timedelta()) -> Path:
     folder = Path(str(root.folder("raw", snapshot)))
     folder.mkdir(parents=True)
     writer = {"process": process.id, "host": process.host, "namespace": process.namespace, "began": process.began}
-    lease = {**writer, "nonce": "another", "renewed_at_ms": int(renewed_at.timestamp() * 1000)}
-    (folder / LEASE).write_text(json.dumps(lease))
+    (folder / LEASE).write_text(json.dumps({**writer, "nonce": "another"}))
+    aged(folder / LEASE, silent_for)
     (folder / "tenants.jsonl.zst").write_bytes(b"half")
     return folder
 
 
+def aged(path: Path, age: timedelta) -> None:
+    """A file or folder that was last written this long ago."""
+    written_at_s = time.time() - age.total_seconds()
+    os.utime(path, (written_at_s, written_at_s))
+
+
 def test_the_folder_of_a_killed_process_goes(root: Root, dead_process: Process) -> None:
-    folder = begun(root, "20261121T082900Z", dead_process, NOW)
-    assert remove_remainders(root, NOW) == ["20261121T082900Z"]
+    folder = begun(root, "20261121T082900Z", dead_process)
+    assert remove_remainders(root) == ["20261121T082900Z"]
     assert not folder.exists()
 
 
 def test_the_folder_of_a_living_process_stays(root: Root) -> None:
-    folder = begun(root, "20261121T082900Z", this_process(), NOW)
-    assert remove_remainders(root, NOW) == []
+    folder = begun(root, "20261121T082900Z", this_process())
+    assert remove_remainders(root) == []
     assert folder.exists()
 
 
 def test_another_host_has_a_quarter_of_an_hour_to_renew(root: Root) -> None:
-    begun(root, "20261121T080000Z", ELSEWHERE, NOW - timedelta(minutes=14))
-    begun(root, "20261121T080001Z", ELSEWHERE, NOW - timedelta(minutes=16))
-    assert remove_remainders(root, NOW) == ["20261121T080001Z"]
+    begun(root, "20261121T080000Z", ELSEWHERE, timedelta(minutes=14))
+    begun(root, "20261121T080001Z", ELSEWHERE, timedelta(minutes=16))
+    assert remove_remainders(root) == ["20261121T080001Z"]
 
 
-def test_a_folder_without_lease_is_judged_by_its_name(root: Root) -> None:
-    for snapshot in ("20261121T082959Z", "20261121T080000Z"):
-        Path(str(root.folder("raw", snapshot))).mkdir(parents=True)
-    assert remove_remainders(root, NOW) == ["20261121T080000Z"]
+def test_a_folder_without_lease_is_judged_by_its_newest_file(root: Root) -> None:
+    for snapshot, age, file_age in (("20261121T080000Z", 16, 14), ("20261121T080001Z", 16, 16)):
+        folder = Path(str(root.folder("raw", snapshot)))
+        folder.mkdir(parents=True)
+        (folder / "tenants.jsonl.zst").touch()
+        aged(folder / "tenants.jsonl.zst", timedelta(minutes=file_age))
+        aged(folder, timedelta(minutes=age))
+    empty = Path(str(root.folder("raw", "20261121T080002Z")))
+    empty.mkdir()
+    assert remove_remainders(root) == ["20261121T080001Z"]
+    aged(empty, timedelta(minutes=16))
+    assert remove_remainders(root) == ["20261121T080002Z"]
 
 
 def test_a_snapshot_is_never_removed(root: Root) -> None:
-    folder = begun(root, "20261121T082900Z", ELSEWHERE, NOW - timedelta(days=9))
+    folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
     (folder / MANIFEST).write_text("{}")
-    assert remove_remainders(root, NOW) == []
+    assert remove_remainders(root) == []
     assert (folder / "tenants.jsonl.zst").exists()
 
 
@@ -75,9 +91,9 @@ def test_a_link_in_a_remainder_is_not_followed(root: Root, dead_process: Process
     elsewhere = tmp_path / "precious"
     elsewhere.mkdir()
     (elsewhere / "file").write_text("stays")
-    folder = begun(root, "20261121T082900Z", dead_process, NOW)
+    folder = begun(root, "20261121T082900Z", dead_process)
     (folder / "topic_stats").symlink_to(elsewhere)
-    remove_remainders(root, NOW)
+    remove_remainders(root)
     assert not folder.exists()
     assert (elsewhere / "file").read_text() == "stays"
 

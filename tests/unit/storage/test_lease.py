@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from upath import UPath
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.storage.lease import LEASE, Lease, held, is_held
 from pulsar_advisor.storage.process import Process, this_process
+from pulsar_advisor.storage.store_clock import store_time
 
 SNAPSHOT = "20261121T083000Z"
 WORK = f"the tables of snapshot {SNAPSHOT} are being made"
@@ -25,9 +27,15 @@ WORK = f"the tables of snapshot {SNAPSHOT} are being made"
 
 def leased(folder: Path, process: Process, silent_for: timedelta = timedelta()) -> None:
     """A lease that a process left."""
-    renewed_at_ms = int((datetime.now(UTC) - silent_for).timestamp() * 1000)
     writer = {"process": process.id, "host": process.host, "namespace": process.namespace, "began": process.began}
-    (folder / LEASE).write_text(json.dumps({**writer, "nonce": "another", "renewed_at_ms": renewed_at_ms}))
+    (folder / LEASE).write_text(json.dumps({**writer, "nonce": "another", "renewed_at_ms": 0}))
+    aged(folder / LEASE, silent_for)
+
+
+def aged(file: Path, age: timedelta) -> None:
+    """A file that was last written this long ago, by the clock of the file system."""
+    written_at_s = (store_time(UPath(file.parent)) - age).timestamp()
+    os.utime(file, (written_at_s, written_at_s))
 
 
 def files(folder: Path) -> list[str]:
@@ -146,8 +154,7 @@ def test_a_lease_that_was_only_begun_is_a_writers_until_it_is_old(tmp_path: Path
     (tmp_path / LEASE).touch()
     with pytest.raises(Refused), held(UPath(tmp_path), SNAPSHOT, WORK):
         pass
-    long_ago = (datetime.now(UTC) - timedelta(minutes=16)).timestamp()
-    os.utime(tmp_path / LEASE, (long_ago, long_ago))
+    aged(tmp_path / LEASE, timedelta(minutes=16))
     with held(UPath(tmp_path), SNAPSHOT, WORK):
         assert files(tmp_path) == [LEASE]
 
@@ -179,5 +186,18 @@ def test_of_two_who_take_over_from_a_dead_writer_one_is_refused(tmp_path: Path, 
 @pytest.mark.parametrize(
     "content", [b"", b"\xff", b"[]", b"[" * 100_000], ids=["empty", "no text", "another", "nested"]
 )
-def test_a_lease_that_can_not_be_read_tells_nothing(content: bytes) -> None:
-    assert [is_held(content, datetime.now(UTC), otherwise=unknown) for unknown in (False, True)] == [False, True]
+def test_a_lease_that_can_not_be_read_is_a_writers_until_it_is_old(content: bytes) -> None:
+    assert [is_held(content, timedelta(minutes=age)) for age in (14, 16)] == [True, False]
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=20), timedelta(minutes=-20)])
+def test_a_host_whose_clock_differs_judges_a_lease_like_all_others(tmp_path: Path, ahead: timedelta) -> None:
+    """What a writer notes of its own clock says nothing about its age."""
+    for silent_for, is_at_work in ((timedelta(minutes=14), True), (timedelta(minutes=16), False)):
+        leased(tmp_path, ELSEWHERE)
+        theirs = json.loads((tmp_path / LEASE).read_text())
+        theirs["renewed_at_ms"] = int((datetime.now(UTC) - silent_for + ahead).timestamp() * 1000)
+        (tmp_path / LEASE).write_text(json.dumps(theirs))
+        aged(tmp_path / LEASE, silent_for)
+        with pytest.raises(Refused) if is_at_work else nullcontext(), held(UPath(tmp_path), SNAPSHOT, WORK):
+            pass
