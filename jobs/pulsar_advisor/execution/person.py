@@ -1,4 +1,7 @@
-"""Who proposes, approves and aborts: a normalised name, and what vouches for it."""
+"""Who proposes, approves and aborts: a normalised name, and what vouches for it.
+
+Two names are one person's if they can't be told apart on a page: see Unicode Technical Standard 39.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import pwd
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
@@ -24,12 +28,23 @@ _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control and format characters, surrogates, private-use and unassigned code points, line and paragraph separators."""
 
 
+_WRITTEN_TOGETHER: Final = (
+    frozenset({"LATIN", "HAN", "HIRAGANA", "KATAKANA"}),
+    frozenset({"LATIN", "HAN", "HANGUL"}),
+    frozenset({"LATIN", "HAN", "BOPOMOFO"}),
+)
+"""Scripts that one name may mix: those of Japanese, Korean and Chinese (UTS 39, "highly restrictive")."""
+
+_ANY_SCRIPT: Final = frozenset({"COMMON", "INHERITED"})
+"""Of digits, spaces and punctuation, and of marks that combine with letters of every script."""
+
+
 @dataclass(frozen=True)
 class Person:
     """A name, and what vouches for it: an authenticating system (`airflow`) or `unauthenticated:<system user>`.
 
-    The name is NFKC-normalised, with single spaces inside. Raises `UsageError` if the name is empty or contains
-    invisible characters: two names that look alike in a report must be the same.
+    The name is NFKC-normalised, with single spaces inside. Raises `UsageError` if the name is empty, contains invisible
+    characters or mixes scripts: two names that look alike in a report must be the same.
     """
 
     name: str
@@ -44,12 +59,21 @@ class Person:
                 raise UsageError(
                     f"the name {name!a} holds the invisible character U+{ord(character):04X}: give the name without it"
                 )
+        scripts = _scripts(name)
+        if len(scripts) > 1 and not any(scripts <= together for together in _WRITTEN_TOGETHER):
+            raise UsageError(
+                f"the name {name!a} mixes letters of {', '.join(sorted(map(str.title, scripts)))}, which look alike: "
+                "give the name in one script"
+            )
         object.__setattr__(self, "name", " ".join(name.split()))
 
 
 def same_person(one: str, other: str) -> bool:
-    """Whether two names belong to one person; also for names that an earlier release recorded as typed."""
-    return _compared(one) == _compared(other)
+    """Whether two names look alike, so that they belong to one person; also for names of earlier releases, as typed.
+
+    Neither case, width, combining marks nor characters that can't be seen make a difference.
+    """
+    return not _looks(one).isdisjoint(_looks(other))
 
 
 def is_authenticated(source: str) -> bool:
@@ -57,13 +81,53 @@ def is_authenticated(source: str) -> bool:
     return not source.startswith(UNAUTHENTICATED)
 
 
-def _compared(name: str) -> str:
+def _looks(name: str) -> frozenset[str]:
+    """What a name looks like as it is and in small letters: a capital I is like l, and a small one isn't."""
     visible = "".join(
         character
-        for character in unicodedata.normalize("NFKC", name)
+        for character in unicodedata.normalize("NFKD", name)
         if unicodedata.category(character) not in _REFUSED and ord(character) not in _INVISIBLE
     )
-    return " ".join(visible.split()).casefold()
+    plain = " ".join(visible.split())
+    return frozenset({_skeleton(plain).casefold(), _skeleton(plain.casefold())})
+
+
+def _skeleton(text: str) -> str:
+    """Each character replaced by the one that stands for all that look like it (UTS 39), without combining marks."""
+    prototypes = _prototypes()
+    replaced = "".join(prototypes.get(character, character) for character in unicodedata.normalize("NFD", text))
+    decomposed = unicodedata.normalize("NFD", replaced)
+    # The marks of one script, such as the vowels of Devanagari, are letters to those who read it.
+    return "".join(one for one in decomposed if not unicodedata.combining(one) or _script_of(one) not in _ANY_SCRIPT)
+
+
+@cache
+def _prototypes() -> dict[str, str]:
+    """Each character that looks like others -> their prototype, one or more characters (Unicode's `confusables.txt`).
+
+    The data list for each character what it looks like: a prototype has all of them, each of these only the prototype.
+    """
+    from confusable_homoglyphs.confusables import confusables_data
+
+    alike = {text: [str(other["c"]) for other in others] for text, others in confusables_data.items()}
+    found = {}
+    for text, others in alike.items():
+        if len(text) == len(others) == 1:
+            [prototype] = others
+            mutual = alike.get(prototype) == [text]  # of two, neither is marked as the prototype
+            found[text] = min(text, prototype) if mutual else prototype
+    return found
+
+
+def _scripts(name: str) -> frozenset[str]:
+    """The scripts of a name's letters."""
+    return frozenset() if name.isascii() else frozenset(map(_script_of, name)) - _ANY_SCRIPT
+
+
+def _script_of(character: str) -> str:
+    from confusable_homoglyphs.categories import alias
+
+    return str(alias(character))
 
 
 def system_user() -> str:

@@ -47,13 +47,49 @@ def test_a_name_has_one_spelling(typed: str, kept: str) -> None:
     assert Person(typed, "airflow").name == kept
 
 
-@pytest.mark.parametrize("other", ["ALICE", "ａlice", " alice", "ali\u200bce", "alice\ufeff"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        *("ALICE", "ａlice", " alice", "ali\u200bce", "alice\ufeff", "ali\u202ece"),
+        *("\u0430lice", "al\u0456ce", "ali\u0441e", "alic\u0435", "\u0391lice", "AIice", "a1ice", "𝖆𝖑𝖎𝖈𝖊", "ⓐⓛⓘⓒⓔ"),
+        *("al\u0131ce", "alic\u0332e", "alice\u0301", "a\u0338lice"),
+    ],
+    ids=ascii,
+)
 def test_names_that_look_alike_are_one_person(other: str) -> None:
     assert same_person("alice", other)
 
 
-def test_different_names_are_different_people() -> None:
-    assert not same_person("alice", "alicia")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("\u0441\u043e\u0440\u0430", "copa"),  # Cyrillic throughout
+        ("mark", "rnark"),
+        ("jos\u00e9", "jose"),
+        ("0scar", "Oscar"),
+    ],
+)
+def test_neither_a_script_of_its_letters_nor_two_letters_for_one_make_a_person_two(one: str, other: str) -> None:
+    assert same_person(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("alice", "alicia"), ("oleg", "\u043e\u043b\u0435\u0433"), ("李雷", "韩梅梅"), ("रवि", "रवी"), ("bob", "rob")],
+)
+def test_different_names_are_different_people(one: str, other: str) -> None:
+    assert not same_person(one, other)
+
+
+@pytest.mark.parametrize("name", ["\u0430lice", "bo\u03b2", "Anna \u041b\u0438", "\u13a0nna"], ids=ascii)
+def test_a_name_that_mixes_scripts_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"mixes letters of \w+, \w+, which look alike"):
+        Person(name, "airflow")
+
+
+@pytest.mark.parametrize("name", ["Олег", "李雷 Lee", "たなか 花子 Hana", "김 Kim", "O'Neil-1", "Zoë", "Søren", "रवि"])
+def test_a_name_in_the_scripts_of_one_language_is_kept(name: str) -> None:
+    assert Person(name, "airflow").name == name
 
 
 @given(st.text(min_size=1, max_size=20))
