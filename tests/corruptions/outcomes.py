@@ -2,7 +2,8 @@
 
 - **refused**: no advice; a named error.
 - **confined**: a check sets brokers, namespaces or bundles aside.
-- **noticed**: a check fails, or a note, a refusal or a finding names it; advice that changes says why.
+- **noticed**: a check fails, or a note or a strategy's refusal names it: advice that changes says why. A finding that
+  only repeats the changed figures notices nothing.
 - **harmless**: the same advice with the same figures, for the reason given.
 - **PASSED**: the advice or a figure changed, and nothing says so. None may.
 """
@@ -33,6 +34,8 @@ from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.raw import SURFACES
+from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, TABLES
+from pulsar_advisor.tables.state import read_table
 
 PASSED: Final = "PASSED"
 _OF_THE_RUN: Final = frozenset({"manifest_sha256", "plan", "digest", "settings", "inputs", "notes", "refusals"})
@@ -61,13 +64,26 @@ class Answer:
     failing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Failing check -> what it excludes."""
     said: frozenset[str] = frozenset()
-    """Notes, refusals of strategies, and findings."""
+    """Notes, and refusals of strategies."""
     advice: str = ""
     """The whole answer, as text to compare."""
 
 
+@dataclass(frozen=True)
+class Taken:
+    """A snapshot of a corrupted cluster."""
+
+    load_manager: str
+    root: Root
+    snapshot: str
+    content: str
+    """What the tables can read of it: of snapshots with the same content one is judged."""
+
+
 class Judge:
-    """Captures and advises, each distinct snapshot only once. Threads may share it."""
+    """Captures and advises, each distinct snapshot only once, and validates only tables that differ from any before:
+    nothing after normalize reads the raw files. Threads may share it.
+    """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
@@ -75,12 +91,17 @@ class Judge:
         self._lock = threading.Lock()
         """Great Expectations' queries share the name of a view."""
         self._beginning = threading.Lock()
+        self._judging: dict[str, threading.Lock] = {}
         self._answers: dict[str, Answer] = {}
-        self._known: dict[str, tuple[str, Answer]] = {}
+        self._of_tables: dict[str, Answer] = {}
 
     def outcome(self, corruption: Corruption) -> Outcome:
         """Compare a corrupted cluster with the same one as it was recorded."""
-        clean_snapshot, clean = self._clean(corruption.load_manager)
+        taken = self.taken(corruption)
+        return taken if isinstance(taken, Outcome) else self.judged(taken)
+
+    def taken(self, corruption: Corruption) -> Taken | Outcome:
+        """Capture a corrupted cluster; its outcome already, if the capture is refused or holds nothing different."""
         documents = recorded(corruption.load_manager).copy()
         corruption.apply(documents)
         root = self._new_root()
@@ -89,31 +110,37 @@ class Judge:
         except AdvisorError as error:
             return Outcome("refused", f"capture: {_named(error)}")
         content = _content(root, snapshot)
-        if content == clean_snapshot:
+        if content == self._clean(corruption.load_manager).content:
             self._forget(root)
             return Outcome("harmless", "no table reads the difference, if there is one")
-        answer = self._answer(root, snapshot, content)
-        return compared(clean, answer)
+        return Taken(corruption.load_manager, root, snapshot, content)
 
-    def _clean(self, load_manager: str) -> tuple[str, Answer]:
+    def judged(self, taken: Taken) -> Outcome:
+        """Compare the answer about a captured cluster with that about the same one as it was recorded."""
+        return compared(self._answer(self._clean(taken.load_manager)), self._answer(taken))
+
+    @cache  # noqa: B019 - a judge lives as long as the process
+    def _clean(self, load_manager: str) -> Taken:
+        root = self._new_root()
+        snapshot = captured(recorded(load_manager).copy(), root)
+        return Taken(load_manager, root, snapshot, _content(root, snapshot))
+
+    def _answer(self, taken: Taken) -> Answer:
         with self._beginning:
-            if load_manager not in self._known:
-                root = self._new_root()
-                snapshot = captured(recorded(load_manager).copy(), root)
-                content = _content(root, snapshot)
-                self._known[load_manager] = content, self._advised(root, snapshot)
-            return self._known[load_manager]
-
-    def _answer(self, root: Root, snapshot: str, content: str) -> Answer:
-        if content not in self._answers:
-            self._answers[content] = self._advised(root, snapshot)
-        self._forget(root)
-        return self._answers[content]
+            judging = self._judging.setdefault(taken.content, threading.Lock())
+        with judging:  # who comes second waits for the first
+            if taken.content not in self._answers:
+                self._answers[taken.content] = self._advised(taken.root, taken.snapshot)
+        self._forget(taken.root)
+        return self._answers[taken.content]
 
     def _advised(self, root: Root, snapshot: str) -> Answer:
         failing: dict[str, tuple[str, ...]] = {}
         try:
             normalize(self._spark, root, snapshot)
+            tables = _tables(root, snapshot)
+            if tables in self._of_tables:
+                return self._of_tables[tables]
             with self._lock:
                 results = validate(self._spark, root, snapshot)["results"]
             failing = {one["check"]: tuple(one["excluded"]) for one in results if not one["success"]}
@@ -123,8 +150,8 @@ class Judge:
             return Answer(_named(error), failing)
         plans = [json.loads(path.read_bytes()) for path in sorted(Path(str(root.folder(PLANS, snapshot))).glob("*--*"))]
         said = [*document["notes"], *(one["sentence"] for one in document["refusals"])]
-        said += [one["sentence"] for one in document["findings"] if "sentence" in one]
-        return Answer(None, failing, frozenset(said), json.dumps([_without(document), *map(_without, plans)]))
+        advice = json.dumps([_without(document), *map(_without, plans)])
+        return self._of_tables.setdefault(tables, Answer(None, failing, frozenset(said), advice))
 
     def _new_root(self) -> Root:
         return Root(tempfile.mkdtemp(dir=self._folder), "test")
@@ -157,11 +184,30 @@ def _content(root: Root, snapshot: str) -> str:
         path: [_as_read(json.loads(line), _read_of(path)) for line in (lines if path in _IN_ORDER else sorted(lines))]
         for path, lines in lines_of(folder).items()
     }
+    return json.dumps([files, *_told(manifest)], sort_keys=True)
+
+
+def _tables(root: Root, snapshot: str) -> str:
+    """What the tables of a snapshot hold, with the parts of the manifest that are read beside them."""
+    manifest = json.loads((Path(str(root.folder("raw", snapshot))) / MANIFEST).read_bytes())
+    rows = {one.name: sorted(map(repr, _rows(root, snapshot, one.name))) for one in TABLES if one is not DOCUMENTS}
+    return json.dumps([rows, *_told(manifest)], sort_keys=True)
+
+
+def _rows(root: Root, snapshot: str, table: str) -> list[dict[str, Any]]:
+    """A table, without the wording of what could not be read."""
+    rows = read_table(root, snapshot, table)
+    return (rows.drop_columns("detail") if table == PROBLEMS.name else rows).to_pylist()
+
+
+def _told(manifest: Mapping[str, Any]) -> list[Any]:
+    """The parts of a manifest that an answer may depend on."""
     gaps = [
         sorted(f"{one['surface']} {one['broker']} {one.get('namespace')}" for one in manifest[part])
         for part in ("missing", "failures")
     ]
-    return json.dumps([files, gaps, {name: manifest[name] for name in _OF_MANIFEST}], sort_keys=True)
+    read = sorted({one["surface"] for one in manifest["files"] if one["rows"]})
+    return [gaps, read, {name: manifest[name] for name in _OF_MANIFEST}]
 
 
 @cache

@@ -12,13 +12,15 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from corruptions.generated import Corruption, corruptions
-from corruptions.outcomes import Judge
-from corruptions.table import key_of, reviewed, write
+from corruptions.generated import corruptions
+from corruptions.outcomes import Judge, Outcome, Taken
+from corruptions.table import Key, key_of, reviewed, write
 from pulsar_advisor.tables.session import spark_session
 
 _AT_A_TIME: Final = 3
@@ -26,26 +28,51 @@ _AT_A_TIME: Final = 3
 
 
 def record(minutes: float) -> None:
-    """Add outcomes for this long."""
+    """Add outcomes for this long; those that several corruptions share first."""
     outcomes = reviewed()
-    missing = [one for one in corruptions() if key_of(one) not in outcomes]
     deadline, writing = time.monotonic() + 60 * minutes, threading.Lock()
     spark = spark_session("local[2]", "tests")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_A_TIME) as pool:
         judge = Judge(spark, Path(folder))
+        alike: dict[tuple[str, str], list[tuple[Key, Taken]]] = {}
+        for corruption in corruptions():
+            key, taken = key_of(corruption), judge.taken(corruption)
+            if isinstance(taken, Outcome):
+                outcomes.setdefault(key, taken)
+            else:
+                alike.setdefault((taken.load_manager, taken.content), []).append((key, taken))
+        left = []
+        for group in alike.values():
+            judged = next((outcomes[key] for key, _ in group if key in outcomes), None)
+            if judged is None:
+                left.append(group)
+            else:
+                outcomes |= {key: outcomes.get(key, judged) for key, _ in group}
+        write(corruptions(), outcomes)
+        print(f"{len(outcomes)} are known, {len(left)} distinct snapshots are left", file=sys.stderr)
 
-        def judged(corruption: Corruption) -> None:
+        def judged_together(group: Sequence[tuple[Key, Taken]]) -> None:
             if time.monotonic() < deadline:
-                outcome = judge.outcome(corruption)
+                outcome = judge.judged(group[0][1])
                 with writing:
-                    outcomes[key_of(corruption)] = outcome
+                    outcomes.update({key: outcome for key, _ in group})
                     write(corruptions(), outcomes)
 
-        for done in [pool.submit(judged, one) for one in missing]:
+        running = {pool.submit(judged_together, group): group for group in _in_turn(left)}
+        for done in as_completed(running):
             if error := done.exception():
-                print(f"{error!r}", file=sys.stderr)
+                print(f"{running[done][0][0]}: {error!r}", file=sys.stderr)
     spark.stop()
     print(f"{len(corruptions()) - len(outcomes)} of {len(corruptions())} are left", file=sys.stderr)
+
+
+def _in_turn(groups: Sequence[list[tuple[Key, Taken]]]) -> list[list[tuple[Key, Taken]]]:
+    """The largest first, and of those as large one of each surface after the other."""
+    by_surface: dict[tuple[str, ...], list[list[tuple[Key, Taken]]]] = {}
+    for group in groups:
+        by_surface.setdefault(group[0][0][:2], []).append(group)
+    rounds = zip_longest(*by_surface.values())
+    return sorted((one for round_ in rounds for one in round_ if one is not None), key=len, reverse=True)
 
 
 if __name__ == "__main__":

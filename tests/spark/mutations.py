@@ -918,6 +918,27 @@ def cpu_limit_of_zero(capture: Capture) -> str:
     return broker
 
 
+@corruption(SYNTHETIC, "brokers.cpu_limit")
+def cpu_limit_left_out(capture: Capture) -> str:
+    broker = capture.broker()
+    del capture.report(broker)["cpu"]["limit"]
+    return broker
+
+
+@corruption(SYNTHETIC, "brokers.figures_complete")
+def a_rate_left_out(capture: Capture) -> str:
+    broker = capture.broker()
+    del capture.report(broker)["msgRateIn"]
+    return broker
+
+
+@corruption(SYNTHETIC, "brokers.figures_complete")
+def usage_of_direct_memory_left_out(capture: Capture) -> str:
+    broker = capture.broker()
+    del capture.report(broker)["directMemory"]["usage"]
+    return broker
+
+
 @corruption(SYNTHETIC, "brokers.memory_limit", "brokers.memory_limit_is_common")
 def heap_limit_of_minus_one(capture: Capture) -> str:
     broker = capture.broker()

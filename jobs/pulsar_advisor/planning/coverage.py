@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster_state import (
+    CPU,
     NO_ROW,
     Booleans,
     Brokers,
@@ -44,7 +45,7 @@ class Coverage:
     excluded_namespaces: tuple[str, ...]
     excluded_bundles: int
     busiest: str
-    """The broker set aside that is the busiest of all, or may be, and why that is so; empty if there is none."""
+    """The broker that can't be judged and is the busiest of all, or may be, and why; empty if there is none."""
     set_aside_by: tuple[str, ...]
     """The checks that set something aside."""
 
@@ -123,17 +124,23 @@ def coverage(
         excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
         excluded_namespaces=_names(state.namespaces.names, whole),
         excluded_bundles=int((~bundles.usable).sum()),
-        busiest=_busiest_set_aside(state, settings, published),
+        busiest=_busiest_unjudged(state, settings, published),
         set_aside_by=tuple(set_aside_by),
     )
 
 
-def _busiest_set_aside(state: ClusterState, settings: LoadBalancerSettings, published: ClusterState | None) -> str:
-    """Of the registered brokers with bundles that were set aside, the first that is, or may be, the busiest of all."""
+def _busiest_unjudged(state: ClusterState, settings: LoadBalancerSettings, published: ClusterState | None) -> str:
+    """Of the registered brokers with bundles that were set aside, or whose usage has no limit to compare it with, the
+    first that is, or may be, the busiest of all.
+    """
     brokers = state.brokers
     owns = np.bincount(state.bundles.owner[state.bundles.owner != NO_ROW], minlength=len(brokers)) > 0
     usage, shown = _usage_ratios(brokers, settings), _by_broker(published, settings)
     highest = float(usage[brokers.fit].max(initial=0.0))
+    # To Pulsar a resource without a limit is idle; how busy it is isn't known.
+    without_limit = ~((brokers.limit[:, CPU] > 0) & possible(brokers.limit[:, [CPU]]))
+    for row in np.flatnonzero(brokers.fit & without_limit & owns).tolist():
+        return f"{brokers.ids[row]} reports no CPU limit that can be, and nothing shows how busy it is"
     known: dict[str, float] = {}
     for row in np.flatnonzero(brokers.available & ~brokers.complete & owns).tolist():
         broker = brokers.ids[row]

@@ -1,7 +1,10 @@
 """What the cluster's own balancer is allowed to do: the one fact behind every sentence about what Pulsar itself does.
 
 The leader of every load manager sheds only while both `loadBalancerEnabled` and `loadBalancerSheddingEnabled` are true
-(`LoadSheddingTask`, `UnloadScheduler`, 2.11.0 to 5.0.1). The switches never suppress a recommendation.
+(`LoadSheddingTask`, `UnloadScheduler`, 2.11.0 to 5.0.1). Bundles are split only while both `loadBalancerEnabled` and
+`loadBalancerAutoBundleSplitEnabled` are true: without the first, Modular and Simple brokers write no reports, after
+which they would look for bundles to split (`PulsarService.startLoadManagementService`), and the scheduler of the
+Extensible manager does nothing (`SplitScheduler`). The switches never suppress a recommendation.
 """
 
 from __future__ import annotations

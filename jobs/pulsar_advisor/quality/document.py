@@ -26,8 +26,8 @@ Pulsar doesn't filter what the leader doesn't.
   be evaluated stops too; its result gives the reason in `error`.
 * **confine**: the brokers, namespaces or bundles of the failing rows are set aside. Their figures can't be computed
   with (negative, not a number, beyond any machine), or Pulsar itself passes over such a row (no load report, not
-  registered, already being unloaded). They get no step, and if they hold more than a tenth of the load, or may include
-  the busiest broker, the answer begins with that. A check that would set aside more than 100,000 rows stops.
+  registered). They get no step, and if they hold more than a tenth of the load, or may include the busiest broker, the
+  answer begins with that. A check that would set aside more than 100,000 rows stops.
 * **doubt**: the rows count as they are, as they do for the leader, and the steps that touch them are less sure: low
   confidence if the check is a warning, medium if it is of severity info. No plan of our own (a goal, or
   MinimalMoveShedder) puts load onto a broker that a failed warning doubts.

@@ -6,7 +6,7 @@ wrong; it is judged only if no broker was asked, because then there is no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -133,13 +133,18 @@ def _impossible(counts: Mapping[str, float]) -> str:
     return " + ".join(f"int(not coalesce({count} between 0 and {highest}, false))" for count, highest in counts.items())
 
 
+def _missing(figures: Iterable[str]) -> str:
+    """How many of these columns a row leaves out."""
+    return " + ".join(f"int({figure} is null)" for figure in figures)
+
+
 def _brokers(
     brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None, passes_ms: int
 ) -> DataFrame:
     """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock compared with most brokers',
-    the host of its web address compared with its id, usage in percent, limits compared with the other brokers', totals
-    and counts compared with the sums over bundles, counts that can't be, what is known of all brokers together,
-    whether the totals changed since the earlier snapshot.
+    the host of its web address compared with its id, usage in percent, limits as far as they are known and compared
+    with the other brokers', figures left out, totals and counts compared with the sums over bundles, counts that can't
+    be, what is known of all brokers together, whether the totals changed since the earlier snapshot.
     """
     percents = {
         f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
@@ -166,6 +171,10 @@ def _brokers(
         ),
         sf.expr("percentile_disc(0.5) within group (order by clock_ahead_ms)").alias("common_clock_ahead_ms"),
     )
+    known = {
+        f"{resource}_known_limit": sf.expr(f"if(reported, coalesce({resource}_limit, -1), null)")
+        for resource in _RESOURCES
+    }
     alike = {
         f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
         for resource in _RESOURCES
@@ -185,6 +194,7 @@ def _brokers(
             ),
         )
     )
+    usages = [f"{resource}_usage" for resource in _RESOURCES if resource != "cpu"]
     flows = " + ".join(f"coalesce(abs({figure}), 0)" for figure in _FIGURES)
     unaccounted = {
         f"unaccounted_{figure}_ratio": sf.expr(
@@ -218,6 +228,7 @@ def _brokers(
                 "impossible_counts": sf.expr(
                     f"if(report_source = 'load_report', {_impossible(_HIGHEST_OF_BROKERS)}, null)"
                 ),
+                "missing_figures": sf.expr(f"if(reported, {_missing((*_FIGURES, *usages))}, null)"),
                 "counts_add_up": sf.expr(
                     "if(summed_bundles = bundles_with_figures and report_source = 'load_report', "
                     f"bundles = listed_bundles and {' and '.join(f'{count} = sum_{count}' for count in _COUNTS)}, null)"
@@ -227,6 +238,7 @@ def _brokers(
                 "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),
                 "other_version": sf.expr("nullif(version, common_version)"),
                 **carried,
+                **known,
                 **alike,
                 **unaccounted,
             }
@@ -335,9 +347,9 @@ def _bundles(
             f"if(reported, {_impossible(_HIGHEST_OF_BUNDLES)}, null) as impossible_counts",
             "if(agreeing >= 2 and disagreeing <= greatest(1, 0.1 * agreeing), agrees_with_topics, null) "
             "as topics_add_up",
-            f"if(reported, {' + '.join(f'int({figure} is null)' for figure in _FIGURES)}, null) as missing_figures",
-            f"if(averages_origin = 'bundle_data', "
-            f"{' + '.join(f'int({one} is null)' for one in averages if '_term_' in one)}, null) as missing_averages",
+            f"if(reported, {_missing(_FIGURES)}, null) as missing_figures",
+            f"if(averages_origin = 'bundle_data', {_missing([one for one in averages if '_term_' in one])}, null) "
+            "as missing_averages",
             " + ".join(
                 f"int(coalesce({column} <> 0 and abs({column}) < {_SMALLEST_NORMAL}D, false))" for column in averages
             )

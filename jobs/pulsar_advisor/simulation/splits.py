@@ -14,6 +14,7 @@ from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.memory import SplitMemory
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.fitness import split_refusals
+from pulsar_advisor.planning.own_balancer import splitting_switched_off_by
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.moment import Moment
 from pulsar_advisor.splitting.cluster_bundles import figures_of
@@ -23,7 +24,7 @@ from pulsar_advisor.splitting.registry import split_decider
 
 def can_be_judged(state: ClusterState, settings: LoadBalancerSettings) -> bool:
     """Whether bundles are split at all: the cluster does so by itself, and the snapshot has what that depends on."""
-    return settings.load_balancer_auto_bundle_split_enabled and not split_refusals(state, settings)
+    return not splitting_switched_off_by(settings) and not split_refusals(state, settings)
 
 
 def passes_due(now: Moment, intervals: Intervals, elapsed_ms: int) -> int:

@@ -167,3 +167,11 @@ def test_bundles_that_hold_more_than_a_tenth_decide(state: ClusterState, bundles
     judged = coverage(state, DEFAULTS)
     assert judged.decides and not judged.busiest
     assert judged.why == f"Too little can be judged: {judged.sentence}"
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, np.nan, np.inf, 1e300])
+def test_a_broker_without_a_cpu_limit_may_be_the_busiest(state: ClusterState, limit: float) -> None:
+    state.brokers.limit[A, CPU] = limit
+    judged = coverage(state, DEFAULTS)
+    assert judged.decides
+    assert "a:8080 reports no CPU limit that can be, and nothing shows how busy it is" in judged.why

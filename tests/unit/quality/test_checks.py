@@ -47,7 +47,6 @@ def test_only_critical_checks_stop_the_line() -> None:
 PULSAR_PASSES_OVER = {
     "brokers.available": "the leader drops the data of brokers that are no longer registered",
     "brokers.reported": "the leader has nothing about a broker without a report",
-    "bundles.is_active": "a bundle that is being unloaded can't be unloaded",
     "bundles.owner_is_active": "only brokers that are registered and report give bundles",
     "bundles.ring_from_below": "NamespaceBundles refuses ranges that don't cover the ring",
     "bundles.ring_to_above": "NamespaceBundles refuses ranges that don't cover the ring",

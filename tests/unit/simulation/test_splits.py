@@ -68,8 +68,9 @@ def test_children_stay_if_they_are_not_to_be_unloaded() -> None:
     assert (score_of(simulation).splits, score_of(simulation).unloads) == (1, 0)
 
 
-def test_nothing_is_split_if_the_cluster_does_not_do_so_by_itself() -> None:
-    simulation = simulation_of(busy(), loadBalancerAutoBundleSplitEnabled="false")
+@pytest.mark.parametrize("switch", ["loadBalancerEnabled", "loadBalancerAutoBundleSplitEnabled"])
+def test_nothing_is_split_if_the_cluster_does_not_do_so_by_itself(switch: str) -> None:
+    simulation = simulation_of(busy(), **{switch: "false"})
     assert splits(simulation) == []
 
 
