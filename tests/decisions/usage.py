@@ -18,15 +18,13 @@ from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.plan import BrokerForecast
 from pulsar_advisor.planning.forecast import Outlook, forecast, loads_of, usage_ratios
+from pulsar_advisor.planning.noise import noise_floor
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-NOISE_RATIO: Final = 0.01
-"""How much the usage of a broker that nothing happens to differs between two captures."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Figure:
 
     @property
     def inside(self) -> bool:
-        """Whether the range has what came, but for noise."""
-        return self.lowest - NOISE_RATIO <= self.actual <= self.highest + NOISE_RATIO
+        """Whether the range has what came."""
+        return self.lowest <= self.actual <= self.highest
 
     def row(self) -> str:
         """The broker's row of the table."""
@@ -104,5 +102,6 @@ def _figures(
         if (broker := destinations.get(state.bundle_name(row))) is not None
     ]
     before = forecast(state, outlook, settings).brokers
-    after = forecast(state, outlook.along(outlook, state.bundles, moves, settings)[0], settings).brokers
+    moved, _ = outlook.along(outlook, state.bundles, moves, settings)
+    after = forecast(state, moved, settings, noise_floor([*earlier, state], settings).ratio).brokers
     return [Figure.of(broker, before[broker], after[broker], actual[broker]) for broker in actual]

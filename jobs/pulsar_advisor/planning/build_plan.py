@@ -42,7 +42,7 @@ from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
 from pulsar_advisor.planning.forecast import Outlook, finite, forecast, usage_ratios
 from pulsar_advisor.planning.limits import left_out_sentence, splits_within, unloads_within
-from pulsar_advisor.planning.noise import DEFAULT_RATIO
+from pulsar_advisor.planning.noise import noise_floor
 from pulsar_advisor.planning.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
@@ -156,6 +156,7 @@ class _Steps:
         state: ClusterState,
         settings: ResolvedSettings,
         outlook: Outlook,
+        noise_ratio: float,
         changes: Floats,
         unloads: Grading,
         splits: Grading,
@@ -164,6 +165,7 @@ class _Steps:
         self.of_unloads = unloads
         self.of_splits = splits
         self.settings = settings
+        self.noise_ratio = noise_ratio
         self.changes = changes
         self.steps: list[Step] = []
         self.origin = self.outlook = outlook
@@ -259,7 +261,7 @@ class _Steps:
 
     def _may_not_fall(self, broker: int, fate: _Fate) -> tuple[Doubt, ...]:
         """A doubt if the source may be used more afterwards than is likely, by more than two snapshots differ."""
-        if not fate.highest_source_ratio - fate.source_ratio > DEFAULT_RATIO:
+        if not fate.highest_source_ratio - fate.source_ratio > self.noise_ratio:
             return ()
         sentence = (
             f"How far {self.state.brokers.ids[broker]} falls depends on how much of its CPU follows messages, which "
@@ -434,7 +436,8 @@ def build_plan(
     splits = Grading(state, checks, EVERY_STEP_READS | decider.reads | algorithm.reads)
     base = base_load(state, history)
     outlook = Outlook.of(state, base, with_usage_of_rates(state, history, base))
-    steps = _Steps(state, settings, outlook, _changes(state, settings, history), unloads, splits)
+    noise = noise_floor([*history, state], settings.values)
+    steps = _Steps(state, settings, outlook, noise.ratio, _changes(state, settings, history), unloads, splits)
     moves, left_out = unloads_within(proposal.moves, state, request.limits)
     steps.unload(moves)
     for split in splits_within(proposal.splits, state, request.limits):
@@ -460,7 +463,7 @@ def build_plan(
         predicted=Prediction(
             model="base_load",
             before=forecast(state, steps.origin, settings.values),
-            after=forecast(state, steps.outlook, settings.values),
+            after=forecast(state, steps.outlook, settings.values, noise.ratio),
             base=_planned_base(state, base),
         ),
         decision=PlanDecision(

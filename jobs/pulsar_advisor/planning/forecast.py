@@ -2,7 +2,8 @@
 
 The shares are those of the snapshot, so the order of moves does not matter. A broker's base CPU usage stays where it
 is; the range comes from what that base may be, for each broker on its own. What moves is work (points of a core), not
-percent: a broker with more cores feels it less.
+percent: a broker with more cores feels it less. On another machine the same messages may cost more, or less: the range
+holds what they cost at their source and what they would at their destination.
 
 Infinite and NaN figures make infinite or NaN sums. They are computed without a warning and left out of the plan
 (`finite`).
@@ -12,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pulsar_advisor.model.base_load import BaseLoad
 from pulsar_advisor.model.cluster_state import (
@@ -32,6 +35,12 @@ from pulsar_advisor.model.proportional import usage_of
 from pulsar_advisor.model.resource_usage import deciding_resources, weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
+Rows = npt.NDArray[np.signedinteger]
+
+_COMPARABLE: Final = 0.1
+"""Share of the source's messages below which a broker's own figures don't show what a message costs there: it would be
+mostly base."""
+
 
 @dataclass(frozen=True, eq=False)
 class BrokerLoads:
@@ -43,6 +52,18 @@ class BrokerLoads:
     bundles: Indices
     base_cpu: Floats
     """Per broker, the part of its CPU usage that no bundle takes along."""
+
+    @np.errstate(all="ignore")
+    def relative_cost(self, source: Rows, to: Rows) -> Floats:
+        """What a message costs at destinations, as a multiple of what it costs at its source (rows): CPU beyond base.
+
+        1 between machines with one CPU limit, which are taken for alike, and where figures don't show it.
+        """
+        rates, limit = rate_per_s(self.traffic), self.limit[:, CPU]
+        cost = np.maximum(self.usage[:, CPU] - self.base_cpu, 0.0) / rates
+        found = cost[to] / cost[source]
+        is_shown = (limit[to] != limit[source]) & (rates[to] >= _COMPARABLE * rates[source]) & np.isfinite(found)
+        return np.where(is_shown, found, 1.0)
 
 
 def loads_of(state: ClusterState, base_cpu: Floats | None = None) -> BrokerLoads:
@@ -58,7 +79,8 @@ class Outlook:
     """The loads at one point of a plan: the likely ones, and each broker's lowest and highest usage.
 
     A broker's usage is highest if its own base is the greatest, so that what leaves takes least along, and those of the
-    brokers whose bundles arrive are the least.
+    brokers whose bundles arrive are the least. What arrives then costs what it does at its source or, if that is more,
+    what messages cost here.
     """
 
     lowest: BrokerLoads
@@ -97,13 +119,16 @@ class Outlook:
         base_cpu = np.stack([loads.base_cpu[source] for loads in origin._all()])
         movable[..., CPU] = np.maximum(movable[..., CPU] - base_cpu, 0.0)
         taken = usage_of(figures, origin.likely.traffic[source], movable)
+        brought = taken[::-1].copy()
+        brought[0, :, CPU] *= np.minimum(origin.highest.relative_cost(source, to), 1.0)
+        brought[-1, :, CPU] *= np.maximum(origin.lowest.relative_cost(source, to), 1.0)
         usage = np.stack([loads.usage for loads in self._all()])
         traffic, counts = self.likely.traffic.copy(), self.likely.bundles.copy()
         reached = np.empty((2, *taken.shape))
         for number, (leaves, joins, is_moved) in enumerate(zip(source, to, moving, strict=True)):
             if is_moved:
                 usage[:, leaves] -= taken[:, number]
-                usage[:, joins] += taken[::-1, number]
+                usage[:, joins] += brought[:, number]
                 traffic[leaves] -= figures[number]
                 traffic[joins] += figures[number]
                 counts[leaves] -= 1
@@ -145,11 +170,18 @@ def finite(value: float) -> float | None:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def forecast(state: ClusterState, outlook: Outlook, settings: LoadBalancerSettings) -> Forecast:
-    """All brokers at one point of a plan, with the spread over the available ones."""
+def forecast(
+    state: ClusterState, outlook: Outlook, settings: LoadBalancerSettings, noise_ratio: float = 0.0
+) -> Forecast:
+    """All brokers at one point of a plan, with the spread over the available ones.
+
+    The range of each holds at least what two snapshots differ by although nothing is moved, `noise_ratio`.
+    """
     loads, available = outlook.likely, state.brokers.available
-    lowest, highest = outlook.bounds(settings)
     ratios = usage_ratios(loads, settings)
+    lowest, highest = outlook.bounds(settings)
+    lowest = np.fmin(lowest, np.maximum(ratios - noise_ratio, 0.0))
+    highest = np.fmax(highest, ratios + noise_ratio)
     counted = ratios[available]
     deciding = deciding_resources(loads.usage, loads.limit, settings)
     rates, throughputs = rate_per_s(loads.traffic), throughput_bytes_per_s(loads.traffic)

@@ -8,13 +8,13 @@ from pulsar_advisor.model.plan import Forecast, Plan
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.planning.goal_outcome import goal_outcome
 from pulsar_advisor.planning.headline import busiest_of, usage_text
+from pulsar_advisor.planning.noise import DEFAULT_RATIO
 
-_NEAR_RATIO: Final = 0.005
-"""Ends of a range that are nearer than this are one figure."""
+_ROUNDING: Final = 1e-9
 
 
-def goal_sentence(plan: Plan) -> str:
-    """The sentence for an operator; usages are the likely ones, with their range where it is wide."""
+def goal_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
+    """The sentence for an operator; usages are the likely ones, with their range where it is wider than noise."""
     steps = [step for step in plan.steps if step.executable]
     if not steps:
         start = "Do nothing" if goal_outcome(plan) == "reached" else "Nothing can be done"
@@ -27,27 +27,27 @@ def goal_sentence(plan: Plan) -> str:
     what = f"{cut}move {count(len(unloads), 'bundle')} to {count(len(brokers), 'broker')}"
     if stay:
         what += f", and leave {stay} that can't move"
-    effect = "; ".join(filter(None, (_asked(plan), _busiest(plan))))
+    effect = "; ".join(filter(None, (_asked(plan, floor_ratio), _busiest(plan, floor_ratio))))
     return f"To {plan.title}, {what}{effect and ': '}{effect}."
 
 
-def _asked(plan: Plan) -> str:
+def _asked(plan: Plan, floor_ratio: float) -> str:
     """What becomes of the one broker that the goal is about; empty if it isn't about one, or that isn't known."""
     if plan.goal is None or len(plan.goal.brokers) != 1:
         return ""
     (broker,) = plan.goal.brokers
     before = plan.predicted.before.brokers[broker]
-    usage = _usage(plan.predicted.after, broker)
+    usage = _usage(plan.predicted.after, broker, floor_ratio)
     return "" if before.usage_ratio is None or not usage else f"{broker} goes from {usage_text(before)} to {usage}"
 
 
-def _busiest(plan: Plan) -> str:
+def _busiest(plan: Plan, floor_ratio: float) -> str:
     """Who is busiest then, and how busy the busiest broker was; empty if that isn't known."""
     before, after = plan.predicted.before, plan.predicted.after
     was, is_now = busiest_of(before), busiest_of(after)
     if was is None or is_now is None:
         return ""
-    usage, usage_before = _usage(after, is_now), usage_text(before.brokers[was])
+    usage, usage_before = _usage(after, is_now, floor_ratio), usage_text(before.brokers[was])
     if is_now != was:
         return f"the busiest broker is then {is_now} at {usage}, not {was} at {usage_before}"
     if usage == f"{before.maximum_ratio:.1%}":
@@ -57,11 +57,12 @@ def _busiest(plan: Plan) -> str:
     return f"the busiest broker, {was}, goes from {usage_before} to {usage}"
 
 
-def _usage(forecast: Forecast, broker: str) -> str:
+def _usage(forecast: Forecast, broker: str, floor_ratio: float) -> str:
     """`60.1%`, or `60.1% (45.0% to 90.0%)` where the model leaves that open; empty if it isn't known."""
     found = forecast.brokers[broker]
     usage, lowest, highest = found.usage_ratio, found.lowest_usage_ratio, found.highest_usage_ratio
     if usage is None:
         return ""
-    is_wide = lowest is not None and highest is not None and highest - lowest >= _NEAR_RATIO
-    return f"{usage:.1%} ({lowest:.1%} to {highest:.1%})" if is_wide else f"{usage:.1%}"
+    if lowest is None or highest is None or max(usage - lowest, highest - usage) <= floor_ratio + _ROUNDING:
+        return f"{usage:.1%}"
+    return f"{usage:.1%} ({lowest:.1%} to {highest:.1%})"

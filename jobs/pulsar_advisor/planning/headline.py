@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pulsar_advisor.model.cluster_state import RESOURCE_NAMES, RESOURCES
 from pulsar_advisor.model.plan import BrokerForecast, Forecast, Plan, Step
@@ -14,11 +14,20 @@ from pulsar_advisor.planning.fitness import Refusal
 from pulsar_advisor.planning.noise import DEFAULT_RATIO
 
 _SOURCES_NAMED: Final = 3
+_ROUNDING: Final = 1e-9
+
+
+class ByItself(NamedTuple):
+    """What Pulsar's own balancer does where the advisor advises nothing."""
+
+    acts: bool
+    sentence: str
 
 
 def advice_sentence(
     plan: Plan | None,
     scores: Sequence[Score],
+    by_itself: ByItself,
     refusals: Sequence[Refusal] = (),
     floor_ratio: float = DEFAULT_RATIO,
     overload: str | None = None,
@@ -27,8 +36,8 @@ def advice_sentence(
 ) -> str:
     """The advice for an operator.
 
-    `plan` is the advised one; `overload` says what else can be done about a broker that is too busy; `without_traffic`:
-    no broker reports a message or a byte.
+    `plan` is the advised one; where there is none, Pulsar may still act `by_itself`. `overload` says what else can be
+    done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte.
     """
     if plan is not None:
         return plan_sentence(plan, floor_ratio)
@@ -39,7 +48,9 @@ def advice_sentence(
             "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
         )
     why = _why_nothing(scores, floor_ratio)
-    return f"Do nothing: {why}" if overload is None else f"{why[0].upper()}{why[1:]} {overload}"
+    if overload is not None:
+        return f"{why[0].upper()}{why[1:]} {overload}"
+    return f"{'No plan is worthwhile' if by_itself.acts else 'Do nothing'}: {why} {by_itself.sentence}"
 
 
 def _why_nothing(scores: Sequence[Score], floor_ratio: float) -> str:
@@ -90,7 +101,7 @@ def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *,
     same_resource = after.brokers[expected].resource == before.brokers[busiest].resource
     end = f"{then:.1%}" if same_resource else usage_text(after.brokers[expected])
     change = f"{what}: the busiest broker {'should fall' if then < now else 'rises'} from {start} to {end}"
-    if worst is None or worst - then < floor_ratio:
+    if worst is None or worst - then <= floor_ratio + _ROUNDING:
         return change
     if then >= now or now - worst >= floor_ratio:
         return f"{change}, at worst to {worst:.1%}"

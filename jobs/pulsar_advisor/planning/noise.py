@@ -1,10 +1,13 @@
-"""How much usage differs from one snapshot to the next although nothing was moved; a gain below that says nothing."""
+"""How much usage differs from one snapshot to the next although nothing was moved.
+
+A gain below that says nothing, and no predicted range is narrower.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -33,9 +36,9 @@ class NoiseFloor:
     origin: Literal["history", "default"]
 
 
-def noise_floor(moments: Iterable[ClusterState], settings: LoadBalancerSettings) -> NoiseFloor:
+def noise_floor(moments: Sequence[ClusterState], settings: LoadBalancerSettings) -> NoiseFloor:
     """The noise of a cluster, from its states in the order of time, the last one included."""
-    seen = (_Seen.of(moment, settings) for moment in moments)
+    seen = (_Seen.of(moment, settings) for moment in moments if len(moments) > 1)
     differences = [difference for pair in pairwise(seen) for difference in _differences(*pair)]
     if len(differences) < FEWEST_DIFFERENCES:
         return NoiseFloor(DEFAULT_RATIO, "default")

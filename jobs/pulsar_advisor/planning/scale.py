@@ -14,7 +14,7 @@ and for the loss of each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
@@ -24,7 +24,7 @@ import numpy as np
 from pulsar_advisor.model.cluster_state import CPU, Floats
 from pulsar_advisor.model.plan import Confidence
 from pulsar_advisor.model.resource_usage import weighted_maximum
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.some_of import count, some_of
 from pulsar_advisor.planning.kinds.answers import BundleOutcome, fixed
 from pulsar_advisor.planning.kinds.drain import mean_if_one_more_fails
 from pulsar_advisor.planning.kinds.packing import packed
@@ -34,7 +34,7 @@ from pulsar_advisor.shedding.fewest_moves import PPM, ppm_per_unit
 
 Verdict = Literal["under", "right", "over", "unknown"]
 """Surely too few · enough, and one less isn't or may not be · enough, and a broker could go · enough at one
-end of the range only."""
+end of the range only, or if figures that validation doubts are right."""
 
 _CERTAIN_WITHIN: Final = 0.01
 """Ends of a range that are nearer than this are one figure."""
@@ -51,7 +51,7 @@ class Machine:
     brokers: int
     """Those that are fit now."""
     needed: int | None
-    """The fewest of them, beside all other brokers, that are surely enough; None if no number is."""
+    """The fewest of them, beside all other brokers, that are surely enough by these figures; None if no number is."""
     needed_if_messages: int | None
     """The fewest that are enough if all CPU goes with the messages."""
 
@@ -176,15 +176,19 @@ def scale(room: Room, target_ratio: float) -> Scale:
         and size.highest_ratio <= target_ratio
         and _one_could_go(room, rows[of_type == titles.index(size.machine)], target_ratio)
     ]
-    verdict = _verdict(now, target_ratio, may_go)
+    doubtful = [room.state.brokers.ids[row] for row in rows.tolist() if room.state.brokers.doubtful[row]]
+    verdict = _verdict(now, target_ratio, may_go, is_doubted=bool(doubtful))
     base_ratio = _base_ratio(room, rows)
+    sentence = _sentence(
+        verdict, now, [size for size in sizes if size.change == -1], machines, target_ratio, may_go, doubtful
+    )
     largest, largest_ratio = _largest_bundle(room, limits)
     return Scale(
         brokers=len(rows),
         target_ratio=target_ratio,
         verdict=verdict,
-        confidence=_confidence(room, rows, now, base_ratio),
-        sentence=_sentence(verdict, now, [size for size in sizes if size.change == -1], machines, target_ratio, may_go),
+        confidence="low" if doubtful else _confidence(room, rows, now, base_ratio),
+        sentence=sentence,
         machines=machines,
         sizes=tuple(sorted(sizes, key=lambda size: (titles.index(size.machine) if size.change else 0, size.change))),
         base_ratio=base_ratio,
@@ -239,10 +243,10 @@ def _after_loss(room: Room, broker: int) -> Room | None:
     return left if all(answer.outcome is BundleOutcome.MOVES for answer in answers) else None
 
 
-def _verdict(now: Size, target: float, may_go: Sequence[str]) -> Verdict:
+def _verdict(now: Size, target: float, may_go: Sequence[str], *, is_doubted: bool) -> Verdict:
     if now.lowest_ratio > target:
         return "under"
-    if now.highest_ratio > target:
+    if now.highest_ratio > target or is_doubted:
         return "unknown"
     return "over" if may_go else "right"
 
@@ -279,6 +283,7 @@ def _sentence(
     machines: Sequence[Machine],
     target: float,
     may_go: Sequence[str],
+    doubtful: Collection[str],
 ) -> str:
     brokers, wanted = count(now.brokers, "broker"), f"{target:.0%}"
     if verdict == "over":
@@ -302,14 +307,22 @@ def _sentence(
     if_messages = _numbers(machines, "needed_if_messages", now)
     if verdict == "under":
         start = f"{brokers} {'is' if now.brokers == 1 else 'are'} not enough for {wanted}, whatever the base load is"
+        if doubtful:
+            start = f"If the figures of {some_of(doubtful)} are right, which validation doubts, {start}"
         if needed is not None:
             return f"{start}: {needed} would be."
         if if_messages is None:
             return f"{start}, and no number of such brokers is: what stays on each is above {wanted}."
         return f"{start}: {if_messages} would be if CPU follows messages; if it doesn't, no number is. {MEASURE}"
+    is_open = f"Whether {brokers} {'is' if now.brokers == 1 else 'are'} enough for {wanted} isn't known"
+    if doubtful:
+        return (
+            f"{is_open}: validation doubts the figures of {some_of(doubtful)}, by which the busiest would be at "
+            f"{_range(now)}, divided evenly. `validate` says what is wrong with them."
+        )
     return (
-        f"Whether {brokers} {'is' if now.brokers == 1 else 'are'} enough for {wanted} isn't known: divided evenly, the "
-        f"busiest would be at {_range(now)}, the less the more CPU follows messages. {MEASURE}"
+        f"{is_open}: divided evenly, the busiest would be at {_range(now)}, the less the more CPU follows messages. "
+        f"{MEASURE}"
     )
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from pulsar_advisor.model.some_of import count as plain_count
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.headline import ByItself
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS
@@ -227,6 +229,17 @@ def own_sentence(scores: Iterable[Score], own: Mapping[str, str], switched_off_b
     if off := sheds_nothing(switched_off_by):
         return f"{off}. Switched on, its {does}."
     return f"Pulsar's own {does}."
+
+
+def by_itself(foresight: Mapping[str, Any]) -> ByItself:
+    """What Pulsar does if nothing is carried out, from the foresight of a recommendation."""
+    own, off = foresight["own"], sheds_nothing(foresight["switched_off_by"])
+    if off:
+        return ByItself(False, f"{off}.")
+    if own is None:
+        return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight['error']}")
+    does = f"{ending(own)} after {plain_count(own['unloads'], 'unload')}" if happens(own) else "does nothing either"
+    return ByItself(happens(own), f"Pulsar's own {own['shedder']} {does}.")
 
 
 def _does(score: Score, strategies: str) -> str:

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NO_ROW, RESOURCES, Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, Booleans, Floats, Indices, Integers
 from pulsar_advisor.model.resource_usage import weighted_maximum
 from pulsar_advisor.model.settings import LoadBalancerSettings
 
@@ -34,6 +34,8 @@ EXACT_NODES: Final = 100
 """Nodes of the branch-and-bound tree after which the search stops with its current bound."""
 
 PPM: Final = 1_000_000
+
+_IS_CPU: Final = np.arange(len(RESOURCES)) == CPU
 
 _INFEASIBLE: Final = 2
 """`OptimizeResult.status` of `scipy.optimize.milp` if there is no solution."""
@@ -82,6 +84,8 @@ class Balancing:
     """(m, n): where each bundle may go; None: to every broker that receives."""
     arriving: Floats | None = None
     """(m, 5): what a destination must have room for, where that is more than what leaves the source; None: `moved`."""
+    dearer: Floats | None = None
+    """(n, n), at least 1: by what factor that is more CPU at a destination (the column) than at a source; None: 1."""
 
     @property
     def arrivals(self) -> Floats:
@@ -95,7 +99,10 @@ class Balancing:
 
     def demand(self, bundles: Rows, brokers: Rows) -> Integers:
         """The load that bundles (rows) cause at brokers (rows) that they move to."""
-        return whole_ppm(self.arrivals[bundles], self.ppm_per_unit[brokers])
+        amount = self.arrivals[bundles]
+        if self.dearer is not None:
+            amount = amount * np.where(_IS_CPU, self.dearer[self.source[bundles], brokers, None], 1.0)
+        return whole_ppm(amount, self.ppm_per_unit[brokers])
 
     def demand_at_source(self) -> Integers:
         """(m, 5): the load of which each bundle relieves the broker where it is."""
@@ -140,10 +147,15 @@ def _moves(problem: Balancing, destination: Indices, least: int | None) -> Moves
     return Moves(destination, problem.reached(destination), cost, least)
 
 
-def fewest_moves(problem: Balancing) -> Moves:
-    """The heuristic's answer, improved or proven optimal by the exact search if the problem is small."""
+def fewest_moves(problem: Balancing, enough: int = 0) -> Moves:
+    """The heuristic's answer, improved or proven optimal by the exact search if the problem is small.
+
+    Moves that cost no more than `enough` aren't improved, and where all cost more none are looked for.
+    """
     moves = few_moves(problem)
-    if moves.least is None or (moves.reached and moves.cost == moves.least):
+    if moves.least is None or (moves.reached and moves.cost <= max(moves.least, enough)):
+        return moves
+    if 0 < enough < moves.least:
         return moves
     pairs = np.count_nonzero(problem.demand_at_source().any(axis=1)) * np.count_nonzero(problem.receives)
     return _exact(problem, moves) if pairs <= EXACT_PAIRS else moves

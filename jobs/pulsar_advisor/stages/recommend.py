@@ -49,7 +49,7 @@ from pulsar_advisor.planning.propose import propose as propose_combinations
 from pulsar_advisor.planning.propose import propose_splits
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.setting_keys import setting_keys
-from pulsar_advisor.reporting.futures import ending
+from pulsar_advisor.reporting.futures import by_itself, ending
 from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
@@ -262,6 +262,7 @@ def answer(
     else:
         advised = next((row for row in scores if row.steps), None)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
+    foresight = _foresight(simulated, configured, advised_plan)
     outcome: GoalOutcome | None = None
     if request.goal is not None:
         outcome = goal_outcome(plan_in(str(planned[0].plan))) if planned else "missed"
@@ -269,13 +270,14 @@ def answer(
         sentence = advice_sentence(
             advised_plan,
             scores,
+            by_itself(foresight),
             refused,
             floor.ratio,
             overload_sentence(fit, settings.values),
             without_traffic=not state.brokers.traffic.any(),
         )
     else:
-        sentence = goal_sentence(plan_in(str(planned[0].plan)))
+        sentence = goal_sentence(plan_in(str(planned[0].plan)), floor.ratio)
     judged = coverage(state, settings.values, simulated.published, simulated.set_aside_by)
     none_judged = all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refused])
     sentence = judged.headline(sentence, claims_enough=advised is None and not none_judged)
@@ -285,17 +287,10 @@ def answer(
     found = findings(state, settings.values, [plan_in(str(row.plan)) for row in (*own, *splitting)], judged)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
     base = base_load(fit, earlier)
-    foresight = _foresight(simulated, configured, advised_plan)
     balancing = _balancing(foresight, simulated.tried, settings.release)
+    overloaded = settings.values.load_balancer_broker_overloaded_threshold_percentage / 100
     options = (
-        ranked_options(
-            scores,
-            configured,
-            balancing,
-            floor.ratio,
-            _spread(fit, settings),
-            settings.values.load_balancer_broker_overloaded_threshold_percentage / 100,
-        )
+        ranked_options(scores, configured, balancing, floor.ratio, _spread(fit, settings), overloaded)
         if request.goal is None
         else ()
     )

@@ -13,6 +13,7 @@ from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.limits import Limits
+from pulsar_advisor.planning.noise import DEFAULT_RATIO as NOISE_RATIO
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 
@@ -66,8 +67,19 @@ def test_the_prediction_after_the_plan_counts_every_executable_unload(
     assert round(predicted.after.brokers["a:8080"].usage_ratio or 0, 6) == pytest.approx(
         0.9 - (0.9 - DEFAULT_RATIO) * 1000 / 1800, abs=1e-6
     )
-    assert predicted.after.brokers["a:8080"].lowest_usage_ratio == pytest.approx(0.4)
+    assert predicted.after.brokers["a:8080"].lowest_usage_ratio == pytest.approx(
+        (predicted.after.brokers["a:8080"].usage_ratio or 0.0) - NOISE_RATIO
+    )
     assert predicted.after.highest_maximum_ratio == pytest.approx(0.9)
+
+
+def test_a_broker_that_the_plan_leaves_alone_is_predicted_within_noise(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    untouched = plan_of(state, settings, (move(FIRST),)).predicted.after.brokers["b:8080"]
+    assert (untouched.lowest_usage_ratio, untouched.highest_usage_ratio) == pytest.approx(
+        ((untouched.usage_ratio or 0.0) - NOISE_RATIO, (untouched.usage_ratio or 0.0) + NOISE_RATIO)
+    )
 
 
 def test_how_far_the_source_falls_is_a_doubt_where_one_snapshot_is_all_there_is(
@@ -136,7 +148,10 @@ def test_an_unload_without_a_destination_moves_no_load_in_the_prediction(
 ) -> None:
     plan = plan_of(replace(state, load_manager="simple"), settings, (move(FIRST, NOWHERE),))
     assert plan.steps[0].destination is None
-    assert plan.predicted.after == plan.predicted.before
+    before, after = plan.predicted.before.brokers, plan.predicted.after.brokers
+    assert {name: (one.usage_ratio, one.bundles) for name, one in after.items()} == {
+        name: (one.usage_ratio, one.bundles) for name, one in before.items()
+    }
 
 
 def test_the_same_inputs_give_the_same_digest(state: ClusterState, settings: ResolvedSettings) -> None:

@@ -7,7 +7,7 @@ from pulsar_advisor.model.base_load import BaseLoad, base_load
 from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.forecast import Outlook, forecast, usage_ratios
-from states import without_base
+from states import BrokerRow, BundleRow, cluster_state, without_base
 
 HOTTEST, IDLEST = 0, 1
 
@@ -98,3 +98,45 @@ def test_the_base_of_a_broker_stays_when_its_bundles_leave(state: ClusterState, 
     # The other one had 10 %, and gets between 80 and 90 % more.
     assert (idlest.lowest_usage_ratio, idlest.usage_ratio) == pytest.approx((0.9, 0.91))
     assert idlest.highest_usage_ratio == pytest.approx(1.0)
+
+
+def test_no_range_is_narrower_than_noise(state: ClusterState, settings: ResolvedSettings) -> None:
+    found = forecast(state, without_base(state), settings.values, noise_ratio=0.03).brokers["a:8080"]
+    assert (found.lowest_usage_ratio, found.highest_usage_ratio) == pytest.approx((0.87, 0.93))
+    assert found.usage_ratio == pytest.approx(0.9)
+
+
+def by_cores(cores: float, rate: float, base: float = 0.0) -> tuple[ClusterState, Outlook]:
+    """`a` uses 80 of 100 points for 2,000 messages/s in four bundles, `b` 30 points for this rate, with these cores."""
+    state = cluster_state(
+        [
+            BrokerRow("a:8080", cpu=(80.0, 100.0), traffic=(1000.0, 1000.0, 1.0, 1.0)),
+            BrokerRow("b:8080", cpu=(30.0, 100.0 * cores), traffic=(rate / 2, rate / 2, 1.0, 1.0)),
+        ],
+        [BundleRow(f"t/{n}", "0x00000000_0xffffffff", "a:8080", (250.0, 250.0, 0.0, 0.0), topics=1) for n in range(4)],
+    )
+    none, greatest = np.zeros(2), np.array([base, base])
+    return state, Outlook.of(state, BaseLoad(none, none, greatest, ("history", "history")))
+
+
+def arriving(cores: float, rate: float, base: float = 0.0) -> list[float]:
+    """What one bundle adds to `b`, in points of a core: at least, probably, at most."""
+    state, origin = by_cores(cores, rate, base)
+    moved = after(origin, origin, state, (0, 0, 1))
+    return [float(loads.usage[1, 0]) - 30.0 for loads in (moved.lowest, moved.likely, moved.highest)]
+
+
+def test_where_messages_cost_more_the_range_of_the_destination_holds_its_own_cost() -> None:
+    # 20 points at the source; at the destination 1,000 messages/s cost 30 points, so that 500 cost 15; 500, 30.
+    assert arriving(cores=2, rate=1000) == pytest.approx([15.0, 20.0, 20.0])
+    assert arriving(cores=2, rate=500) == pytest.approx([20.0, 20.0, 30.0])
+    # 10 of them may be base: then it is 20 points for 1,000 messages/s, and 17.5 at the source.
+    assert arriving(cores=2, rate=1000, base=10.0) == pytest.approx([10.0, 20.0, 20.0])
+
+
+def test_messages_cost_the_same_on_machines_that_are_alike() -> None:
+    assert arriving(cores=1, rate=500) == pytest.approx([20.0, 20.0, 20.0])
+
+
+def test_a_broker_that_serves_hardly_anything_does_not_show_what_messages_cost_there() -> None:
+    assert arriving(cores=2, rate=100) == pytest.approx([20.0, 20.0, 20.0])

@@ -13,7 +13,7 @@ from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import build_plan
 from pulsar_advisor.planning.compare import no_score
 from pulsar_advisor.planning.fitness import Refusal
-from pulsar_advisor.planning.headline import advice_sentence, plan_sentence
+from pulsar_advisor.planning.headline import ByItself, advice_sentence, plan_sentence
 from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 
@@ -105,26 +105,39 @@ def test_of_several_sources_those_with_the_most_unloads_are_named(moving: Plan) 
 
 
 QUIET = replace(no_score("A", "B", ""), error=None, why_nothing="All brokers are near the mean.")
+QUIET_TOO = ByItself(False, "Pulsar itself sheds no load.")
 
 
 def test_without_traffic_there_is_nothing_to_balance_however_busy_a_broker_is() -> None:
-    sentence = advice_sentence(None, [QUIET], overload="b is at 90%.", without_traffic=True)
+    sentence = advice_sentence(None, [QUIET], QUIET_TOO, overload="b is at 90%.", without_traffic=True)
     assert sentence.startswith("There is no load to balance: no broker reports any message")
 
 
 def test_doing_nothing_has_a_sentence_too() -> None:
-    assert advice_sentence(None, [QUIET]) == (
-        "Do nothing: no strategy would act on these figures. All brokers are near the mean."
+    assert advice_sentence(None, [QUIET], QUIET_TOO) == (
+        "Do nothing: no strategy would act on these figures. All brokers are near the mean. Pulsar itself sheds no "
+        "load."
     )
     small = replace(QUIET, steps=1, unloads=200, maximum_before=0.9, maximum_after=0.89999)
-    assert advice_sentence(None, [small], floor_ratio=0.02) == (
+    assert advice_sentence(None, [small], QUIET_TOO, floor_ratio=0.02) == (
         "Do nothing: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much from one "
-        "snapshot to the next."
+        "snapshot to the next. Pulsar itself sheds no load."
+    )
+
+
+def test_what_pulsar_does_by_itself_without_a_gain_is_not_to_do_nothing() -> None:
+    small = replace(QUIET, steps=1, unloads=4, maximum_before=0.6, maximum_after=0.59)
+    sentence = advice_sentence(
+        None, [small], ByItself(True, "Pulsar's own A with B would settle in cycle 1."), (), 0.02
+    )
+    assert sentence == (
+        "No plan is worthwhile: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much "
+        "from one snapshot to the next. Pulsar's own A with B would settle in cycle 1."
     )
 
 
 def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
-    assert advice_sentence(None, [replace(QUIET, steps=1)], overload="a:8080 is at 95.0%.") == (
+    assert advice_sentence(None, [replace(QUIET, steps=1)], QUIET_TOO, overload="a:8080 is at 95.0%.") == (
         "No strategy finds a move that lowers the busiest broker. a:8080 is at 95.0%."
     )
 
@@ -132,7 +145,7 @@ def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
 def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
     lack = Refusal("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
     refused = replace(QUIET, why_nothing=lack.sentence)
-    assert advice_sentence(None, [refused], [lack]) == (
+    assert advice_sentence(None, [refused], QUIET_TOO, [lack]) == (
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
     )
-    assert advice_sentence(None, [refused, QUIET], [lack]).startswith("Do nothing")
+    assert advice_sentence(None, [refused, QUIET], QUIET_TOO, [lack]).startswith("Do nothing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,21 @@ def test_what_stays_on_every_broker_may_be_above_the_target_already() -> None:
     busy = Room(state, SETTINGS.values, BaseLoad(all_of_it, all_of_it, all_of_it, ("history", "history")), 0.85)
     assert scale(busy, 0.6).sentence.endswith("no number of such brokers is: what stays on each is above 60%.")
     assert scale(busy, 0.75).machines[0].needed == 4
+
+
+def test_nothing_is_enough_by_figures_that_are_doubted() -> None:
+    def doubted(target: float) -> Scale:
+        state = cluster({"a": [10], "b": [10], "c": [10]})
+        return scale(
+            room(replace(state, brokers=replace(state.brokers, doubtful=np.array([True, False, False])))), target
+        )
+
+    assert (doubted(0.4).verdict, doubted(0.4).confidence) == ("unknown", "low")
+    assert doubted(0.4).sentence.startswith(
+        "Whether 3 brokers are enough for 40% isn't known: validation doubts the figures of a:8080, by which the "
+    )
+    assert (doubted(0.05).verdict, doubted(0.05).confidence) == ("under", "low")
+    assert doubted(0.05).sentence.startswith("If the figures of a:8080 are right, which validation doubts, 3 brokers")
 
 
 @given(

@@ -25,7 +25,7 @@ from pulsar_advisor.planning.compare import Score, advise, no_score, score
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import Configured
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
-from pulsar_advisor.planning.headline import advice_sentence
+from pulsar_advisor.planning.headline import ByItself, advice_sentence
 from pulsar_advisor.planning.lower_bound import lowest_maximum
 from pulsar_advisor.planning.noise import DEFAULT_RATIO
 from pulsar_advisor.planning.options import ranked_options
@@ -199,7 +199,9 @@ def recommendation_of(
         "advice": {
             "plan": advised.plan if advised else None,
             "digest": advised.digest if advised else None,
-            "sentence": advice_sentence(_advised_of(plans, advised), scores),
+            "sentence": advice_sentence(
+                _advised_of(plans, advised), scores, ByItself(False, "Pulsar itself does nothing either.")
+            ),
         },
         "findings": [{"severity": severity, "sentence": sentence} for severity, sentence in findings],
         "noise_floor": {"ratio": DEFAULT_RATIO, "origin": "default"},

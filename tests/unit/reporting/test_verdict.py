@@ -129,15 +129,15 @@ def test_nothing_to_do_comes_with_the_reason_of_the_clusters_own_shedder() -> No
     verdict = balanced_inputs().page().verdict
     assert verdict.kind == "nothing"
     assert headline(verdict) == (
-        "Do nothing: no strategy would act on these figures. ThresholdShedder: No broker is more than 15 % above the "
-        "mean of 48.1 %: the highest is at 55.0 %."
+        "Do nothing: no strategy would act on these figures. Pulsar itself does nothing either. ThresholdShedder: No "
+        "broker is more than 15 % above the mean of 48.1 %: the highest is at 55.0 %."
     )
 
 
 def test_a_reason_the_advice_already_gives_is_not_repeated() -> None:
     plan = quiet_plan(skewed_state(), skewed_settings(), "ThresholdShedder", "All is well.")
     assert headline(verdict_on(plan, advised=False)) == (
-        "Do nothing: no strategy would act on these figures. All is well."
+        "Do nothing: no strategy would act on these figures. All is well. Pulsar itself does nothing either."
     )
 
 

@@ -165,3 +165,13 @@ def test_the_order_of_equal_bundles_does_not_change_the_number() -> None:
     forward = fewest_moves(problem(bundles, [40, 40, 40]))
     backward = fewest_moves(problem(bundles[::-1], [40, 40, 40]))
     assert (forward.cost, forward.least) == (backward.cost, backward.least)
+
+
+def test_what_is_dearer_at_a_destination_needs_more_of_its_room() -> None:
+    balancing = problem([(0, (40, 5)), (0, (40, 5))], [50, 50, 50], receives=[False, True, True])
+    dearer = np.ones((3, 3))
+    dearer[0, 1] = 1.5
+    moves = fewest_moves(replace(balancing, dearer=dearer))
+    assert (moves.reached, sorted(moves.destination.tolist())) == (True, [NO_ROW, 2])
+    after = replace(balancing, dearer=dearer).load_after(np.array([1, NO_ROW], dtype=np.int32))
+    assert after[1, [0, 3]].tolist() == [60 * PERCENT, 5 * PERCENT]

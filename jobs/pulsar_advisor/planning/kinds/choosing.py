@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from pulsar_advisor.shedding.fewest_moves import (
     PPM,
     Balancing,
     Moves,
+    few_moves,
     fewest_moves,
     ppm_per_unit,
 )
@@ -24,6 +26,9 @@ from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
 _FINENESS_PPM: Final = 5_000
 """Differences of a destination's usage that are not worth another search: half a point."""
+
+_EXACT_PAIRS: Final = 200
+"""Most pairs of bundle and destination for which the exact search, several times, is worth a lower destination."""
 
 _ROUNDING_PPM: Final = 10
 """Kept free below a ceiling: the sums of whole numbers and those of the forecast may differ by this."""
@@ -104,6 +109,7 @@ def _problem(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Int
         source=source,
         moved=room.moved[list(movable)],
         arriving=room.arriving[list(movable)],
+        dearer=room.dearer,
         ppm_per_unit=per_unit,
         cost=cost,
         may_go=may_go,
@@ -120,15 +126,21 @@ def _lowest(problem: Balancing, moves: Moves) -> Moves:
         takes = found.destination[found.destination != NO_ROW]
         return int(problem.load_after(found.destination)[takes].max())
 
-    low, best = int(before[problem.receives].min(initial=PPM)), moves
-    while (reached := highest(best)) - low > _FINENESS_PPM:
-        middle = (low + reached) // 2
-        lowered = np.where(problem.receives, np.minimum(problem.ceiling, np.maximum(middle, before)), problem.ceiling)
-        found = fewest_moves(replace(problem, ceiling=lowered, receives=problem.receives & (before <= middle)))
-        if found.reached and found.cost <= moves.cost:
-            best = replace(found, least=moves.least)
-        else:
-            low = middle
+    best = moves
+    pairs = len(problem.source) * np.count_nonzero(problem.receives)
+    searches = (few_moves, partial(fewest_moves, enough=moves.cost)) if pairs <= _EXACT_PAIRS else (few_moves,)
+    for search in searches:
+        low, step = int(before[problem.receives].min(initial=PPM)), _FINENESS_PPM
+        while (reached := highest(best)) - low > _FINENESS_PPM:
+            level = max(low, reached - step)
+            lowered = np.where(
+                problem.receives, np.minimum(problem.ceiling, np.maximum(level, before)), problem.ceiling
+            )
+            found = search(replace(problem, ceiling=lowered, receives=problem.receives & (before <= level)))
+            if found.reached and found.cost <= moves.cost:
+                best, step = replace(found, least=moves.least), 2 * step
+            else:
+                low, step = level, _FINENESS_PPM
     return best
 
 

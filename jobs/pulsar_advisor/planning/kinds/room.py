@@ -40,6 +40,7 @@ from pulsar_advisor.placement.filters import (
     placement_facts,
     policy_candidates,
 )
+from pulsar_advisor.planning.forecast import loads_of
 from pulsar_advisor.planning.limits import Limits, among
 from pulsar_advisor.splitting.division import Division
 
@@ -93,6 +94,9 @@ class Room:
         self.most = self.most_at_first.copy()
         self.moved = _moved(state, base.likely)
         self._moved_at_least, self.arriving = _moved(state, base.greatest), _moved(state, base.least)
+        each = np.arange(len(brokers))
+        # (n, n): by what factor the CPU of what arrives may be more at a broker (the column) than at its source.
+        self.dearer = np.maximum(loads_of(state, base.least).relative_cost(each[:, None], each), 1.0)
         self._facts = placement_facts(state, settings)
         self._by_namespace: dict[tuple[int, bool], Candidates] = {}
         self._by_policy: dict[tuple[int, bool], Booleans] = {}
@@ -268,9 +272,7 @@ class Room:
         rows = self.allowed(bundle) if among is None else among
         if not len(rows):
             return NOWHERE
-        was_here = (rows == self.state.bundles.owner[bundle])[:, None]
-        brings = np.where(was_here, self._moved_at_least[bundle], self.arriving[bundle])
-        usage = self.ratios(self.most[rows] + brings, rows)
+        usage = self.ratios(self.most[rows] + self._at_most(bundle, rows), rows)
         fits = np.flatnonzero(usage <= self.ceiling[rows])
         if not len(fits):
             return Place(NO_ROW, float(usage.min()))
@@ -283,18 +285,21 @@ class Room:
         source = int(self.owner[bundle])
         self.usage[source] -= self.moved[bundle]
         self.usage[broker] += self.moved[bundle]
-        self.most[source] -= self._at_most(bundle, source)
-        self.most[broker] += self._at_most(bundle, broker)
+        self.most[source] -= self._at_most(bundle, np.array([source]))[0]
+        self.most[broker] += self._at_most(bundle, np.array([broker]))[0]
         self.topics[source] -= self.state.bundles.topics[bundle]
         self.topics[broker] += self.state.bundles.topics[bundle]
         self.owner[bundle] = broker
         if self._group(int(self.state.bundles.namespace[bundle])) != NO_GROUP:
             self._forget_groups()
 
-    def _at_most(self, bundle: int, broker: int) -> Floats:
-        """What a bundle adds to the most that a broker may use; where it was found, no more than surely leaves."""
-        found = self._moved_at_least if broker == self.state.bundles.owner[bundle] else self.arriving
-        return np.asarray(found[bundle])
+    def _at_most(self, bundle: int, brokers: Rows) -> Floats:
+        """(k, 5): what a bundle adds to the most that brokers may use: where it was found, only what surely leaves."""
+        source = self.state.bundles.owner[bundle]
+        brings = np.tile(self.arriving[bundle], (len(brokers), 1))
+        brings[:, CPU] *= self.dearer[source, brokers]
+        brings[brokers == source] = self._moved_at_least[bundle]
+        return brings
 
     def _kind(self, bundle: int) -> tuple[int, bool]:
         """Namespace, and whether the bundle is known to hold non-persistent topics."""

@@ -47,7 +47,7 @@ def test_no_other_broker_is_brought_above_the_target() -> None:
     state = cluster({"a": [60, 10, 10, 10], "b": [34], "c": [18]}, clients={"a": [1, 9, 9, 9], "b": [1], "c": [1]})
     plan = planned(state, Goal("relieve", ("a",), 0.6))
     assert len(executable(plan)) == 3
-    assert plan.predicted.after.highest_maximum_ratio == pytest.approx(0.6, abs=CLOSE)
+    assert plan.predicted.after.maximum_ratio == pytest.approx(0.6, abs=CLOSE)
 
 
 def test_an_idle_machine_with_more_cores_has_room_whatever_the_base_is() -> None:
@@ -60,6 +60,17 @@ def test_an_idle_machine_with_more_cores_has_room_whatever_the_base_is() -> None
     assert (a.usage_ratio or 1.0) <= 0.6 < (a.highest_usage_ratio or 0.0)
     assert goal_outcome(plan) == "perhaps"
     assert all((plan.predicted.after.brokers[f"{name}:8080"].highest_usage_ratio or 1.0) <= 0.6 for name in "cd")
+
+
+def test_a_destination_where_messages_cost_more_needs_room_for_that() -> None:
+    # Two cores that are half as fast: what is 20 points of a core at the source is 40 there.
+    state = cluster({"a": [20] * 4, "slow": [40]}, limits={"slow": 200.0})
+    slow = state.brokers.ids.index("slow:8080")
+    state.brokers.usage[slow, 0] *= 2
+    assert not executable(planned(state, Goal("relieve", ("a",), 0.59)))
+    plan = planned(state, Goal("relieve", ("a",), 0.61))
+    assert moved(plan) == {"t/a-0": "slow"}
+    assert plan.predicted.after.brokers["slow:8080"].highest_usage_ratio == pytest.approx(0.6)
 
 
 def test_without_a_target_a_tenth_above_the_mean_is_enough() -> None:
