@@ -405,6 +405,15 @@ class Audit(TypedDict):
     intact: bool
     head: str
     findings: list[str]
+    known_heads: NotRequired[int]
+    newest_known_head: NotRequired[str | None]
+
+
+class LedgerHead(TypedDict):
+    """A head of a ledger that is kept elsewhere."""
+
+    head: str
+    kept_at: str
 
 
 class Examined(TypedDict):
@@ -464,6 +473,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "broker-tables/1": Load,
     "doctor/1": Examined,
     "explanation/1": ExplanationOfSnapshot,
+    "ledger-head/1": LedgerHead,
     "plan-calls/1": PlanCalls,
     "plan/5": Plan,
     "prune-result/1": Pruned,

@@ -103,6 +103,13 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": "",
         "example": "/etc/pulsar-advisor/ca.pem",
     },
+    "heads": {
+        "description": "Where heads of the ledger are kept, out of reach of the ledger's owner, when a run ends and "
+        "every hour: a folder for this ledger alone (path or object-store URL), log, webhook (the one above); several "
+        "separated by commas.",
+        "default": "",
+        "example": "s3://audit-with-retention/heads,log",
+    },
     "keep_days": {
         "description": "For how many days pulsar_maintenance keeps snapshots; those that a plan refers to, and the "
         "newest, stay.",

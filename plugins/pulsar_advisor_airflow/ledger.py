@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import TYPE_CHECKING, Final
 from pulsar_advisor_airflow.configuration import option
 
 if TYPE_CHECKING:
+    from pulsar_advisor.execution.heads import Keeper
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.execution.policy import ApprovalPolicy
     from pulsar_advisor.storage.root import Root
+
+log = logging.getLogger(__name__)
 
 AUTHENTICATED_BY: Final = "airflow"
 
@@ -45,6 +49,27 @@ def seal(root: Root, snapshot: str, *stages: str) -> None:
     from pulsar_advisor.execution.seals import seal as record
 
     record(lambda: open_ledger(option("ledger") or default_ledger_url(root)), root, snapshot, *stages)
+
+
+def head_keepers() -> tuple[Keeper, ...]:
+    """Where heads of the ledger are kept. Raises `UsageError` for a place that is none."""
+    from pulsar_advisor.execution.heads import keepers_of
+    from pulsar_advisor_airflow.configuration import webhook
+
+    return keepers_of(option("heads"), webhook())
+
+
+def keep_head(ledger: Ledger) -> None:
+    """Have the head of the ledger kept; a failure is logged, and the next try is due within the hour."""
+    from pulsar_advisor.execution.heads import keep
+    from pulsar_advisor.model.errors import AdvisorError
+
+    try:
+        failures = keep(ledger.head(), head_keepers())
+    except AdvisorError as error:
+        failures = [str(error)]
+    for failure in failures:
+        log.error(failure)
 
 
 def ledger_head(root: Root) -> str | None:

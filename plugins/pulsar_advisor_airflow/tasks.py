@@ -241,16 +241,21 @@ def prune_snapshots(cluster: str, keep_days: int) -> dict[str, Any]:
 
 
 def audit_ledger(known_head: str | None) -> str:
-    """The ledger's head, if the ledger is as it was written and still holds the event of an earlier head."""
+    """The ledger's head, which is kept, if the ledger is as it was written and holds the events of earlier heads."""
     from pulsar_advisor.execution.audit import audit
     from pulsar_advisor.execution.chain import ChainHead
+    from pulsar_advisor.execution.heads import keep, kept
     from pulsar_advisor.storage.root import Root
-    from pulsar_advisor_airflow.ledger import opened_ledger
+    from pulsar_advisor_airflow.ledger import head_keepers, opened_ledger
 
     with as_airflow_errors(), opened_ledger(Root(option("root"), "any")) as ledger:
-        result = audit(ledger, ChainHead.parse(known_head) if known_head else None)
+        keepers = head_keepers()
+        result = audit(ledger, [*([ChainHead.parse(known_head)] if known_head else []), *kept(keepers)])
+    log.info(result.compared)
     if result.findings:
         raise AirflowFailException(f"the ledger is not as it was written: {'; '.join(result.findings)}")
+    if failures := keep(result.head, keepers):
+        raise AirflowException("; ".join(failures))
     return str(result.head)
 
 

@@ -119,6 +119,21 @@ def test_a_ledger_that_is_still_empty_or_has_grown_passes_the_audit(stages: Stag
     assert run_dag("pulsar_maintenance")[0] == "success"
 
 
+def test_the_audit_keeps_the_head_and_compares_the_ledger_with_all_that_were_kept(
+    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__HEADS", f"{tmp_path}/heads, log")
+    with closing(stages.ledger()) as ledger:
+        propose(ledger, stages.plan, ALICE)
+        head = ledger.head()
+    assert run_dag("pulsar_maintenance")[0] == "success"
+    [file] = (tmp_path / "heads").iterdir()
+    assert head.chain in file.name
+    file.rename(file.with_name(file.name.replace(head.chain, "0" * 64)))  # that of another chain
+    state, tasks = run_dag("pulsar_maintenance")
+    assert (state, tasks["audit_ledger"]) == ("failed", "failed")
+
+
 def test_a_ledger_that_was_cut_off_since_the_last_run_fails_the_audit(stages: Stages, run_dag: RunDag) -> None:
     with closing(stages.ledger()) as ledger:
         propose(ledger, stages.plan, ALICE)

@@ -56,7 +56,10 @@ def last_request() -> Any:
         return session.scalars(select(HITLDetail).order_by(HITLDetail.created_at.desc())).first()
 
 
-def test_an_approved_plan_is_recommended_carried_out_and_verified(stages: Stages, run_dag: RunDag) -> None:
+def test_an_approved_plan_is_recommended_carried_out_and_verified(
+    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__HEADS", f"{tmp_path}/heads")
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, tasks["verify"], tasks["plan_by_digest"]) == ("success", "success", "skipped")
     assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
@@ -64,6 +67,7 @@ def test_an_approved_plan_is_recommended_carried_out_and_verified(stages: Stages
     assert (approval.approver, approval.source) == ("olive", "airflow")
     [proposal] = stages.ledger().proposals(digest_of(stages.plan))
     assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
+    assert len(list((tmp_path / "heads").iterdir())) == 1
 
 
 @pytest.mark.full

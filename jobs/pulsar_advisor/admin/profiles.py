@@ -13,7 +13,7 @@ from pulsar_advisor.model.errors import UsageError
 
 DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
 
-_PLACE: Final = ("root", "cluster", "ledger")
+_PLACE: Final = ("root", "cluster", "ledger", "heads")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Profile:
     """The cluster's name in paths; by default the profile's name."""
     ledger: str | None
     """Ledger database (SQLAlchemy URL)."""
+    heads: str | None
+    """Where heads of the ledger are kept (`execution.heads`)."""
     connection: Mapping[str, Any]
     """Fields of `CaptureOptions`."""
 

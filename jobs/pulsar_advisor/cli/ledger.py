@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from pulsar_advisor.cli.options import Json, LedgerPlace, Place
+from pulsar_advisor.cli.options import HeadsPlaces, Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import Ended, print_json, say
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.some_of import count
@@ -14,6 +14,7 @@ def verify_ledger(
     *,
     place: Place = Place(),
     ledger: LedgerPlace = LedgerPlace(),
+    heads: HeadsPlaces = HeadsPlaces(),
     head: str | None = None,
     json: Json = False,
 ) -> None:
@@ -22,24 +23,28 @@ def verify_ledger(
     Parameters
     ----------
     head
-        A head of this ledger that was written down earlier (NUMBER:HASH): shows also that the end was cut off, or that
-        the whole chain was written anew.
+        A head of this ledger that was written down earlier (NUMBER:HASH); those in a folder of --heads are found by
+        themselves. They show also that everything was wiped, an older copy put back, or the whole chain written anew.
     """
     from pulsar_advisor.execution.audit import audit
     from pulsar_advisor.execution.chain import ChainHead
+    from pulsar_advisor.execution.heads import kept
     from pulsar_advisor.execution.ledger import ledger_exists, open_ledger
     from pulsar_advisor.execution.ledger_address import ledger_url, without_secrets
 
-    known = None if head is None else ChainHead.parse(head)
+    known = [] if head is None else [ChainHead.parse(head)]
+    known += kept(heads.keepers(place))
     address = ledger.url(place)
     if not ledger_exists(address):
         where = without_secrets(ledger_url(address))
-        raise Refused(f"there is no ledger at {where}: name the one to audit with --ledger URL")
+        removed = f", and heads of one are kept up to event {known[-1].event}: it was removed" if known else ""
+        raise Refused(f"there is no ledger at {where}{removed}; name the one to audit with --ledger URL")
     with closing(open_ledger(address)) as book:
         result = audit(book, known)
     if json:
         print_json(result.as_document())
     else:
+        say(result.compared)
         for finding in result.findings:
             say(finding)
         say(f"head: {result.head}")

@@ -19,6 +19,7 @@ CLUSTER_VARIABLE: Final = "PULSAR_ADVISOR_CLUSTER"
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.execution.heads import Keeper
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.execution.policy import ApprovalPolicy
     from pulsar_advisor.model.goal import Goal
@@ -135,6 +136,26 @@ class LedgerPlace:
         from pulsar_advisor.execution.ledger import open_ledger
 
         return open_ledger(self.url(place))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class HeadsPlaces:
+    """Where heads of the ledger are kept."""
+
+    heads: str | None = None
+    """Where the ledger's owner can't reach, separated by commas: a folder for this ledger alone (path or object-store
+    URL), `log`, a webhook's https address (or env:NAME or file:PATH where it is kept). Else PULSAR_ADVISOR_HEADS, else
+    the profile's."""
+
+    def keepers(self, place: Place) -> tuple[Keeper, ...]:
+        """The places. Raises `UsageError` for one that is none."""
+        from pulsar_advisor.execution.heads import keepers_of
+
+        _, _, profile = place.found()
+        return keepers_of(
+            self.heads or os.environ.get("PULSAR_ADVISOR_HEADS") or (profile.heads if profile else None) or ""
+        )
 
 
 @Parameter(name="*")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from pulsar_advisor.cli.options import (
     Connection,
     Flag,
+    HeadsPlaces,
     Json,
     LedgerPlace,
     Master,
@@ -37,12 +38,13 @@ from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import next_time, seconds
-from pulsar_advisor.model.errors import BalancerStillOff, Deviates, Refused, UsageError
+from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.transport import AdminConnection
+    from pulsar_advisor.execution.heads import Keeper
     from pulsar_advisor.execution.ledger import Ledger
     from pulsar_advisor.model.plan import Plan
     from pulsar_advisor.planning.consent import ConsentName
@@ -194,6 +196,7 @@ def apply(
     abort: Annotated[bool, Flag] = False,
     as_: Annotated[str | None, Parameter(name="--as")] = None,
     ledger: LedgerPlace = LedgerPlace(),
+    heads: HeadsPlaces = HeadsPlaces(),
     json: Json = False,
     log_json: Annotated[bool, Flag] = False,
 ) -> None:
@@ -230,7 +233,8 @@ def apply(
     def reach() -> AdminConnection:
         return connection.options(place).required_admin
 
-    with _opened(plan, place, ledger) as (document, _, book):
+    keepers = () if dry_run else heads.keepers(place)
+    with _opened(plan, place, ledger) as (document, _, book), _head_kept(book, keepers):
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.execution.apply import abort as end_run
         from pulsar_advisor.execution.apply import pause as pause_run
@@ -427,6 +431,22 @@ def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnect
     for switch in left:
         log(f"{warning(switch, plan.identity.cluster_name)}: `pulsar-advisor guard restore` puts it back")
     return bool(left)
+
+
+@contextmanager
+def _head_kept(ledger: Ledger, keepers: Sequence[Keeper]) -> Iterator[None]:
+    """However the block ends, the ledger's head is handed over afterwards; a failure of that is logged."""
+    from pulsar_advisor.execution.heads import keep
+
+    try:
+        yield
+    finally:
+        try:
+            failures = keep(ledger.head(), keepers)
+        except AdvisorError as error:
+            failures = [str(error)]
+        for failure in failures:
+            log(failure)
 
 
 def _silent(_line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain as concatenated
 from typing import Any, Final
@@ -35,6 +35,7 @@ from pulsar_advisor.execution.ledger_triggers import (
 )
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import digest_of, load_plan
+from pulsar_advisor.model.some_of import count
 
 AUDIT_RESULT_SCHEMA: Final = "pulsar-advisor/audit-result/1"
 
@@ -56,10 +57,22 @@ _ROWS: Final[tuple[type[Base], ...]] = (
 
 @dataclass(frozen=True)
 class AuditResult:
-    """The findings of an audit. Without findings, the ledger is as it was written, up to `head`."""
+    """The findings of an audit. Without findings, the ledger is as it was written, up to `head`, as far as it shows."""
 
     head: ChainHead
     findings: tuple[str, ...]
+    known: tuple[ChainHead, ...]
+    """The heads that it was compared with, oldest first."""
+
+    @property
+    def compared(self) -> str:
+        """What the known heads let the audit exclude."""
+        if not self.known:
+            return (
+                "no head of this ledger is known that was kept elsewhere (--heads, --head), so this can't exclude that "
+                "everything was wiped, that an older copy was put back, or that the whole chain was written anew"
+            )
+        return f"compared with {count(len(self.known), 'head')} kept elsewhere, the newest {self.known[-1]}"
 
     @property
     def exit_code(self) -> int:
@@ -73,15 +86,19 @@ class AuditResult:
             "intact": not self.findings,
             "head": str(self.head),
             "findings": list(self.findings),
+            "known_heads": len(self.known),
+            "newest_known_head": str(self.known[-1]) if self.known else None,
         }
 
 
-def audit(ledger: Ledger, known_head: ChainHead | None = None) -> AuditResult:
+def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
     """Find edits, removals and reordering, and events and rows that contradict each other.
 
-    `known_head` was recorded earlier, in a report or elsewhere. It reveals that the end of the chain was cut off or the
-    whole chain rewritten, which the database alone can't show.
+    The `known` heads were recorded earlier, in a report or elsewhere (`heads`). They reveal that the end of the chain
+    was cut off or the whole chain rewritten, which the database alone can't show. All of them count: a chain that was
+    written anew has a newest head, too.
     """
+    known = sorted(known, key=lambda head: head.event)
     with ledger.reading() as session:
         events = session.scalars(select(Event).order_by(Event.id)).all()
         rows = [row for table in _ROWS for row in session.scalars(select(table))]
@@ -91,11 +108,11 @@ def audit(ledger: Ledger, known_head: ChainHead | None = None) -> AuditResult:
                 _contradictions(events, rows),
                 _changed_plans(rows),
                 _missing_triggers(session),
-                _not_reached(events, known_head),
+                _not_reached(events, known),
             )
         )
         head = ChainHead(events[-1].id, events[-1].chain) if events else _EMPTY
-    return AuditResult(head, findings)
+    return AuditResult(head, findings, tuple(known))
 
 
 def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
@@ -194,11 +211,13 @@ def _missing_triggers(session: Session) -> Iterator[str]:
                 yield f"the trigger {trigger.name} was removed, disabled or changed"
 
 
-def _not_reached(events: Sequence[Event], known: ChainHead | None) -> Iterator[str]:
-    if known is None or known.event == 0:  # the head of an empty ledger
-        return
-    chains = {event.id: event.chain for event in events}
-    if known.event not in chains:
-        yield f"event {known.event} of the known head is not there: the ledger ends with event {max(chains, default=0)}"
-    elif chains[known.event] != known.chain:
-        yield f"event {known.event} is not the one of the known head: the chain was written anew"
+def _not_reached(events: Sequence[Event], known: Sequence[ChainHead]) -> Iterator[str]:
+    """The first of the known heads that the ledger doesn't hold."""
+    chains = {0: START} | {event.id: event.chain for event in events}
+    for head in known:
+        if head.event not in chains:
+            yield f"event {head.event} of a known head is not there: the ledger ends with event {max(chains)}"
+            return
+        if chains[head.event] != head.chain:
+            yield f"event {head.event} is not the one of a known head: the chain was written anew"
+            return

@@ -119,7 +119,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
-        from pulsar_advisor_airflow.ledger import approval_policy, opened_ledger
+        from pulsar_advisor_airflow.ledger import approval_policy, keep_head, opened_ledger
 
         root = Root(self.root, self.cluster)
         reference = PlanReference(**self.plan)
@@ -147,4 +147,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 if self._killed:  # before the first call, so another try may make it
                     raise AirflowException(str(refused)) from refused
                 raise
+            finally:
+                keep_head(ledger)
             return result, str(ledger.head())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import create_engine, text
 
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.execution.approval import propose
+from pulsar_advisor.execution.heads import keep, keepers_of
 from pulsar_advisor.execution.ledger import open_ledger
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
@@ -27,10 +29,24 @@ def url(tmp_path: Path) -> str:
 
 def test_an_intact_ledger_shows_its_head(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["audit", "verify", "--ledger", url]) == 0
-    head, verdict = capsys.readouterr().out.splitlines()
+    compared, head, verdict = capsys.readouterr().out.splitlines()
+    assert compared.startswith("no head of this ledger is known")
     assert (head.startswith("head: 1:"), verdict) == (True, "as it was written")
     assert exit_code(["audit", "verify", "--ledger", url, "--head", head.removeprefix("head: ")]) == 0
     assert exit_code(["audit", "--ledger", url]) == 0
+
+
+def test_an_audit_finds_the_kept_heads_by_itself_also_of_a_ledger_that_is_gone(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["audit", "--ledger", url, "--heads", f"{tmp_path}/heads"]
+    with closing(open_ledger(url)) as ledger:
+        keep(ledger.head(), keepers_of(f"{tmp_path}/heads"))
+    assert exit_code(words) == 0
+    assert capsys.readouterr().out.startswith("compared with 1 head kept elsewhere, the newest 1:")
+    (tmp_path / "ledger.sqlite").unlink()
+    assert exit_code(words) == 4
+    assert "and heads of one are kept up to event 1: it was removed" in capsys.readouterr().err
 
 
 def test_a_changed_ledger_ends_with_five(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,9 +126,26 @@ def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left
     cluster.rejects_overrides = False
     monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: cluster)
     place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
-    assert exit_code(["apply", digest_of(PLAN), *place, word]) == 4
+    heads = Path(root.url) / "heads"
+    assert exit_code(["apply", digest_of(PLAN), *place, word, "--heads", str(heads)]) == 4
     assert "loadBalancerSheddingEnabled is restored: not overridden" in capsys.readouterr().err
     assert cluster.overrides == {}
+    assert [file.name.split("-")[2] for file in heads.iterdir()] == [f"{ledger.head().chain}.json"]
+
+
+def test_no_policy_approves_a_plan_that_was_put_into_the_root(
+    root: Root, ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "policy.yaml").write_text(
+        "schema: pulsar-advisor/approval-policy/1\nseparate_approver: false\nseparate_system_user: false\n"
+        "automatic: {max_moves: 9, min_gain_ratio: 0.001, namespaces: ['*'], "
+        "window: {days: [mon, tue, wed, thu, fri, sat, sun], from: '00:00', to: '00:00'}}\n"
+    )
+    write_plan(root, PLAN)
+    words = ["approve", digest_of(PLAN), "--automatic", "--policy", str(tmp_path / "policy.yaml")]
+    assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == 4
+    assert "was never proposed" in capsys.readouterr().err
+    assert ledger.approvals(digest_of(PLAN)) == []
 
 
 @pytest.mark.parametrize(

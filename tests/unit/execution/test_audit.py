@@ -54,14 +54,16 @@ def test_an_empty_ledger_is_intact(ledger: Ledger) -> None:
         "intact": True,
         "head": "0:",
         "findings": [],
+        "known_heads": 0,
+        "newest_known_head": None,
     }
 
 
 def test_the_head_of_an_empty_ledger_is_reached_by_whatever_follows(ledger: Ledger, cluster: FakeCluster) -> None:
     before = ChainHead.parse(str(ledger.head()))
-    assert audit(ledger, before).findings == ()
+    assert audit(ledger, [before]).findings == ()
     run(approved(ledger, PLAN), ledger, cluster)
-    assert audit(ledger, before).findings == ()
+    assert audit(ledger, [before]).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -116,8 +118,8 @@ def test_a_missing_end_is_found_with_a_head_from_before(used: Ledger, tmp_path: 
         *(f"DELETE FROM {table}" for table in ("steps", "runs", "approvals", "proposals", "events", "plans")),
     )
     assert audit(used).findings == ()
-    assert audit(used, head).findings == (
-        f"event {head.event} of the known head is not there: the ledger ends with event 0",
+    assert audit(used, [head]).findings == (
+        f"event {head.event} of a known head is not there: the ledger ends with event 0",
     )
 
 
@@ -130,14 +132,14 @@ def test_a_chain_that_was_written_anew_is_found_with_a_head_from_before(used: Le
         changes.append(f"UPDATE events SET detail = 'nothing happened', chain = '{previous}' WHERE id = {event.id}")
     behind_its_back(tmp_path, *changes)
     assert audit(used).findings == ()
-    assert audit(used, head).findings == (
-        f"event {head.event} is not the one of the known head: the chain was written anew",
+    assert audit(used, [head]).findings == (
+        f"event {head.event} is not the one of a known head: the chain was written anew",
     )
 
 
 def test_a_head_from_the_middle_of_the_chain_is_reached(used: Ledger) -> None:
     event = used.events(digest_of(PLAN))[2]
-    assert audit(used, ChainHead.parse(f"{event.id}:{event.chain}")).findings == ()
+    assert audit(used, [ChainHead.parse(f"{event.id}:{event.chain}")]).findings == ()
 
 
 @pytest.mark.parametrize("words", ["", "17", "x:00", "3:ABC", "3:" + "g" * 64])
