@@ -35,6 +35,7 @@ from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.simulation.foresight import CycleSeen
 from pulsar_advisor.snapshots.retention import Pruned
 from pulsar_advisor.snapshots.summary import SnapshotSummary
+from pulsar_advisor.storage.shapes import Verdict
 from pulsar_advisor.tables.schemas import SIMULATED_SCORES, Table
 
 _TYPES: Final[Mapping[str, Any]] = {"string": str, "int": int, "bigint": int, "double": float, "boolean": bool}
@@ -466,6 +467,25 @@ class FindingWithEffect(LintFinding):
     effect: Trial | None
 
 
+class IndexedSnapshot(TypedDict):
+    """A snapshot and what became of it."""
+
+    id: str
+    verdict: Verdict
+    sentence: str
+    failed_checks: Annotated[int | None, Field(description="Null: not validated yet.")]
+    imbalance_ratio: Annotated[
+        float | None, Field(description="Standard deviation of the brokers' usage; null: not known yet.")
+    ]
+    has_report: bool
+
+
+class SnapshotIndex(TypedDict):
+    """The newest snapshots of a cluster, newest first: an index for lists, which may be removed at any time."""
+
+    rows: list[IndexedSnapshot]
+
+
 DOCUMENTS: Final[Mapping[str, Any]] = {
     "apply-result/3": ApplyOutcome,
     "approval-policy/1": ApprovalPolicy,
@@ -483,6 +503,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "restart-order/1": RestartOrder,
     "scale/2": Scale,
     "simulation/1": SimulationResult,
+    "snapshot-index/1": SnapshotIndex,
     "snapshot-summary/1": SnapshotSummary,
     "tables-result/1": TablesResult,
     "validation-result/2": ValidationResult,

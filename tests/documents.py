@@ -67,3 +67,11 @@ def check(**fields: Any) -> Document:
         "concerned": [],
         "error": None,
     } | fields
+
+
+def recommendation(
+    plan: str | None = None, digest: str | None = None, sentence: str = "Nothing.", **fields: Any
+) -> Document:
+    """A recommendation, which advises a plan or none."""
+    advice = {"plan": plan, "digest": digest, "sentence": sentence}
+    return {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": []} | fields

@@ -262,14 +262,14 @@ def audit_ledger(known_head: str | None) -> str:
 def restore_guard(cluster: str) -> None:
     """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored."""
     from pulsar_advisor.execution.guard import left_off, warning
+    from pulsar_advisor.execution.lists import cluster_names
     from pulsar_advisor.stages.apply import restore_what_was_left
     from pulsar_advisor_airflow.clusters import cluster as registered
     from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        names = {record.cluster_name for record in ledger.plans(cluster)}
-        for name in sorted(name for name in names if left_off(ledger, name)):
+        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
             connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
             restore_what_was_left(name, ledger, connection.required_admin, log.warning)
             if still := left_off(ledger, name):

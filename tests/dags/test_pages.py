@@ -76,8 +76,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     write_json(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
     failed = documents.check(success=False, title="Ranges tile")
     write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(failed))
-    advice = {"plan": "a.json", "digest": "sha256:0", "sentence": f"Move one bundle {HOSTILE}{DECEPTIVE}."}
-    document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": []}
+    document = documents.recommendation("a.json", "sha256:0", f"Move one bundle {HOSTILE}{DECEPTIVE}.")
     write_json(root.folder("plans", SNAPSHOT) / "recommendation.json", document)
     report = root.folder("reports", SNAPSHOT) / "report.html"
     report.parent.mkdir(parents=True)
@@ -148,9 +147,8 @@ def test_a_cluster_shows_its_trends_and_a_snapshot_that_was_not_judged_is_a_gap(
         write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest())
         if spread is not None:
             write_json(root.folder("validation", snapshot) / RESULT, documents.validation())
-            advice = {"plan": None, "digest": None, "sentence": "Nothing."}
             combinations = [{"standard_deviation_before": None}, {"standard_deviation_before": spread}]
-            document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": combinations}
+            document = documents.recommendation(combinations=combinations)
             write_json(root.folder("plans", snapshot) / "recommendation.json", document)
     for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu"):
         page = server("vic").get(path).text
@@ -282,6 +280,30 @@ def test_a_first_snapshot_is_shown_while_it_is_processed(
     airflow_runs("pulsar_snapshot__prod-us", "running")
     page = server("vic").get(f"/pulsar-advisor/{path}").text
     assert re.search(r"The newest snapshot, \S+ \w+ old, is being processed\.", page)
+
+
+def test_what_does_not_fit_a_page_is_on_the_next(
+    server: LogIn, root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, plan: Plan, held: HeldRun
+) -> None:
+    from pulsar_advisor_airflow.pages import content
+
+    for name in ("ROWS_SHOWN", "STEPS_SHOWN", "EVENTS_SHOWN"):
+        monkeypatch.setattr(content, name, 1)
+    write_json(root.folder("raw", "20261120T083000Z") / MANIFEST, documents.manifest())
+    older = plan.model_copy(update={"snapshot": "20261120T083000Z"})
+    propose(ledger, older, ALICE)
+    client = server("vic")
+    cluster, of_plan = "/pulsar-advisor/clusters/prod-eu", f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"
+
+    def next_page(path: str, label: str) -> str:
+        [address] = re.findall(rf'href="(\?[^"]+)">{label}<', client.get(path).text)
+        return client.get(path + address).text
+
+    assert f"<code>{SNAPSHOT}</code></td>\n<td class=" not in next_page(cluster, "Older snapshots")
+    assert digest_of(older) in next_page(cluster, "Older plans")
+    assert "step sent" not in next_page(of_plan, "Earlier events")
+    assert "run started" in next_page(page_of(held), "Earlier events")
+    assert "Older runs" not in client.get(cluster).text
 
 
 def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger, plan: Plan) -> None:

@@ -172,7 +172,8 @@ def test_the_same_plan_is_approved_paused_continued_and_verified(
     proposer.goto(f"/pulsar-advisor/clusters/live/plans/{advised}")
     take(proposer, "plan")
 
-    [record] = ledger.plans(CLUSTER_NAME)
+    record = ledger.plan(advised)
+    assert record is not None
     destinations = destinations_after(executable_steps(load_plan(record.document.encode())))
     assert destinations.items() <= cluster.admin.owners(CLUSTER_NAME).items()
     assert cluster.unloads() - before == unloads(

@@ -94,6 +94,7 @@ def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
 def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
     """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without a ledger."""
     from pulsar_advisor.execution.ledger import ledger_exists, open_ledger
+    from pulsar_advisor.execution.lists import cluster_names
 
     root, address = place.open(), ledger.url(place)
     if not ledger_exists(address):
@@ -101,4 +102,4 @@ def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[st
             f"cluster '{root.cluster}' has no ledger, so no run was ever recorded: name one with --ledger URL"
         )
     with closing(open_ledger(address)) as book:
-        yield book, sorted({record.cluster_name for record in book.plans(root.cluster)})
+        yield book, sorted(cluster_names(book, root.cluster))

@@ -31,15 +31,16 @@ def plans(
     all
         List every plan that was ever proposed, each on a line of its own.
     """
-    from pulsar_advisor.execution.plan_states import plan_states
+    from pulsar_advisor.execution.lists import summaries
+    from pulsar_advisor.execution.plan_states import states_of
     from pulsar_advisor.storage.plans import last_advice
 
     root = place.open()
     with _ledger_of(place, ledger) as (cluster, book):
-        snapshots = {record.snapshot for record in book.plans(cluster)}
-        newest = max(snapshots, default=None)
+        plans = summaries(book, cluster)
+        newest = plans[0].snapshot if plans else None
         advice = None if newest is None else last_advice(root, newest)
-        states = list(plan_states(book, cluster, () if advice is None else (advice,)))
+        states = states_of(book, cluster, plans, () if advice is None else (advice,))
     listed = [one for one in states if all or one.snapshot == newest or one.state not in ("proposed", "rejected")]
     if json:
         print_json([one.as_document() for one in listed])
@@ -61,6 +62,8 @@ def history(
 
     With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
     """
+    from pulsar_advisor.execution.lists import runs_on
+
     with _ledger_of(place, ledger) as (cluster, book):
         if plan is not None:
             from pulsar_advisor.model.plan import digest_of
@@ -91,7 +94,7 @@ def history(
                 "approver": next(one.approver for one in book.approvals(run.digest) if one.id == run.approval_id),
                 "sentence": run.sentence,
             }
-            for run in book.runs_on(cluster)
+            for run in runs_on(book, cluster)
         ]
     if json:
         print_json(runs)

@@ -18,6 +18,7 @@ from pulsar_advisor.execution.ledger_tables import (
     Base,
     Event,
     PlanRecord,
+    PlanSummary,
     Proposal,
     Run,
     Seal,
@@ -33,6 +34,7 @@ from pulsar_advisor.execution.ledger_triggers import (
     Trigger,
     triggers,
 )
+from pulsar_advisor.execution.plan_summary import summary_values
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import digest_of, load_plan
 from pulsar_advisor.model.some_of import count
@@ -107,6 +109,7 @@ def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
                 _broken_links(events),
                 _contradictions(events, rows),
                 _changed_plans(rows),
+                _changed_summaries(session, rows),
                 _missing_triggers(session),
                 _not_reached(events, known),
             )
@@ -192,6 +195,21 @@ def _changed_plans(rows: Sequence[Base]) -> Iterator[str]:
                 found = str(error)
             if found != row.digest:
                 yield f"{row.name} holds another document: {found}"
+
+
+def _changed_summaries(session: Session, rows: list[Base]) -> Iterator[str]:
+    """Summaries that say something else than their plan, which lists would show."""
+    summaries = {summary.digest: summary for summary in session.scalars(select(PlanSummary))}
+    for row in rows:
+        if isinstance(row, PlanRecord):
+            summary = summaries.pop(row.digest, None)
+            expected = {"cluster": row.cluster, "snapshot": row.snapshot, **summary_values(row.document)}
+            if summary is None:
+                yield f"{row.name} has no summary"
+            elif any(getattr(summary, column) != value for column, value in expected.items()):
+                yield f"{summary.name} is not what its plan says"
+    for summary in summaries.values():
+        yield f"{summary.name} is of no plan"
 
 
 def _missing_triggers(session: Session) -> Iterator[str]:

@@ -30,6 +30,7 @@ from pulsar_advisor.execution.ledger_tables import (
     Base,
     Event,
     PlanRecord,
+    PlanSummary,
     Proposal,
     Run,
     RunState,
@@ -41,6 +42,7 @@ from pulsar_advisor.execution.ledger_tables import (
     VerifiedBundle,
 )
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.plan_summary import summary_values
 from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
@@ -291,6 +293,7 @@ class Ledger:
             )
             session.add(record)
             session.flush()  # before the rows that refer to it
+            session.add(_summary(record))
         return record
 
     def _add_event(
@@ -321,6 +324,7 @@ class Ledger:
         added.chain = chained(last.chain, added.hashed_columns)
         session.add(added)
         session.flush()
+        session.execute(update(PlanSummary).where(PlanSummary.digest == digest).values(last_event=added.id))
         session.info.setdefault(_ADDED, []).append(added)
 
     def head(self) -> ChainHead:
@@ -440,17 +444,20 @@ class Ledger:
         with self.reading() as session:
             return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
 
-    def plans(self, cluster: str) -> Sequence[PlanRecord]:
-        """The plans of a cluster (its name in paths), newest snapshot first."""
+    def plan(self, digest: str) -> PlanRecord | None:
+        """A plan, with its document."""
         with self.reading() as session:
-            newest_first = select(PlanRecord).order_by(PlanRecord.snapshot.desc(), PlanRecord.recorded_at_ms.desc())
-            return session.scalars(newest_first.where(PlanRecord.cluster == cluster)).all()
+            return session.get(PlanRecord, digest)
 
-    def runs_on(self, cluster: str) -> Sequence[Run]:
-        """All runs of a cluster's plans (its name in paths), newest first."""
+    def summary(self, digest: str) -> PlanSummary | None:
+        """What lists say of a plan."""
         with self.reading() as session:
-            of_cluster = select(PlanRecord.digest).where(PlanRecord.cluster == cluster)
-            return session.scalars(select(Run).where(Run.digest.in_(of_cluster)).order_by(Run.id.desc())).all()
+            return session.get(PlanSummary, digest)
+
+    def run_if_any(self, number: int) -> Run | None:
+        """A run by its number."""
+        with self.reading() as session:
+            return session.get(Run, number)
 
     def runs(self, digest: str) -> Sequence[Run]:
         """All runs of a plan, oldest first."""
@@ -463,10 +470,17 @@ class Ledger:
             rows = session.scalars(select(StepRecord).where(StepRecord.run_id == run_id).order_by(StepRecord.id))
             return {row.step_id: row for row in rows}
 
-    def events(self, digest: str) -> Sequence[Event]:
-        """All events of a plan, oldest first."""
+    def events(
+        self, digest: str, run: int | None = None, before: int | None = None, count: int | None = None
+    ) -> Sequence[Event]:
+        """The events of a plan, oldest first: of one run only, before a number, only the newest ones."""
+        query = select(Event).where(Event.digest == digest).order_by(Event.id.desc()).limit(count)
+        if run is not None:
+            query = query.where(Event.run_id == run)
+        if before is not None:
+            query = query.where(Event.id < before)
         with self.reading() as session:
-            return session.scalars(select(Event).where(Event.digest == digest).order_by(Event.id)).all()
+            return session.scalars(query).all()[::-1]
 
     def unresolved_bundles(self, cluster_name: str, except_of: str) -> Mapping[str, int]:
         """Bundles with a call of unknown outcome, and its run; excludes aborted runs and one plan."""
@@ -805,6 +819,17 @@ class HeldRun:
                 .returning(Run)
             ).scalar_one()
             self._ledger._add_event(session, self.digest, f"run {state}", sentence, [ended], self.id)
+
+
+def _summary(record: PlanRecord) -> PlanSummary:
+    return PlanSummary(
+        digest=record.digest,
+        cluster=record.cluster,
+        snapshot=record.snapshot,
+        recorded_at_ms=record.recorded_at_ms,
+        **summary_values(record.document),
+        last_event=0,
+    )
 
 
 def _pause_in_force(session: Session, run_id: int) -> Event | None:

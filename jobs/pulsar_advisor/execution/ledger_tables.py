@@ -78,6 +78,35 @@ class PlanRecord(Base):
     recorded_at_ms: Mapped[_Millis]
 
 
+class PlanSummary(Base):
+    """What lists say of a plan, from its document (`plan_summary`): an index, which no event names."""
+
+    __tablename__ = "plan_summaries"
+    __table_args__ = (
+        Index("plan_summaries_by_snapshot", "cluster", "snapshot", "recorded_at_ms"),
+        Index("plan_summaries_by_event", "cluster", "last_event"),
+    )
+
+    digest: Mapped[str] = mapped_column(String(71), ForeignKey("plans.digest"), primary_key=True)
+    cluster: Mapped[_Name]
+    snapshot: Mapped[str] = mapped_column(String(16))
+    recorded_at_ms: Mapped[_Millis]
+    shedder: Mapped[str] = mapped_column(Text)
+    placement: Mapped[str] = mapped_column(Text)
+    executable_steps: Mapped[int]
+    maximum_before: Mapped[float | None]
+    """Predicted usage of the busiest broker, 0..1."""
+    maximum_after: Mapped[float | None]
+    steps_sha256: Mapped[str] = mapped_column(String(64))
+    """The same for plans whose executable steps do the same."""
+    undoes: Mapped[str | None] = mapped_column(String(71))
+    """The digest of the plan that it takes back."""
+    problem: Mapped[str] = mapped_column(Text)
+    """Why the document can't be read; empty if it can."""
+    last_event: Mapped[int]
+    """The number of its newest event; 0: none yet."""
+
+
 class Proposal(Base):
     """Somebody proposed a plan."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from typing import Any, Final, Literal
 
 from pulsar_advisor.execution.ledger import Ledger
-from pulsar_advisor.execution.ledger_tables import PlanRecord
+from pulsar_advisor.execution.ledger_tables import Approval, Event, PlanSummary, RunState
+from pulsar_advisor.execution.lists import approvals_of, events_of, runs_of, summaries, undone
 
 PlanStateName = Literal[
     "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
@@ -38,59 +37,70 @@ class PlanState:
     """The same for plans whose executable steps do the same."""
     advised: bool
     """Whether the last recommendation of its snapshot advises it."""
+    problem: str = ""
+    """Why its document can't be read; then there are no figures."""
 
     def as_document(self) -> dict[str, Any]:
         """The state as JSON data."""
         return asdict(self)
 
 
-def plan_states(ledger: Ledger, cluster: str, advised: Collection[str] = ()) -> Iterator[PlanState]:
-    """The plans of a cluster (its name in paths), newest snapshot first; `advised` are digests."""
-    records = ledger.plans(cluster)
-    documents = {record.digest: json.loads(record.document) for record in records}
-    undone = {
-        str(document["memory"]["undoes"])
-        for digest, document in documents.items()
-        if "undoes" in document["memory"] and any(run.state == "done" for run in ledger.runs(digest))
+def plan_states(
+    ledger: Ledger, cluster: str, advised: Collection[str] = (), first: int = 0, count: int | None = None
+) -> list[PlanState]:
+    """The plans of a cluster (its name in paths), newest snapshot first; `advised` are digests.
+
+    Without a `count` all of them, else as many from the `first` one on.
+    """
+    return states_of(ledger, cluster, summaries(ledger, cluster, first, count), advised)
+
+
+def states_of(
+    ledger: Ledger, cluster: str, plans: Sequence[PlanSummary], advised: Collection[str] = ()
+) -> list[PlanState]:
+    """The states of some plans of a cluster."""
+    digests = [plan.digest for plan in plans]
+    taken_back = undone(ledger, cluster)
+    approvals = approvals_of(ledger, digests)
+    begun = {
+        digest: [run.state for run in runs if run.state != "refused"]
+        for digest, runs in runs_of(ledger, digests).items()
     }
-    for record in records:
-        document = documents[record.digest]
-        yield PlanState(
-            digest=record.digest,
-            snapshot=record.snapshot,
-            shedder=document["shedder"],
-            placement=document["placement"],
-            executable_steps=sum(step["executable"] for step in document["steps"]),
-            maximum_before=document["predicted"]["before"]["maximum_ratio"],
-            maximum_after=document["predicted"]["after"]["maximum_ratio"],
-            steps_sha256=_sha256(document["steps"]),
-            advised=record.digest in advised,
-            state="undone" if record.digest in undone else _state(ledger, record),
+    answers = events_of(ledger, [digest for digest in digests if not begun.get(digest)], _ASKED_AND_ANSWERED)
+
+    def state(digest: str) -> PlanStateName:
+        if digest in taken_back:
+            return "undone"
+        return _state(begun.get(digest, ()), approvals.get(digest, ()), answers.get(digest, ()), ledger.now_ms())
+
+    return [
+        PlanState(
+            digest=plan.digest,
+            snapshot=plan.snapshot,
+            shedder=plan.shedder,
+            placement=plan.placement,
+            executable_steps=plan.executable_steps,
+            maximum_before=plan.maximum_before,
+            maximum_after=plan.maximum_after,
+            steps_sha256=plan.steps_sha256,
+            advised=plan.digest in advised,
+            state=state(plan.digest),
+            problem=plan.problem,
         )
+        for plan in plans
+    ]
 
 
-def _sha256(steps: Iterable[Mapping[str, Any]]) -> str:
-    """What the executable ones of these steps (JSON) do, whatever made them."""
-    done = sorted(
-        (step["action"], step["namespace"], step["bundle"], step["destination"] or "", *step["boundaries"])
-        for step in steps
-        if step["executable"]
-    )
-    return sha256(repr(done).encode()).hexdigest()
-
-
-def _state(ledger: Ledger, record: PlanRecord) -> PlanStateName:
-    runs = [run for run in ledger.runs(record.digest) if run.state != "refused"]
-    if any(run.state == "done" for run in runs):
+def _state(
+    begun: Sequence[RunState], approvals: Sequence[Approval], answers: Sequence[Event], now_ms: int
+) -> PlanStateName:
+    if "done" in begun:
         return "applied"
-    if runs:
-        newest = runs[-1].state
-        return "applying" if newest == "active" else "aborted" if newest == "aborted" else "stopped"
-    approvals = ledger.approvals(record.digest)
-    if any(one.withdrawn_at_ms is None and one.expires_at_ms > ledger.now_ms() for one in approvals):
+    if begun:
+        return "applying" if begun[-1] == "active" else "aborted" if begun[-1] == "aborted" else "stopped"
+    if any(one.withdrawn_at_ms is None and one.expires_at_ms > now_ms for one in approvals):
         return "approved"
-    asked_and_answered = [event.kind for event in ledger.events(record.digest) if event.kind in _ASKED_AND_ANSWERED]
-    if asked_and_answered[-1:] == ["rejected"]:
+    if answers and answers[-1].kind == "rejected":
         return "rejected"
     if not approvals:
         return "proposed"

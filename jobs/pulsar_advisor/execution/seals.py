@@ -14,8 +14,9 @@ from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.model.canonical_json import canonical_json
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
 RELEASE: Final = version("pulsar-rebalance-advisor")

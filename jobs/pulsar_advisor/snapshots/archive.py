@@ -20,6 +20,7 @@ import zstandard
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.claim import claimed_as, remove_remainders
 from pulsar_advisor.storage.files import (
     read_file,
@@ -86,13 +87,15 @@ def import_snapshot(file: Path, root: Root) -> str:
     """
     try:
         with file.open("rb") as archive:
-            return _take_in(archive, str(file), root)
+            snapshot = _take_in(archive, str(file), root)
     except FileNotFoundError as error:
         raise UsageError(f"there is no archive {file}") from error
     except tarfile.HeaderError as error:
         raise StorageError(f"{file} is not a snapshot archive, or is damaged: {error}") from error
     except OSError as error:
         raise StorageError(f"can't read {file}: {error.strerror or error}") from error
+    update_index(root, snapshot)
+    return snapshot
 
 
 @dataclass

@@ -19,6 +19,7 @@ from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.plan import PLAN_SCHEMAS
+from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.claim import remove_folder
 from pulsar_advisor.storage.files import read_file, read_json
 from pulsar_advisor.storage.lease import LEASE, is_held
@@ -115,6 +116,8 @@ def prune(root: Root, retention: Retention, address: str | None, now: datetime, 
             (remainders if is_remainder else removed).append(snapshot)
             if not dry_run:
                 _remove(root, stages, snapshot, has_manifest=has_manifest)
+    if not dry_run:
+        update_index(root)
     return Pruned(tuple(removed), tuple(referred_to), tuple(at_work), tuple(remainders), dry_run)
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, RECOMMENDATION_SCHEMA
 from pulsar_advisor.tables.earlier import validation_result
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.progress import shown_progress
+from pulsar_advisor.snapshots.index import update_index
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
@@ -15,4 +16,6 @@ if TYPE_CHECKING:
 def run(options: CaptureOptions, root: Root, *, quiet: bool = False) -> str:
     """Capture the cluster, showing progress on stderr; returns the snapshot's id. Raises as `capture.capture`."""
     with shown_progress(quiet=quiet) as progress:
-        return capture(options, root, progress)
+        snapshot = capture(options, root, progress)
+    update_index(root, snapshot)
+    return snapshot

@@ -53,6 +53,7 @@ from pulsar_advisor.reporting.futures import by_itself, ending
 from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
+from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import write_json
@@ -60,12 +61,12 @@ from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import (
     PLANS,
     RECOMMENDATION,
-    RECOMMENDATION_SCHEMA,
     PlanReference,
     read_plan,
     write_plan,
 )
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA
 from pulsar_advisor.tables.judged import (
     check_results,
     earlier_states,
@@ -114,6 +115,7 @@ def run(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: R
         document = _recommend(spark, root, snapshot, request)
         lease.require()
         write_json(folder / RECOMMENDATION, document)
+    update_index(root, snapshot)
     return document
 
 

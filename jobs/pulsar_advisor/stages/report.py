@@ -19,10 +19,12 @@ from pulsar_advisor.reporting.disturbance import Pace
 from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
+from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import read_json, write_chunks
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA
 from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
@@ -111,6 +113,8 @@ def write_report(page: ReportPage, root: Root, form: Format, output: str | None)
     }
     path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
     write_chunks(path, (chunk.encode() for chunk in renderers[form](page)))
+    if output is None:
+        update_index(root, page.snapshot)
     return str(path)
 
 

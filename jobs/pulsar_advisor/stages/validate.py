@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.snapshots.index import update_index
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,4 +15,6 @@ if TYPE_CHECKING:
 
 def run(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     """Judge the tables of a snapshot and write the result, passed or not; returns the content of `result.json`."""
-    return validate(spark, root, snapshot)
+    document = validate(spark, root, snapshot)
+    update_index(root, snapshot)
+    return document

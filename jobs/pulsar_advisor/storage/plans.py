@@ -15,12 +15,12 @@ from upath import UPath
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, Sealed, digest_of, file_name, load_plan, seal, sealed_before
 from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.storage.files import read_file, read_json, write_file
+from pulsar_advisor.storage.files import read_file, shaped, write_file
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA, Recommendation
 
 PLANS: Final = "plans"
 RECOMMENDATION: Final = "recommendation.json"
-RECOMMENDATION_SCHEMA: Final = "pulsar-advisor/recommendation/1"
 
 SHORT: Final = 8
 """Digits of a digest that people read and type."""
@@ -113,24 +113,28 @@ def find_plan(root: Root, digits: str) -> PlanReference:
     return PlanReference(path.parent.name.removeprefix("snapshot="), path.name, digest_of(read_plan(str(path))))
 
 
+def read_recommendation(root: Root, snapshot: str) -> Recommendation:
+    """What readers use of a recommendation. Raises errors as `read_json` does."""
+    path = root.folder(PLANS, snapshot) / RECOMMENDATION
+    found: Recommendation = shaped(read_file(path, "recommend"), str(path), "recommend", [RECOMMENDATION_SCHEMA])
+    return found
+
+
 def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
     """The plan that `recommend` advises, or its only one; None and the reason if there is nothing to do."""
-    document = read_json(root.folder(PLANS, snapshot) / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
-    advice, combinations = document["advice"], document["combinations"]
-    if advice["plan"]:
-        return PlanReference(snapshot, advice["plan"], advice["digest"]), advice["sentence"]
-    if len(combinations) == 1 and combinations[0]["steps"]:
-        return PlanReference(snapshot, combinations[0]["plan"], combinations[0]["digest"]), advice["sentence"]
-    return None, advice["sentence"]
+    made = read_recommendation(root, snapshot)
+    only = made.combinations[0] if len(made.combinations) == 1 and made.combinations[0].steps else None
+    for plan in (made.advice, only):
+        if plan is not None and plan.plan and plan.digest:
+            return PlanReference(snapshot, plan.plan, plan.digest), made.advice.sentence
+    return None, made.advice.sentence
 
 
 def last_advice(root: Root, snapshot: str) -> str | None:
     """The digest of the plan that the last recommendation of a snapshot advises; None without one."""
-    path = root.folder(PLANS, snapshot) / RECOMMENDATION
-    if not path.exists():
+    if not (root.folder(PLANS, snapshot) / RECOMMENDATION).exists():
         return None
-    digest = read_json(path, "recommend", [RECOMMENDATION_SCHEMA])["advice"]["digest"]
-    return None if digest is None else str(digest)
+    return read_recommendation(root, snapshot).advice.digest
 
 
 def _digits(path: UPath) -> str:

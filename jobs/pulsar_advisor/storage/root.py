@@ -6,7 +6,7 @@ A snapshot exists if and only if its manifest does; a stage's result exists if a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +41,15 @@ def snapshot_moment(snapshot: str) -> datetime:
     if not _SNAPSHOT_ID.fullmatch(snapshot):
         raise ValueError("not a snapshot id of the form 20261121T083000Z")
     return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
+def is_snapshot_id(text: str) -> bool:
+    """Whether a text is an id: of the right form, and a time that there is."""
+    try:
+        snapshot_moment(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -111,10 +120,10 @@ class Root:
         with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
             return [snapshot for snapshot, exists in zip(ids, pool.map(self._exists, ids), strict=True) if exists]
 
-    def newest_first(self, before: str | None = None) -> Iterator[str]:
-        """Ids of existing snapshots, optionally only those before one; each is checked lazily."""
+    def newest_first(self, before: str | None = None, known: Container[str] = ()) -> Iterator[str]:
+        """Ids of existing snapshots, optionally only those before one; each is checked lazily, unless it is known."""
         ids = (snapshot for snapshot in reversed(self._folders()) if before is None or snapshot < before)
-        return filter(self._exists, ids)
+        return (snapshot for snapshot in ids if snapshot in known or self._exists(snapshot))
 
     def _folders(self) -> list[str]:
         """Ids that have a folder, sorted; a single listing, whatever their number. Refuses a root that is a file."""
@@ -126,7 +135,7 @@ class Root:
         except OSError as error:
             raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
         ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
-        return sorted(filter(_SNAPSHOT_ID.fullmatch, ids))
+        return sorted(filter(is_snapshot_id, ids))
 
     @property
     def _raw(self) -> Path | UPath:
@@ -145,7 +154,7 @@ class Root:
                     f"there is no snapshot of cluster '{self.cluster}' under {self.location}: run `capture`"
                 )
             return newest
-        if not _SNAPSHOT_ID.fullmatch(snapshot):
+        if not is_snapshot_id(snapshot):
             raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
         if not self._exists(snapshot):
             self.require_known()

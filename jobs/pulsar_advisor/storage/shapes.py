@@ -14,6 +14,8 @@ from pulsar_advisor.model.kinds import LoadManagerKind
 
 RAW_SNAPSHOT_SCHEMA: Final = "pulsar-advisor/raw-snapshot/1"
 VALIDATION_RESULT_SCHEMA: Final = "pulsar-advisor/validation-result/2"
+RECOMMENDATION_SCHEMA: Final = "pulsar-advisor/recommendation/1"
+SNAPSHOT_INDEX_SCHEMA: Final = "pulsar-advisor/snapshot-index/1"
 FIRST_VALIDATION_RESULT: Final = "pulsar-advisor/validation-result/1"
 
 
@@ -119,9 +121,69 @@ class _Validation(_Validated):
     results: list[_Check]
 
 
+class _Advice(msgspec.Struct):
+    plan: str | None
+    """Name of its file."""
+    digest: str | None
+    sentence: str
+
+
+class Combination(msgspec.Struct):
+    """A shedder with a placement strategy, and the plan they make, if any."""
+
+    plan: str | None = None
+    digest: str | None = None
+    steps: int = 0
+    standard_deviation_before: float | None = None
+
+
+class _Coverage(msgspec.Struct):
+    decides: bool = False
+    """Whether too little could be judged for an answer."""
+
+
+class Recommendation(msgspec.Struct):
+    """The result of `recommend`."""
+
+    advice: _Advice
+    combinations: list[Combination]
+    coverage: _Coverage | None = None
+
+
+Verdict = Literal["act", "nothing", "unfit", "unfinished", "unreadable"]
+"""act: a plan is advised. unfit: validation failed, or too little could be judged. unfinished: a stage has yet to run,
+or failed."""
+
+
+class SnapshotRow(msgspec.Struct, frozen=True):
+    """A snapshot and what became of it."""
+
+    id: str
+    verdict: Verdict
+    sentence: str
+    failed_checks: int | None
+    """None: not validated yet."""
+    imbalance_ratio: float | None
+    """Standard deviation of the brokers' usage; None: not known yet."""
+    has_report: bool
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no stage has yet to run on it."""
+        return self.verdict not in ("unfinished", "unreadable")
+
+
+class SnapshotIndex(msgspec.Struct):
+    """The newest snapshots of a cluster, newest first."""
+
+    rows: list[SnapshotRow]
+
+
 SHAPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     RAW_SNAPSHOT_SCHEMA: Manifest,
     FIRST_VALIDATION_RESULT: _FirstValidation,
     VALIDATION_RESULT_SCHEMA: _Validation,
+    RECOMMENDATION_SCHEMA: Recommendation,
+    SNAPSHOT_INDEX_SCHEMA: SnapshotIndex,
 }
 """Schema -> the minimum content of its documents."""

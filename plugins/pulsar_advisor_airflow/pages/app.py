@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from pulsar_advisor.execution.apply import abort, go_on, pause
@@ -17,6 +17,7 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plan import Plan, load_plan
 from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.snapshots.index import has_report
 from pulsar_advisor.storage.plans import short
 from pulsar_advisor.storage.root import snapshot_moment
 from pulsar_advisor_airflow.clusters import Cluster
@@ -31,14 +32,15 @@ from pulsar_advisor_airflow.pages.access import (
 )
 from pulsar_advisor_airflow.pages.answers import answer_errors, one_of_few, page, templates, with_headers
 from pulsar_advisor_airflow.pages.content import (
+    Place,
     cluster_content,
     cluster_lines,
-    has_report,
     ledger_if_any,
     newest_report,
     plan_content,
     root_of,
     run_content,
+    run_of,
 )
 from pulsar_advisor_airflow.pages.dag_runs import REBALANCE, cluster_of, subject_of
 from pulsar_advisor_airflow.pages.sparkline import sparkline
@@ -86,6 +88,21 @@ templates.filters |= {
 templates.globals |= {"report_link": report_link, "sparkline": sparkline}
 
 
+_Number = Annotated[int, Path(ge=1, le=2**31)]
+_Offset = Annotated[int, Query(ge=0, le=2**31)]
+
+
+def _place(
+    snapshots_before: Annotated[str | None, Query(pattern=r"^[0-9]{8}T[0-9]{6}Z$")] = None,
+    plans_from: _Offset = 0,
+    runs_from: _Offset = 0,
+    steps_from: _Offset = 0,
+    events_before: _Offset | None = None,
+) -> Place:
+    """The parts of lists that an address asks for."""
+    return Place(snapshots_before, plans_from, runs_from, steps_from, events_before)
+
+
 # A mounted application has no authentication unless it adds it: each route names what it requires.
 @pages.get("/")
 def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
@@ -94,9 +111,11 @@ def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visib
 
 
 @pages.get("/clusters/{cluster}")
-def cluster_page(request: Request, cluster: Annotated[Cluster, Depends(readable)]) -> Response:
+def cluster_page(
+    request: Request, cluster: Annotated[Cluster, Depends(readable)], place: Annotated[Place, Depends(_place)]
+) -> Response:
     """A cluster's snapshots, plans, runs and events."""
-    return page(request, "cluster.html", cluster=cluster, content=cluster_content(cluster))
+    return page(request, "cluster.html", cluster=cluster, content=cluster_content(cluster, place))
 
 
 @pages.get("/clusters/{cluster}/reports/{snapshot}")
@@ -108,10 +127,15 @@ def report(request: Request, cluster: Annotated[Cluster, Depends(readable)], sna
 
 
 @pages.get("/clusters/{cluster}/plans/{digest}")
-def plan_page(request: Request, cluster: Annotated[Cluster, Depends(readable)], digest: str) -> Response:
+def plan_page(
+    request: Request,
+    cluster: Annotated[Cluster, Depends(readable)],
+    digest: str,
+    place: Annotated[Place, Depends(_place)],
+) -> Response:
     """A plan: its steps, who proposed and approved it, its runs, and its events in the ledger."""
     with _ledger() as ledger:
-        content = plan_content(ledger, cluster, digest)
+        content = plan_content(ledger, cluster, digest, place)
     return page(request, "plan.html", cluster=cluster, content=content)
 
 
@@ -148,20 +172,21 @@ def dag_run_tab(
 def run_page(
     request: Request,
     cluster: Annotated[Cluster, Depends(readable)],
-    run: int,
+    run: _Number,
+    place: Annotated[Place, Depends(_place)],
     writes: Annotated[bool, Depends(may_write)],
     token: Annotated[str, Depends(form_token)],
 ) -> Response:
     """A run, step by step; while it is active the page renews itself."""
     with _ledger() as ledger:
-        content = run_content(ledger, cluster, run)
+        content = run_content(ledger, cluster, run, place)
     headers = {"Refresh": str(REFRESH_S)} if content.run.state == "active" else {}
     return page(request, "run.html", headers, cluster=cluster, content=content, writes=writes, token=token)
 
 
 @pages.post("/clusters/{cluster}/runs/{run}/pause")
 def pause_run(
-    cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
+    cluster: Annotated[Cluster, Depends(readable)], run: _Number, person: Annotated[Person, Depends(steered_by)]
 ) -> RedirectResponse:
     """End the run, or park it, after its steps in flight."""
     return _steer(cluster, run, person, pause)
@@ -169,7 +194,7 @@ def pause_run(
 
 @pages.post("/clusters/{cluster}/runs/{run}/go-on")
 def let_run_go_on(
-    cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
+    cluster: Annotated[Cluster, Depends(readable)], run: _Number, person: Annotated[Person, Depends(steered_by)]
 ) -> RedirectResponse:
     """Lift the pause of a run."""
     return _steer(cluster, run, person, go_on)
@@ -177,7 +202,7 @@ def let_run_go_on(
 
 @pages.post("/clusters/{cluster}/runs/{run}/stop")
 def stop_run(
-    cluster: Annotated[Cluster, Depends(readable)], run: int, person: Annotated[Person, Depends(steered_by)]
+    cluster: Annotated[Cluster, Depends(readable)], run: _Number, person: Annotated[Person, Depends(steered_by)]
 ) -> RedirectResponse:
     """End the run for good, before its next call."""
     return _steer(cluster, run, person, abort)
@@ -202,9 +227,11 @@ def _steer(
     cluster: Cluster, number: int, person: Person, order: Callable[[Ledger, Plan, Person], Sequence[Run]]
 ) -> RedirectResponse:
     with _ledger() as ledger:
-        digest = run_content(ledger, cluster, number).run.digest
-        [document] = [record.document for record in ledger.plans(cluster.name) if record.digest == digest]
-        order(ledger, load_plan(document.encode()), person)
+        digest = run_of(ledger, cluster, number).digest
+        plan = ledger.plan(digest)
+        if plan is None:
+            raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
+        order(ledger, load_plan(plan.document.encode()), person)
     return RedirectResponse(page_link("clusters", cluster.name, "runs", str(number)), SEE_OTHER)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.approval import propose
@@ -16,7 +17,7 @@ from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_json
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, short, write_plan
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, short, write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
 from unit.execution.doubles import UPPER, make_plan, unload_step
@@ -118,7 +119,7 @@ def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
     with closing(open_ledger(default_ledger_url(root))) as ledger:
         for one in (better, *same):
             propose(ledger, one, ALICE)
-    recommendation = {"schema": RECOMMENDATION_SCHEMA, "advice": {"digest": digest_of(same[1])}}
+    recommendation = documents.recommendation("a.json", digest_of(same[1]))
     write_json(root.folder(PLANS, better.snapshot) / RECOMMENDATION, recommendation)
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CLUSTER_VARIABLE, "demo")

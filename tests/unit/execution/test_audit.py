@@ -115,7 +115,10 @@ def test_a_missing_end_is_found_with_a_head_from_before(used: Ledger, tmp_path: 
     behind_its_back(
         tmp_path,
         "PRAGMA foreign_keys = OFF",
-        *(f"DELETE FROM {table}" for table in ("steps", "runs", "approvals", "proposals", "events", "plans")),
+        *(
+            f"DELETE FROM {table}"
+            for table in ("steps", "runs", "approvals", "proposals", "events", "plan_summaries", "plans")
+        ),
     )
     assert audit(used).findings == ()
     assert audit(used, [head]).findings == (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsar_advisor.execution.approval import propose, withdraw
 from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.lists import runs_on
 from pulsar_advisor.execution.plan_states import plan_states
 from pulsar_advisor.model.plan import digest_of
 from unit.execution.actors import ALICE, BOB, approved, run
@@ -23,7 +24,7 @@ def test_a_plan_is_proposed_then_approved_then_applied(ledger: Ledger, cluster: 
     assert state(ledger) == "approved"
     run(PLAN, ledger, cluster)
     assert state(ledger) == "applied"
-    assert [one.state for one in ledger.runs_on(PLAN.cluster)] == ["done"]
+    assert [one.state for one in runs_on(ledger, PLAN.cluster)] == ["done"]
 
 
 def test_a_rejected_plan_may_be_proposed_or_approved_again(ledger: Ledger) -> None:
@@ -73,4 +74,4 @@ def test_a_plan_is_undone_once_the_plan_that_undoes_it_was_applied(ledger: Ledge
 def test_plans_of_another_cluster_are_left_out(ledger: Ledger) -> None:
     propose(ledger, PLAN, ALICE)
     assert list(plan_states(ledger, "another")) == []
-    assert list(ledger.runs_on("another")) == []
+    assert list(runs_on(ledger, "another")) == []

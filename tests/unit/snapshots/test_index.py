@@ -1,0 +1,143 @@
+"""The index says what the files say, whoever writes at the same time, and nothing depends on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import documents
+from published import faults
+from pulsar_advisor.snapshots import index
+from pulsar_advisor.snapshots.index import newest, update_index
+from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+
+SNAPSHOTS = [f"2026112{day}T083000Z" for day in range(5)]
+
+
+def captured(root: Root, snapshot: str) -> None:
+    write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest())
+
+
+def recommended(root: Root, snapshot: str, sentence: str) -> None:
+    captured(root, snapshot)
+    write_json(root.folder("validation", snapshot) / RESULT, documents.validation(documents.check(success=False)))
+    combinations = [{"standard_deviation_before": None}, {"standard_deviation_before": 0.2}]
+    document = documents.recommendation("a.json", "sha256:0", sentence, combinations=combinations)
+    write_json(root.folder("plans", snapshot) / "recommendation.json", document)
+
+
+def reported(root: Root, snapshot: str, sentence: str) -> None:
+    recommended(root, snapshot, sentence)
+    report = root.folder("reports", snapshot) / "report.html"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_text("")
+
+
+def file_of(root: Root) -> Any:
+    return root.path / "index" / f"cluster={root.cluster}" / "snapshots.json"
+
+
+def test_a_row_says_what_became_of_a_snapshot(root: Root) -> None:
+    reported(root, SNAPSHOTS[0], "Move one bundle.")
+    captured(root, SNAPSHOTS[1])
+    before = newest(root, 9)
+    update_index(root)
+    assert newest(root, 9) == before
+    assert [(row.id, row.verdict, row.has_report) for row in before] == [
+        (SNAPSHOTS[1], "unfinished", False),
+        (SNAPSHOTS[0], "act", True),
+    ]
+    assert (before[1].sentence, before[1].failed_checks, before[1].imbalance_ratio) == ("Move one bundle.", 1, 0.2)
+    assert faults(json.loads(file_of(root).read_text())) == []
+
+
+def test_lists_read_nothing_but_the_index(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    for snapshot in SNAPSHOTS:
+        reported(root, snapshot, "Nothing.")
+    update_index(root)
+    monkeypatch.setattr(Root, "_folders", lambda _: pytest.fail("the snapshots were listed"))
+    monkeypatch.setattr(index, "_row", lambda *_: pytest.fail("a snapshot's files were read"))
+    assert [row.id for row in newest(root, 2)] == [SNAPSHOTS[4], SNAPSHOTS[3]]
+    assert [row.id for row in newest(root, 2, before=SNAPSHOTS[3])] == [SNAPSHOTS[2], SNAPSHOTS[1]]
+
+
+def test_an_index_is_bounded_and_older_snapshots_are_read_from_their_files(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "INDEXED", 3)
+    for snapshot in SNAPSHOTS:
+        reported(root, snapshot, "x" * 10_000)
+    update_index(root)
+    assert file_of(root).stat().st_size < 3_000
+    assert [row.id for row in newest(root, 2, before=SNAPSHOTS[3])] == [SNAPSHOTS[2], SNAPSHOTS[1]]
+    assert [row.id for row in newest(root, 9)] == SNAPSHOTS[::-1]
+
+
+def test_only_what_may_have_changed_is_read_again(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    for snapshot in SNAPSHOTS[:3]:
+        reported(root, snapshot, "Nothing.")
+    update_index(root)
+    read = []
+    row = index._row
+    monkeypatch.setattr(index, "_row", lambda root, snapshot: read.append(snapshot) or row(root, snapshot))
+    reported(root, SNAPSHOTS[1], "Move two bundles.")
+    captured(root, SNAPSHOTS[3])
+    update_index(root, SNAPSHOTS[1])
+    assert set(read) == {SNAPSHOTS[1], SNAPSHOTS[3]}
+    assert [row.sentence for row in newest(root, 3)] == ["captured; not validated", "Nothing.", "Move two bundles."]
+
+
+def test_of_two_writers_at_once_the_last_leaves_what_both_have_seen(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported(root, SNAPSHOTS[0], "Nothing.")
+
+    def write_after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(index, "write_json", write_json)
+        captured(root, SNAPSHOTS[1])
+        update_index(root, SNAPSHOTS[1])
+        write_json(*arguments)  # what was read before the other one captured
+
+    monkeypatch.setattr(index, "write_json", write_after_another)
+    update_index(root, SNAPSHOTS[0])
+    assert [row.id for row in newest(root, 9)] == [SNAPSHOTS[1], SNAPSHOTS[0]]
+
+
+def test_a_snapshot_that_was_removed_is_no_longer_listed(root: Root) -> None:
+    for snapshot in SNAPSHOTS[:2]:
+        reported(root, snapshot, "Nothing.")
+    update_index(root)
+    (root.folder("raw", SNAPSHOTS[0]) / MANIFEST).unlink()
+    root.folder("raw", SNAPSHOTS[0]).rmdir()
+    update_index(root)
+    assert [row.id for row in newest(root, 9)] == [SNAPSHOTS[1]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"schema": "other/1", "rows": []}',
+        '{"schema": "pulsar-advisor/snapshot-index/1", "rows": 7}',
+        '{"schema": "pulsar-advisor/snapshot-index/1", "rows": [{"id": "20269999T999999Z", "verdict": "act", '
+        '"sentence": "", "failed_checks": 0, "imbalance_ratio": 0.1, "has_report": true}]}',
+    ],
+)
+def test_an_index_that_can_not_be_read_is_none(root: Root, content: str) -> None:
+    captured(root, SNAPSHOTS[0])
+    file_of(root).parent.mkdir(parents=True)
+    file_of(root).write_text(content)
+    assert [row.id for row in newest(root, 9)] == [SNAPSHOTS[0]]
+    update_index(root)
+    assert [row["id"] for row in json.loads(file_of(root).read_text())["rows"]] == [SNAPSHOTS[0]]
+
+
+def test_a_stage_does_not_fail_for_its_index(root: Root, caplog: pytest.LogCaptureFixture) -> None:
+    captured(root, SNAPSHOTS[0])
+    (root.path / "index").write_text("a file where the folder should be")
+    update_index(root, SNAPSHOTS[0])
+    assert "is not up to date" in caplog.text
