@@ -194,6 +194,11 @@ class Advice(TypedDict):
     sentence: str
 
 
+SwitchedOffBy = Annotated[
+    list[str], Field(description="Switches that keep it from shedding; the simulations take them as on.")
+]
+
+
 class Foresight(TypedDict):
     """What the cluster's own balancer does next, by itself and after the advised plan."""
 
@@ -202,9 +207,7 @@ class Foresight(TypedDict):
     own: SimulationScore | None
     acting: list[CycleSeen]
     plan: dict[str, Any] | None
-    switched_off_by: NotRequired[
-        Annotated[list[str], Field(description="Switches that keep it from shedding; the simulations take them as on.")]
-    ]
+    switched_off_by: NotRequired[SwitchedOffBy]
 
 
 class Trial(TypedDict):
@@ -308,6 +311,7 @@ class SimulationResult(TypedDict):
     request: Simulated
     interval_minutes: int
     own: Strategies
+    switched_off_by: NotRequired[SwitchedOffBy]
     scores: list[SimulationScore]
 
 

@@ -94,6 +94,29 @@ def test_a_plan_is_proposed_with_the_form_and_rejected_by_another_person(
         assert (rejection.kind, rejection.detail[:8]) == ("rejected", "by olive")
 
 
+def test_the_pages_of_the_tutorial_can_be_pictured(person: Callable[[str], Page], tmp_path: Path) -> None:
+    """`docs/pictures` are copies of these."""
+    page = person("uma")
+    page.set_viewport_size({"width": 1280, "height": 840})
+    page.goto("/dags")
+    expect(page.get_by_text("pulsar_snapshot").first).to_be_visible(timeout=PAGE_LIMIT_MS)
+    page.screenshot(path=tmp_path / "dags.png")
+    page.set_viewport_size({"width": 960, "height": 900})
+    open_form(page)
+    page.get_by_role("button", name="What to recommend", exact=True).click()
+    page.get_by_text("Goal", exact=True).first.evaluate("label => label.scrollIntoView({block: 'start'})")
+    page.screenshot(path=tmp_path / "form.png")
+    page.set_viewport_size({"width": 930, "height": 570})
+    page.goto("/pulsar-advisor/clusters/live")
+    page.screenshot(path=tmp_path / "cluster.png")
+    page.get_by_role("link", name="1", exact=True).click()
+    expect(page.locator("h1")).to_contain_text("5 of 5 steps confirmed")
+    page.screenshot(path=tmp_path / "run.png", full_page=True)
+    assert {picture.stem for picture in (REPOSITORY / "docs" / "pictures").iterdir()} == {
+        picture.stem for picture in tmp_path.iterdir()
+    }
+
+
 def test_a_viewer_cannot_trigger(person: Callable[[str], Page]) -> None:
     page = person("vic")
     page.goto("/dags/pulsar_rebalance")

@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any, Final
 
 from pulsar_advisor.model.errors import AdvisorError
-from scenarios.asked import Asked, GoalAnswer
+from scenarios.asked import Asked, GoalAnswer, goal_of
 from scenarios.brute_force import BruteForce, Ends, Relief
 from scenarios.scenario import PORT
 
@@ -207,19 +207,32 @@ def _bases(answer: GoalAnswer) -> dict[str, float]:
     return {name.removesuffix(PORT): 100 * one.ratio for name, one in base.items() if one.ratio is not None}
 
 
+def best_way(text: str, brute: BruteForce) -> Relief | int | bool | None:
+    """What trying everything finds for `drain`, `relieve --to` or `balance --to`; None if that isn't tried."""
+    goal = goal_of(text)
+    ceiling = brute.scenario.values.load_balancer_broker_overloaded_threshold_percentage / 100
+    if goal.kind == "drain":
+        return brute.drain_fits(goal.brokers[0], ceiling)
+    if goal.target_ratio is None:
+        return None
+    if goal.kind == "relieve":
+        return brute.relief(goal.brokers[0], goal.target_ratio, ceiling)
+    return brute.fewest_moves_within(goal.target_ratio) if goal.kind == "balance" else None
+
+
+def computed(brute: BruteForce) -> Mapping[str, object]:
+    """Question -> the answer of the brute force, which properties hold against the advisor's."""
+    found = {text: best_way(text, brute) for text in goals_of(brute)}
+    of_all = {"recommend": brute.best_maximum(), "scale": brute.even_usage()}
+    return {text: answer for text, answer in {**found, **of_all}.items() if answer is not None}
+
+
 def no_goal_is_reached_that_cannot_be(asked: Asked, brute: BruteForce) -> Complaints:
     """Nothing is said to be reached that trying everything doesn't reach."""
     for text, answer in _answers(asked, brute, "relieve", "drain", "balance"):
         target = answer.goal.target_ratio
-        hosts = answer.hosts
-        now = brute.now()
-        possible: object = None
-        if answer.goal.kind == "drain":
-            possible = brute.drain_fits(hosts[0], asked.overloaded_ratio)
-        elif answer.goal.kind == "relieve" and target is not None and now[hosts[0]] > target:
-            possible = brute.relief(hosts[0], target, asked.overloaded_ratio)
-        elif answer.goal.kind == "balance" and target is not None:
-            possible = brute.fewest_moves_within(target)
+        is_there = answer.goal.kind == "relieve" and brute.now()[answer.hosts[0]] <= (target or 0.0)
+        possible = None if is_there else best_way(text, brute)
         if possible is False and answer.outcome in ("reached", "perhaps"):
             yield f"{text}: {answer.outcome}, but no moves do: {answer.headline}"
 

@@ -15,7 +15,7 @@ from scenarios import brute_force, scenario
 from scenarios.asked import Asked
 from scenarios.brute_force import BruteForce
 from scenarios.facts import facts, holds
-from scenarios.properties import PROPERTIES
+from scenarios.properties import PROPERTIES, computed
 from scenarios.scenario import FOLDER, Scenario, all_scenarios
 
 SCENARIOS = {one.name: one for one in all_scenarios()}
@@ -96,6 +96,12 @@ def test_the_corpus_is_large_enough_and_says_why() -> None:
     assert len(SCENARIOS) >= 40
     expectations = [one for cluster in SCENARIOS.values() for one in cluster.expect]
     assert all(one.why and (one.accept or one.never) for one in expectations)
+
+
+@pytest.mark.full
+def test_the_brute_force_answers_more_questions_than_are_answered_by_hand() -> None:
+    by_hand = sum(len(cluster.expect) for cluster in SCENARIOS.values())
+    assert sum(len(computed(BruteForce(cluster))) for cluster in SCENARIOS.values()) > by_hand
 
 
 def test_a_question_is_expected_something_of_once() -> None:

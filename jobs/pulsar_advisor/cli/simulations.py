@@ -99,7 +99,7 @@ def _show(document: dict[str, Any]) -> None:
     from pulsar_advisor.reporting.futures import futures, lines, own_sentence
 
     found = futures(document["scores"], document["own"])
-    sentence = own_sentence(document["scores"], document["own"])
+    sentence = own_sentence(document["scores"], document["own"], document.get("switched_off_by", ()))
     console = Console()
     if console.is_terminal:
         from pulsar_advisor.cli.screens import print_futures

@@ -47,8 +47,8 @@ class Disturbance:
     def _sentences(self) -> Iterator[str]:
         if self.least_duration_s:
             yield (
-                f"Applying takes at least {_duration(self.least_duration_s)}, at the default pace of "
-                f"{count(self.calls, 'call')}."
+                f"Applying takes at least {_duration(self.least_duration_s)}: "
+                f"{count(self.calls, 'call')} at the default pace."
             )
         if self.largest_step:
             yield (

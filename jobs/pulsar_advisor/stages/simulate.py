@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit
 from pulsar_advisor.model.settings import LoadBalancerSettings
 from pulsar_advisor.planning.configured import configured_of
+from pulsar_advisor.planning.own_balancer import shedding_switched_off_by
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
@@ -228,5 +229,6 @@ def _document(
         },
         "interval_minutes": settings.values.load_balancer_shedding_interval_minutes,
         "own": {"shedder": own.shedder, "placement": own.placement},
+        "switched_off_by": list(shedding_switched_off_by(settings.values)),
         "scores": list(scores),
     }
