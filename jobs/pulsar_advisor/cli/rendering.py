@@ -105,7 +105,7 @@ def lint_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"         remedy    {finding['remedy']}"
         if finding["change"]:
             options = " ".join(f"--set {key}={value}" for key, value in finding["change"].items())
-            yield f"         try       recommend {options}"
+            yield f"         try       pulsar-advisor recommend {options}"
         if finding["change"] and finding["effect"] is None:
             yield "         effect    not simulated, so not compared with today"
         if finding["effect"] is not None:

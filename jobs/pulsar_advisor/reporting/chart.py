@@ -81,8 +81,10 @@ def _ticks(thresholds: Sequence[float], top: float, gap: float) -> list[float]:
 def tradeoff_chart(options: Options, width: int) -> str:
     """SVG of the plans by what they disturb (across) and the busiest broker's usage (up); `width` in pixels.
 
-    Plans on the front are dark, joined, and labelled as in the table of plans.
+    Plans on the front are dark, joined, and labelled as in the table of plans. Those that make the busiest broker
+    busier are left to the table: one of them can be several times as high as all others.
     """
+    now = max(one.maximum_ratio for one in options.tradeoffs if one.on_front)
     points = [
         {
             "disturbed": one.disturbed,
@@ -91,6 +93,7 @@ def tradeoff_chart(options: Options, width: int) -> str:
             "front": one.on_front,
         }
         for one in options.tradeoffs
+        if one.maximum_ratio <= now
     ]
     x = alt.X(
         "disturbed:Q",

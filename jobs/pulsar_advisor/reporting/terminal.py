@@ -18,7 +18,7 @@ FINDINGS_SHOWN: Final = 3
 COMMANDS_SHOWN: Final = 2
 """Those up to the approval."""
 _REASONS_SHOWN: Final = 3
-_LABEL: Final = 15
+_LABEL: Final = 16
 """Columns of a label."""
 _COLOUR_OF_KIND: Final = {"act": "blue", "nothing": "green", "not_executable": "yellow", "not_fit": "red"}
 _COLOUR_OF_GRADE: Final = {"high": "green", "medium": "yellow", "low": "red"}
@@ -56,7 +56,7 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
     for doubt in verdict.doubts[:_REASONS_SHOWN]:
         fact("Doubt", f"{count(doubt.number, 'step')}: {doubt.text}")
     for warning in verdict.warnings[:_REASONS_SHOWN]:
-        fact("To be accepted", warning, "red")
+        fact("To be accepted", f"{warning[:1].upper()}{warning[1:]}", "red")
     if page.disturbance is not None and verdict.commands:
         fact("Impact", " ".join(page.disturbance.sentences))
     if verdict.pulsar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,13 @@ def test_plans_on_the_front_are_numbered_as_in_the_table() -> None:
     } <= {*words}
     assert "do nothing" not in words
     assert "Without a plan it is at 91.0%" in tradeoff_text(options)
+
+
+def test_a_plan_that_makes_the_busiest_broker_busier_does_not_flatten_the_others() -> None:
+    options = skewed_inputs().page().options
+    assert options is not None
+    worse = replace(options.tradeoffs[-1], maximum_ratio=4.2, on_front=False)
+    assert tradeoff_chart(replace(options, tradeoffs=(*options.tradeoffs, worse)), 400) == tradeoff_chart(options, 400)
 
 
 def test_the_drawing_refers_to_nothing_outside() -> None:
