@@ -6,7 +6,7 @@ Runs every hour, for all clusters; one that fails doesn't stop the others.
 |---|---|
 | `clusters` | lists the clusters of the registry |
 | `prune_snapshots` | removes old snapshots and what was made of them; the newest and those that plans refer to stay |
-| `restore_guard` | switches a cluster's own balancer on again, if a run that was lost left it off |
+| `restore_guard` | switches a cluster's own balancer on again, if a run left it off, or has the notifiers say so |
 | `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
 
 It sends nothing else to a cluster. The approval of the run that switched the balancer off covers that it is restored.
@@ -18,7 +18,7 @@ from airflow.sdk import dag, task
 
 from pulsar_advisor.model.bounds import KEEP_DAYS
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.configuration import guard_notifiers, option
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import number_param
 
@@ -38,7 +38,7 @@ def pulsar_maintenance() -> None:
     names = task(task_id="clusters")(tasks.cluster_names)()
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
     task(**by_name)(tasks.prune_snapshots).partial(keep_days="{{ params.keep_days }}").expand(cluster=names)
-    task(**by_name)(tasks.restore_guard).expand(cluster=names)
+    task(on_failure_callback=guard_notifiers(), **by_name)(tasks.restore_guard).expand(cluster=names)
     task(tasks.audit_ledger)("{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
 
 

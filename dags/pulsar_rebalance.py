@@ -43,6 +43,7 @@ from pulsar_advisor.model.bounds import (
 )
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import clusters
+from pulsar_advisor_airflow.configuration import guard_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import (
     CONFIGURED,
@@ -205,7 +206,8 @@ def pulsar_rebalance() -> None:
         chain(later, spark_stage("normalize", place, later))
     verified = task(multiple_outputs=False)(tasks.verify)(place.cluster, plan, later)
     chain(gate, applied, after, verified)
-    chain(applied, task(tasks.restore_guard)(place.cluster).as_teardown(on_failure_fail_dagrun=True))
+    restore = task(on_failure_callback=guard_notifiers())(tasks.restore_guard)
+    chain(applied, restore(place.cluster).as_teardown(on_failure_fail_dagrun=True))
     # A DAG run's state is that of its last tasks: without this one it would succeed, since the offer is made anyway.
     chain(verified, EmptyOperator(task_id="as_predicted"))
     with TaskGroup("undo"):
@@ -215,7 +217,8 @@ def pulsar_rebalance() -> None:
             task_id="approve", plan=undo, answer_within_h="{{ params.offer_undo_h }}", asks_policy=False, **asked
         )
         undo_applied = carried_out(plan=undo)
-        restored = task(trigger_rule="one_failed")(tasks.restore_guard)(place.cluster)
+        failed = {"trigger_rule": "one_failed", "on_failure_callback": guard_notifiers()}
+        restored = task(**failed)(tasks.restore_guard)(place.cluster)
         chain(verified, undo, undo_gate, undo_applied, restored)
 
 

@@ -85,9 +85,15 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": "",
         "example": "our_notifiers.balance_channel",
     },
+    "guard_notifiers": {
+        "description": "Who hears of it when a cluster's own balancer, which a run switched off, could not be switched "
+        "on again: as advice_notifiers.",
+        "default": "",
+        "example": "our_notifiers.on_call",
+    },
     "webhook": {
-        "description": "Address that is sent a message when the advice of pulsar_recommend changes: https, or env:NAME "
-        "or file:PATH where it is kept.",
+        "description": "Address that is sent a message when the advice of pulsar_recommend changes, and when a "
+        "cluster's own balancer could not be switched on again: https, or env:NAME or file:PATH where it is kept.",
         "default": "",
         "example": "https://hooks.example/balance",
         "sensitive": True,
@@ -139,12 +145,19 @@ def one_spark_task() -> bool:
 
 def advice_notifiers() -> list[Any]:
     """The notifiers of the option of this name, and the webhook. Raises `ImportError` for one that isn't there."""
+    return _notifiers("advice_notifiers", "pulsar_advisor_airflow.notifiers.AdviceWebhook")
+
+
+def guard_notifiers() -> list[Any]:
+    """The same for the option of this name."""
+    return _notifiers("guard_notifiers", "pulsar_advisor_airflow.notifiers.BalancerWebhook")
+
+
+def _notifiers(name: str, of_webhook: str) -> list[Any]:
     from airflow.sdk.module_loading import import_string
 
-    paths = [path.strip() for path in option("advice_notifiers").split(",") if path.strip()]
-    if option("webhook"):
-        paths.append("pulsar_advisor_airflow.notifiers.AdviceWebhook")
-    return [import_string(path)() for path in paths]
+    paths = [path.strip() for path in option(name).split(",") if path.strip()]
+    return [import_string(path)() for path in (*paths, *([of_webhook] if option("webhook") else []))]
 
 
 def webhook() -> Webhook | None:

@@ -21,3 +21,7 @@ class Noting(BaseNotifier):
 
 def noting() -> Noting:
     return Noting("{{ ti.xcom_pull()['cluster'] }}: {{ ti.xcom_pull()['sentence'] }}")
+
+
+def noting_the_guard() -> Noting:
+    return Noting("{{ task_instance.task_id }}: {{ exception }}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dags import notifiers
 from dags.conftest import Stages
 from pulsar_advisor.execution.approval import approve, propose
 from pulsar_advisor.execution.cluster_port import Override
@@ -90,6 +91,18 @@ def test_what_a_lost_run_left_off_is_restored(
     left_off(stages, monkeypatch)
     state, _ = run_dag("pulsar_maintenance")
     assert (state, stages.cluster.override(SHEDDING)) == ("success", "true")
+
+
+def test_a_balancer_that_can_not_be_restored_is_told_to_the_notifiers(
+    stages: Stages, run_dag: RunDag, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__GUARD_NOTIFIERS", "dags.notifiers.noting_the_guard")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    left_off(stages, monkeypatch)
+    stages.cluster.rejects_overrides = True
+    assert run_dag("pulsar_maintenance")[0] == "failed"
+    (message,) = notifiers.Noting.messages
+    assert message.startswith(f"restore_guard: ATTENTION: {SHEDDING} of cluster 'live' was switched off by run 1")
 
 
 def test_a_cluster_that_is_another_one_is_left_alone(

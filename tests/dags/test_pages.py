@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 
 import documents
 from pulsar_advisor.execution.approval import approve, propose
+from pulsar_advisor.execution.guard import OFF
 from pulsar_advisor.execution.ledger import HeldRun, Ledger, default_ledger_url, open_ledger
 from pulsar_advisor.execution.ledger_tables import Verification
 from pulsar_advisor.execution.policy import ApprovalPolicy
@@ -139,6 +140,23 @@ def test_a_run_shows_its_steps_and_renews_itself_while_it_goes_on(server: LogIn,
     assert "refresh" not in answer.headers
     assert "owner is b2" in answer.text
     assert "Pause" not in answer.text
+
+
+def test_a_balancer_that_a_run_left_off_is_red_until_it_is_restored(
+    server: LogIn, ledger: Ledger, held: HeldRun
+) -> None:
+    held.switching_off("loadBalancerSheddingEnabled", None, OFF, {})
+    held.conclude("step-001", "confirmed", "owner is b2")
+    held.end("done", "1 of 1 steps confirmed")
+
+    def red(path: str) -> list[str]:
+        return re.findall(r'class="bad">([^<]*still off)', server("vic").get(path).text)
+
+    cluster, run = "/pulsar-advisor/clusters/prod-eu", "done, balancer still off"
+    assert red("/pulsar-advisor/") == ["its balancer is still off", run]
+    assert [red(cluster), red(page_of(held))] == [["The cluster's own balancer is still off", run]] * 2
+    ledger.switched_back(*ledger.switched_off("live"), "restored: not overridden")
+    assert [red(path) for path in ("/pulsar-advisor/", cluster, page_of(held))] == [[], [], []]
 
 
 def test_a_cluster_shows_its_trends_and_a_snapshot_that_was_not_judged_is_a_gap(server: LogIn, root: Root) -> None:

@@ -132,8 +132,8 @@ def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Seq
     return left
 
 
-def left_off(ledger: Ledger, cluster_name: str) -> Sequence[SwitchedOff]:
-    """Settings left off by runs that have ended or whose process is gone."""
+def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
+    """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone."""
     return [switch for switch in ledger.switched_off(cluster_name) if not ledger.is_held(ledger.run(switch.run))]
 
 

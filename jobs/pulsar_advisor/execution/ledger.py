@@ -26,6 +26,7 @@ from upath import UPath
 from pulsar_advisor.execution.chain import START, ChainHead, chained, row_hash
 from pulsar_advisor.execution.ledger_address import ledger_url, without_secrets
 from pulsar_advisor.execution.ledger_tables import (
+    GUARD_EVENTS,
     Approval,
     Base,
     Event,
@@ -74,8 +75,7 @@ _PAUSE_LIFTED: Final = "pause lifted"
 _RESUMED: Final = "run resumed"
 _PARKED_AT_MS: Final = 0
 """The heartbeat of an active run that no process holds."""
-_SWITCHED_OFF: Final = "switched off"
-_SWITCHED_BACK: Final = "switched back"
+_SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
 
 _BEFORE: Final[Mapping[StepState, frozenset[StepState]]] = {
     "sent": frozenset({"pending", "sent", "unresolved"}),
@@ -696,21 +696,19 @@ class Ledger:
         with self.reading() as session:
             return session.get_one(Run, run_id)
 
-    def switched_off(self, cluster_name: str) -> Sequence[SwitchedOff]:
-        """Settings of a cluster that runs switched off and that are not known to be restored."""
+    def switched_off(self, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
+        """Settings of a cluster, else of all, that runs switched off and that are not known to be restored."""
+        of_guards = select(Event, Run.cluster_name).join(Run, Run.id == Event.run_id)
+        if cluster_name is not None:
+            of_guards = of_guards.where(Run.cluster_name == cluster_name)
         with self.reading() as session:
-            events = session.scalars(
-                select(Event)
-                .join(Run, Run.id == Event.run_id)
-                .where(Run.cluster_name == cluster_name, Event.kind.in_((_SWITCHED_OFF, _SWITCHED_BACK)))
-                .order_by(Event.id)
-            )
-            off: dict[str, SwitchedOff] = {}
-            for row in events:
+            events = session.execute(of_guards.where(Event.kind.in_(GUARD_EVENTS)).order_by(Event.id))
+            off: dict[tuple[str, str], SwitchedOff] = {}
+            for row, of_cluster in events:
                 switch = json.loads(row.detail)
-                off.pop(switch["setting"], None)
+                off.pop((of_cluster, switch["setting"]), None)
                 if row.kind == _SWITCHED_OFF and row.run_id is not None:
-                    off[switch["setting"]] = SwitchedOff(row.run_id, row.digest, **switch)
+                    off[of_cluster, switch["setting"]] = SwitchedOff(row.run_id, row.digest, **switch)
             return tuple(off.values())
 
     def switched_back(self, switch: SwitchedOff, how: str) -> None:

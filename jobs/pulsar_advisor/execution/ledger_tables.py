@@ -37,6 +37,9 @@ not show the outcome of the call in time."""
 RUN_STATES: Final = ("active", "done", "refused", "stopped", "aborted")
 STEP_STATES: Final = ("pending", "sent", "confirmed", "failed", "skipped", "unresolved")
 
+GUARD_EVENTS: Final = ("switched off", "switched back")
+"""Kinds of events that are about a run's guard."""
+
 _Key = Annotated[int, mapped_column(primary_key=True)]
 _Millis = Annotated[int, mapped_column(BigInteger)]
 _Digest = Annotated[str, mapped_column(String(71), ForeignKey("plans.digest"), index=True)]
@@ -291,6 +294,14 @@ class Event(Base):
 
     __tablename__ = "events"
     _not_hashed = frozenset({"chain"})
+    __table_args__ = (
+        Index(
+            "events_of_guards",
+            "run_id",
+            sqlite_where=text(_one_of("kind", GUARD_EVENTS)),
+            postgresql_where=text(_one_of("kind", GUARD_EVENTS)),
+        ),
+    )
 
     id: Mapped[_Key]
     at_ms: Mapped[_Millis]

@@ -107,7 +107,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         back = f"to take it back, start pulsar_rebalance with digest {result.digest} and Undo ticked"
         if result.undoable_steps:
             self.log.info(back)
-        if result.exit_code:
+        if result.still_off:
+            off = " and ".join(result.still_off)
+            self.log.error("%s, balancer still off: %s; the task restore_guard tries again", result.outcome, off)
+        if result.outcome == "partial":
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{result.sentence}; {'; '.join(choices)}")

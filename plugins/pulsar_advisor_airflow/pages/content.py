@@ -5,6 +5,7 @@ Each page reads as much as it shows: the index of a cluster's snapshots, the sum
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from pulsar_advisor.execution import lists
-from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, ledger_exists
+from pulsar_advisor.execution.guard import left_off
+from pulsar_advisor.execution.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists
 from pulsar_advisor.execution.ledger_tables import Approval, Event, Proposal, Run, StepRecord
 from pulsar_advisor.execution.plan_states import PlanState, states_of
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -72,6 +74,8 @@ class ClusterLine:
     """Why its files can't be read."""
     trend: Sequence[SnapshotRow] = ()
     """Oldest first."""
+    left_off: Sequence[SwitchedOff] = ()
+    """What runs switched off and could not restore."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class ClusterContent:
     plans: Part[PlanState] = Part((), None)
     runs: Part[Run] = Part((), None)
     events: Sequence[Event] = ()
+    left_off: Sequence[SwitchedOff] = ()
+    """As in `ClusterLine`."""
 
     @property
     def trend(self) -> Sequence[SnapshotRow]:
@@ -127,6 +133,8 @@ class RunContent:
     """Who asked for a pause, if somebody did."""
     waiting: str
     """What a parked run waits for; empty if it isn't parked."""
+    left_off: Sequence[SwitchedOff] = ()
+    """What it switched off and could not restore."""
 
 
 def root_of(cluster: Cluster) -> Root:
@@ -139,9 +147,10 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
     dag_runs = newest_runs(clusters)
     with ledger_if_any() as ledger:
         runs = {} if ledger is None else lists.newest_runs(ledger)
+        off = {} if ledger is None else _left_off(ledger)
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         lines = list(pool.map(lambda each: _line(each, runs.get(each.name), dag_runs.get(each.name)), clusters))
-    return sorted(lines, key=_urgency)
+    return sorted((replace(line, left_off=off.get(line.cluster.name, ())) for line in lines), key=_urgency)
 
 
 def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
@@ -161,6 +170,7 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
             plans=_part(states, ROWS_SHOWN, lambda _: place.plans_from + ROWS_SHOWN),
             runs=_part(runs, ROWS_SHOWN, lambda _: place.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
+            left_off=_left_off(ledger).get(cluster.name, ()),
         )
 
 
@@ -182,6 +192,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
         waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id)
         if ledger.is_parked(run)
         else "",
+        left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
     )
 
 
@@ -243,6 +254,15 @@ def _events(ledger: Ledger, digest: str, place: Place, run: int | None = None) -
     return Part(newest_first.rows[::-1], newest_first.rest)
 
 
+def _left_off(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:
+    """What runs left off, by cluster."""
+    found: defaultdict[str, list[SwitchedOff]] = defaultdict(list)
+    for switch in left_off(ledger):
+        if (plan := ledger.summary(switch.digest)) is not None:
+            found[plan.cluster].append(switch)
+    return found
+
+
 def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:
     return {verified.run_id: verified.as_predicted for verified in ledger.verifications(digest)}
 
@@ -267,7 +287,7 @@ def _last_and_unfinished(rows: Iterable[SnapshotRow]) -> tuple[SnapshotRow | Non
 
 
 def _urgency(line: ClusterLine) -> tuple[int, str]:
-    if line.run is not None and line.run.state in ("active", "stopped"):
+    if line.left_off or (line.run is not None and line.run.state in ("active", "stopped")):
         return 0, line.cluster.name
     if line.problem or (line.dag_run and line.dag_run.failed):
         return 1, line.cluster.name
