@@ -41,6 +41,10 @@ def as_airflow_errors() -> Iterator[None]:
     """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, other Airflow errors for the rest."""
     try:
         yield
+    except OSError as error:
+        from pulsar_advisor.storage.files import refused_by_storage
+
+        raise AirflowException(str(refused_by_storage(error))) from error
     except AdvisorError as error:
         said = plain(str(error), keep="\n")  # it goes into logs and messages
         if isinstance(error, ClusterUnreachable):

@@ -1,19 +1,22 @@
-"""`pulsar-advisor` in a process of its own that a signal hits at one exact instant.
+"""`pulsar-advisor` in a process of its own, and something that happens at one exact instant.
 
-    python applying.py WORK SIGNAL INSTANT ARGUMENT...
+    python applying.py WORK EVENT INSTANT ARGUMENT...
 
 Instants are counted from 1: before and after each write to the ledger and each call to the cluster. At `INSTANT` the
-process sends itself `SIGNAL` (a number); 0 only counts. Their names go to the file `WORK/instants`, one a line. Waits
-that protect against brokers and hosts much slower than these are shortened. `CLOCK_AHEAD_S` in the environment is how
-far its host's clock is ahead.
+process sends itself a signal (`EVENT`: its number; 0 only counts), or sends SIGKILL to another (`kill:PID`), or fills
+up a file system (`fill:FOLDER`). Their names go to the file `WORK/instants`, one a line. Waits that protect against
+brokers and hosts much slower than these are shortened. `CLOCK_AHEAD_S` in the environment is how far its host's clock
+is ahead.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -39,7 +42,26 @@ time.time = lambda: _time() + ahead_s
 time.time_ns = lambda: _time_ns() + ahead_s * 1_000_000_000
 
 
-def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:
+def happen(what_happens: str) -> None:
+    kind, _, what = what_happens.rpartition(":")
+    if kind == "fill":
+        fill(Path(what))
+    elif kind == "kill":
+        os.kill(int(what), signal.SIGKILL)
+    else:
+        os.kill(os.getpid(), int(what))
+
+
+def fill(folder: Path) -> None:
+    """Leave no byte free where a folder lies."""
+    with (folder / "filler").open("ab", buffering=0) as file:
+        for size in (1 << 16, 1 << 12, 1):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+
+
+def main(work: Path, event_at_instant: str, instant: int, arguments: list[str]) -> None:
     passed: list[str] = []
     wrote = False
     """Whether the transaction adds an event: each step of a run does, and a renewal of the lease does not."""
@@ -47,7 +69,7 @@ def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:
     def pass_by(name: str) -> None:
         passed.append(name)
         if len(passed) == instant:
-            os.kill(os.getpid(), signal)
+            happen(event_at_instant)
 
     def execute(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         nonlocal wrote
@@ -87,4 +109,4 @@ def main(work: Path, signal: int, instant: int, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:])

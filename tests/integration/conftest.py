@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -29,46 +30,89 @@ def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> NewLedger:
     return new_database
 
 
-@pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[str]:
-    """Address of a PostgreSQL that lives as long as these tests, on a free port of loopback."""
+class PostgreSQL:
+    """A server on a free port of loopback, with its data in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
+        self._folder, self._port = folder, free_port()
+        data = folder / "data"
+        data.mkdir()
+        if self._user:
+            shutil.chown(folder, self._user)
+            shutil.chown(data, self._user)
+        command = ["initdb", "-D", str(data), "-U", "advisor", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        subprocess.run(command, check=True, capture_output=True, user=self._user, cwd=folder)
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://advisor@127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """Of the process whose death ends all others of the server."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, also after it was killed, and wait until it answers."""
+        place = ["-D", str(self._folder / "data"), "-k", str(self._folder)]
+        command = ["postgres", *place, "-h", "127.0.0.1", "-p", str(self._port), "-F"]
+        ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port), "-t", "1"]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, user=self._user, cwd=self._folder)
+        for _ in range(60):
+            if subprocess.run(ready, check=False).returncode == 0:
+                return
+            if self._process.poll() is not None:  # processes of the one that was killed still hold its memory
+                self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, user=self._user, cwd=self._folder)
+            threading.Event().wait(0.5)
+        raise AssertionError("PostgreSQL does not answer")
+
+    def kill(self) -> None:
+        """SIGKILL, as a machine that lost it would see it."""
+        self._process.kill()
+        self._process.wait()
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        name = f"ledger_{uuid4().hex}"
+        with create_engine(f"{self.url}/postgres", isolation_level="AUTOCOMMIT").connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        return f"{self.url}/{name}"
+
+
+@contextmanager
+def postgresql() -> Iterator[PostgreSQL]:
+    """A server that lives as long as the block."""
     if shutil.which("initdb") is None or shutil.which("postgres") is None:
         pytest.skip("no PostgreSQL server programs on PATH")
-    user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        data.mkdir()
-        if user:
-            shutil.chown(folder, user)
-            shutil.chown(data, user)
-        port = free_port()
-        command = ["initdb", "-D", str(data), "-U", "advisor", "-A", "trust", "-E", "UTF8", "--no-sync"]
-        subprocess.run(command, check=True, capture_output=True, user=user, cwd=folder)
-        command = ["postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user, cwd=folder)
+        server = PostgreSQL(Path(folder))
         try:
-            ready = ["pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-t", "1"]
-            for _ in range(30):
-                if subprocess.run(ready, check=False).returncode == 0:
-                    break
-                threading.Event().wait(0.5)
-            yield f"postgresql+psycopg://advisor@127.0.0.1:{port}"
+            yield server
         finally:
-            process.kill()
-            process.wait()
+            server.kill()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgreSQL]:
+    """The server that all tests share."""
+    with postgresql() as server:
+        yield server
 
 
 @pytest.fixture
-def new_postgresql_database(postgresql_server: str) -> NewLedger:
+def own_postgresql() -> Iterator[PostgreSQL]:
+    """A server of one test, which may kill it."""
+    with postgresql() as server:
+        yield server
+
+
+@pytest.fixture
+def new_postgresql_database(postgresql_server: PostgreSQL) -> NewLedger:
     """Makes an empty database and gives its URL."""
-
-    def make() -> str:
-        name = f"ledger_{uuid4().hex}"
-        with create_engine(f"{postgresql_server}/postgres", isolation_level="AUTOCOMMIT").connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
-        return f"{postgresql_server}/{name}"
-
-    return make
+    return postgresql_server.new_database
 
 
 @pytest.fixture

@@ -43,24 +43,24 @@ class Scene:
     folder: Path
     in_flight: int
 
-    def command(self, *options: str, signal_at: tuple[int, int] = (0, 0)) -> list[str]:
+    def command(self, *options: str, event_at: tuple[int | str, int] = (0, 0)) -> list[str]:
         url = f"http://{min(self.plan.identity.broker_ids)}"
         place = ["--root", str(self.folder), "--cluster", self.plan.cluster, "--ledger", self.ledger_url]
         care = ["--pause-between", "0s", "--canary-hold", "0s", "--max-age", "3650d", "--guard"]
         care += ["--in-flight", str(self.in_flight)]
         program = [sys.executable, str(Path(__file__).with_name("applying.py")), str(self.folder)]
         plan = str(self.folder / "plan.json")
-        return [*program, *map(str, signal_at), "apply", plan, *place, "--admin-url", url, *care, *options]
+        return [*program, *map(str, event_at), "apply", plan, *place, "--admin-url", url, *care, *options]
 
-    def apply(self, *options: str, signal_at: tuple[int, int] = (0, 0)) -> subprocess.CompletedProcess[str]:
-        command = self.command(*options, signal_at=signal_at)
+    def apply(self, *options: str, event_at: tuple[int | str, int] = (0, 0)) -> subprocess.CompletedProcess[str]:
+        command = self.command(*options, event_at=event_at)
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     def start(
-        self, *where: str, options: tuple[str, ...] = (), signal_at: tuple[int, int] = (0, 0)
+        self, *where: str, options: tuple[str, ...] = (), event_at: tuple[int | str, int] = (0, 0)
     ) -> subprocess.Popen[str]:
         """The same without waiting for it, `where` another program puts it."""
-        command = [*where, *self.command(*options, signal_at=signal_at)]
+        command = [*where, *self.command(*options, event_at=event_at)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def instants(self) -> list[str]:

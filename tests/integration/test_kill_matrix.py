@@ -30,7 +30,7 @@ def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
     killed_at = range(1, count + 1, 1 if instants == "all" else count // SAMPLED)
     for instant in killed_at:
         with scene(new_ledger(), tmp_path, effect_after_s, in_flight) as killed:
-            assert killed.apply(signal_at=(signal.SIGKILL, instant)).returncode == -signal.SIGKILL
+            assert killed.apply(event_at=(signal.SIGKILL, instant)).returncode == -signal.SIGKILL
             ended = killed.apply()
             if ended.returncode == 4:
                 assert "go on with --resume" in ended.stderr

@@ -63,7 +63,7 @@ def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(new_ledge
     suspended_at = [number for number, name in enumerate(names, 1) if name in ("after a write", "after a call")]
     for instant in suspended_at:
         with scene(new_ledger(), tmp_path) as both:
-            suspended = both.start(signal_at=(signal.SIGSTOP, instant))
+            suspended = both.start(event_at=(signal.SIGSTOP, instant))
             os.waitid(os.P_PID, suspended.pid, os.WSTOPPED | os.WNOWAIT)
             ended = both.apply("--resume")
             while ended.returncode == 4 and "is still held" in ended.stderr:

@@ -182,6 +182,11 @@ def _exit_code(arguments: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.errno is not None:
+            from pulsar_advisor.storage.files import refused_by_storage
+
+            log(f"error: {refused_by_storage(error)}")
+            return AdvisorError.exit_code
         log(f"error: unexpected failure: {type(error).__name__}: {error}. Run again with --debug and report it.")
         return AdvisorError.exit_code
     return 0

@@ -19,7 +19,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, or_, select, text, update
-from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from upath import UPath
 
@@ -67,6 +67,10 @@ ABANDONED_MS: Final = 30_000
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _WRITE_LOCK: Final = 7_074_216
+
+_ONCE_IT_CAN_BE_USED: Final = (
+    "check its server, disk space and permissions; what it has recorded is kept, and `apply --resume` continues a run"
+)
 
 _ADDED: Final = "events to be logged once they are committed"
 
@@ -249,7 +253,8 @@ def named_errors(engine: Engine) -> Iterator[None]:
         raise StorageError(f"ledger {place} was written by a newer release: {error}; use that release") from error
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise StorageError(f"ledger {place} can't be used: {cause}") from error
+        todo = f": {_ONCE_IT_CAN_BE_USED}" if isinstance(error, OperationalError) else ""
+        raise StorageError(f"ledger {place} can't be used: {cause}{todo}") from error
 
 
 class Ledger:

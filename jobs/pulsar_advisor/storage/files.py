@@ -14,7 +14,20 @@ import msgspec
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.storage.shapes import SHAPES
+
+
+def refused_by_storage(error: OSError) -> StorageError:
+    """The error for a request that a file system or an object store refused where no more is known about it.
+
+    Any of them can fail at any moment (503, quota, network file systems), down to the question whether a file exists.
+    """
+    place = plain(str(error.filename or "a file of the root"))
+    return StorageError(
+        f"can't read or write {place}: {error.strerror or error}: check its room, permissions and quota, or try again "
+        "if it is only busy"
+    )
 
 
 def sha256_hex(content: bytes) -> str:

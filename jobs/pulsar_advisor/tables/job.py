@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.raw import raw_bytes
@@ -47,6 +48,9 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
             _once_free(name, lambda: stage(spark, root, snapshot))
         finally:
             spark.stop()
+    except OSError as error:
+        sys.stderr.write(f"{name}: {refused_by_storage(error)}\n")
+        return AdvisorError.exit_code
     except AdvisorError as error:
         sys.stderr.write(f"{name}: {plain(str(error))}\n")
         return error.exit_code
