@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain as concatenated
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.chain import START, ChainHead, chained, row_hash
+from pulsar_advisor.execution.chain import ChainHead
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.ledger_tables import (
     Approval,
@@ -35,13 +34,12 @@ from pulsar_advisor.execution.ledger_triggers import (
     triggers,
 )
 from pulsar_advisor.execution.plan_summary import summary_values
+from pulsar_advisor.execution.trail import EMPTY, Row, Trail, stored_rows
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plan import digest_of, load_plan
 from pulsar_advisor.model.some_of import count
 
 AUDIT_RESULT_SCHEMA: Final = "pulsar-advisor/audit-result/1"
-
-_EMPTY: Final = ChainHead(0, START)
 
 _ROWS: Final[tuple[type[Base], ...]] = (
     PlanRecord,
@@ -102,20 +100,19 @@ def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
     """
     known = sorted(known, key=lambda head: head.event)
     with ledger.reading() as session:
-        events = session.scalars(select(Event).order_by(Event.id)).all()
-        rows = [row for table in _ROWS for row in session.scalars(select(table))]
+        trail = Trail(session, marks={head.event for head in known})
         findings = tuple(
             concatenated(
-                _broken_links(events),
-                _contradictions(events, rows),
-                _changed_plans(rows),
-                _changed_summaries(session, rows),
+                trail.broken,
+                *(trail.unlike(stored_rows(session, table)) for table in _ROWS),
+                trail.unseen(),
+                _changed_plans(stored_rows(session, PlanRecord)),
+                _changed_summaries(session, stored_rows(session, PlanRecord)),
                 _missing_triggers(session),
-                _not_reached(events, known),
+                _not_reached(trail, known),
             )
         )
-        head = ChainHead(events[-1].id, events[-1].chain) if events else _EMPTY
-    return AuditResult(head, findings, tuple(known))
+    return AuditResult(trail.head, findings, tuple(known))
 
 
 def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
@@ -129,85 +126,39 @@ def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
         rows: list[Base] = [record, *session.scalars(of_plan), session.get_one(Approval, approval.id)]
         first = select(func.min(Event.id)).where(Event.digest == approval.digest).scalar_subquery()
         before = session.scalars(select(Event).where(Event.id < first).order_by(Event.id.desc()).limit(1)).one_or_none()
-        events = session.scalars(select(Event).where(Event.id >= first).order_by(Event.id)).all()
+        trail = Trail(session, ChainHead(before.id, before.chain) if before else EMPTY)
         found = concatenated(
             () if len(rows) > 2 else (f"{approval.digest} was never proposed",),
-            _broken_links(events, ChainHead(before.id, before.chain) if before else _EMPTY),
+            trail.broken,
             _changed_plans([record]),
-            _unlike_their_events(rows, _noted(events)),
+            trail.unlike(rows),
         )
         return next(found, None)
 
 
-def _broken_links(events: Sequence[Event], after: ChainHead = _EMPTY) -> Iterator[str]:
-    """Events that don't follow the one before. Gaps that the chain spans date from before the chain existed."""
-    previous, number = after.chain, after.event
-    for event in events:
-        if chained(previous, event.hashed_columns) != event.chain:
-            if event.id != number + 1:
-                yield f"event {number + 1} is missing: the next one there is has number {event.id}"
-            else:
-                yield f"event {event.id} ('{event.kind}') was changed, moved or put in: its chain hash is another"
-        previous, number = event.chain, event.id
+def _changed_plans(records: Iterable[Row]) -> Iterator[str]:
+    for record in records:
+        columns = record.hashed_columns
+        try:
+            found = digest_of(load_plan(str(columns["document"]).encode()))
+        except AdvisorError as error:
+            found = str(error)
+        if found != columns["digest"]:
+            yield f"{record.name} holds another document: {found}"
 
 
-def _contradictions(events: Sequence[Event], rows: list[Base]) -> Iterator[str]:
-    """Rows that differ from what the last event that wrote them left."""
-    for event in events:
-        if _rows_of(event) is None:
-            yield f"event {event.id} does not say which rows it wrote: '{event.rows[:40]}'"
-    noted = _noted(events)
-    yield from _unlike_their_events(rows, noted)
-    there = {row.name for row in rows}
-    for name, (_, number) in noted.items():
-        if name not in there:
-            yield f"{name}, which event {number} wrote, was removed"
-
-
-def _rows_of(event: Event) -> dict[str, str] | None:
-    """The rows that an event wrote, each with its hash afterwards; None if it can't be read."""
-    try:
-        return dict(json.loads(event.rows))
-    except (ValueError, TypeError):
-        return None
-
-
-def _noted(events: Sequence[Event]) -> dict[str, tuple[str, int]]:
-    """Each row that events wrote -> its hash after the last of them, and the number of that event."""
-    return {name: (digest, event.id) for event in events for name, digest in (_rows_of(event) or {}).items()}
-
-
-def _unlike_their_events(rows: Sequence[Base], noted: Mapping[str, tuple[str, int]]) -> Iterator[str]:
-    for row in rows:
-        digest, number = noted.get(row.name, ("", 0))
-        if not number:
-            yield f"{row.name} was added by no event"
-        elif row_hash(row.hashed_columns) != digest:
-            yield f"{row.name} is not as event {number} left it"
-
-
-def _changed_plans(rows: Sequence[Base]) -> Iterator[str]:
-    for row in rows:
-        if isinstance(row, PlanRecord):
-            try:
-                found = digest_of(load_plan(row.document.encode()))
-            except AdvisorError as error:
-                found = str(error)
-            if found != row.digest:
-                yield f"{row.name} holds another document: {found}"
-
-
-def _changed_summaries(session: Session, rows: list[Base]) -> Iterator[str]:
+def _changed_summaries(session: Session, records: Iterable[Row]) -> Iterator[str]:
     """Summaries that say something else than their plan, which lists would show."""
     summaries = {summary.digest: summary for summary in session.scalars(select(PlanSummary))}
-    for row in rows:
-        if isinstance(row, PlanRecord):
-            summary = summaries.pop(row.digest, None)
-            expected = {"cluster": row.cluster, "snapshot": row.snapshot, **summary_values(row.document)}
-            if summary is None:
-                yield f"{row.name} has no summary"
-            elif any(getattr(summary, column) != value for column, value in expected.items()):
-                yield f"{summary.name} is not what its plan says"
+    for record in records:
+        columns = record.hashed_columns
+        summary = summaries.pop(str(columns["digest"]), None)
+        expected = {"cluster": columns["cluster"], "snapshot": columns["snapshot"]}
+        expected |= summary_values(str(columns["document"]))
+        if summary is None:
+            yield f"{record.name} has no summary"
+        elif any(getattr(summary, column) != value for column, value in expected.items()):
+            yield f"{summary.name} is not what its plan says"
     for summary in summaries.values():
         yield f"{summary.name} is of no plan"
 
@@ -229,13 +180,12 @@ def _missing_triggers(session: Session) -> Iterator[str]:
                 yield f"the trigger {trigger.name} was removed, disabled or changed"
 
 
-def _not_reached(events: Sequence[Event], known: Sequence[ChainHead]) -> Iterator[str]:
+def _not_reached(trail: Trail, known: Sequence[ChainHead]) -> Iterator[str]:
     """The first of the known heads that the ledger doesn't hold."""
-    chains = {0: START} | {event.id: event.chain for event in events}
     for head in known:
-        if head.event not in chains:
-            yield f"event {head.event} of a known head is not there: the ledger ends with event {max(chains)}"
+        if head.event not in trail.marked:
+            yield f"event {head.event} of a known head is not there: the ledger ends with event {trail.head.event}"
             return
-        if chains[head.event] != head.chain:
+        if trail.marked[head.event] != head.chain:
             yield f"event {head.event} is not the one of a known head: the chain was written anew"
             return
