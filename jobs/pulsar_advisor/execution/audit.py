@@ -153,8 +153,8 @@ def _changed_summaries(session: Session, records: Iterable[Row]) -> Iterator[str
     for record in records:
         columns = record.hashed_columns
         summary = summaries.pop(str(columns["digest"]), None)
-        expected = {"cluster": columns["cluster"], "snapshot": columns["snapshot"]}
-        expected |= summary_values(str(columns["document"]))
+        of_plan = summary_values(str(columns["document"]))
+        expected = {"cluster": columns["cluster"], "snapshot": columns["snapshot"], **of_plan}
         if summary is None:
             yield f"{record.name} has no summary"
         elif any(getattr(summary, column) != value for column, value in expected.items()):
