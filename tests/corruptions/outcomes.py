@@ -38,6 +38,8 @@ from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, TABLES
 from pulsar_advisor.tables.state import read_table
 
 PASSED: Final = "PASSED"
+_LONGEST: Final = 300
+"""Characters of a refusal in the table."""
 _OF_THE_RUN: Final = frozenset({"manifest_sha256", "plan", "digest", "settings", "inputs", "notes", "refusals"})
 """Parts of an answer that aren't advice, or are compared by themselves."""
 _OF_MANIFEST: Final = (
@@ -239,8 +241,8 @@ def _without(value: Any) -> Any:
 
 
 def _named(error: AdvisorError) -> str:
-    message = re.sub(r"\S*/(raw|tables|validation)/\S+", "…", str(error))
-    return f"exit {error.exit_code}: {message.partition(': ')[0] if len(message) > 160 else message}"
+    message = " ".join(re.sub(r"\S*/(raw|tables|validation)/\S+", "…", str(error)).split())
+    return f"exit {error.exit_code}: {message if len(message) <= _LONGEST else message[:_LONGEST] + '…'}"
 
 
 def _named_check(check: str, names: tuple[str, ...]) -> str:

@@ -67,7 +67,7 @@ def broker_host(broker: str) -> str:
     """The host in a broker's id (`host:port`). Raises `ValueError` if it isn't one."""
     found = _BROKER.fullmatch(broker)
     if found is None or found["port"] is None:
-        raise ValueError("not a broker's id of the form host:port")
+        raise ValueError(f"{broker[:100]!r} is not a broker's id of the form host:port")
     return _host_and_port(found)[0]
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, decode
-from pulsar_advisor.admin.transport import AdminTransport, NoAnswer
+from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
 from pulsar_advisor.admin.zookeeper import Node, ZooKeeperReader
 from pulsar_advisor.capture.documents import LEADER_NODE
 from pulsar_advisor.capture.journal import CLUSTER, Journal
@@ -38,10 +38,22 @@ def identify(client: ReadClient) -> Identity:
             raise ClusterUnreachable(
                 "the broker's configuration names no cluster (clusterName): check that the admin URL is a broker's"
             )
-        brokers = client.active_brokers(cluster_name)
+        brokers = _active_brokers(client, cluster_name)
     except UnreadableAnswer as error:
         raise ClusterUnreachable(f"{error}: check that this is the admin URL of a Pulsar broker") from error
     return Identity(cluster_name, _some(brokers, cluster_name), client.leader())
+
+
+def _active_brokers(client: ReadClient, cluster_name: str) -> tuple[str, ...]:
+    try:
+        return client.active_brokers(cluster_name)
+    except ErrorAnswer as error:
+        if error.status != 404:
+            raise
+        raise ClusterUnreachable(
+            f"a broker says that it belongs to cluster {cluster_name!r}, but there is none of that name ({error}): "
+            "check that all admin URLs lead to the same cluster"
+        ) from error
 
 
 def identify_in(zookeeper: ZooKeeperReader) -> Identity:

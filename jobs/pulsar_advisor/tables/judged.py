@@ -16,6 +16,7 @@ from pulsar_advisor.model.next_publication import with_due_reports
 from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.recent_unloads import as_the_leader_remembers
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
+from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.planning.confidence import CheckResult
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.coverage import Coverage, coverage
@@ -111,7 +112,10 @@ def inputs_of(root: Root, snapshot: str) -> PlanInputs:
     if result["manifest_sha256"] != manifest:
         raise DataNotFit(f"the validation of snapshot {snapshot} belongs to another manifest: run `validate` again")
     if not result["success"]:
-        raise DataNotFit(f"snapshot {snapshot} did not pass validation: see `validate`, then capture again")
+        stopped_by = [one["check"] for one in result["results"] if one["effect"] == "stop" and not one["success"]]
+        raise DataNotFit(
+            f"snapshot {snapshot} did not pass validation ({some_of(stopped_by)}): see `validate`, then capture again"
+        )
     return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))
 
 

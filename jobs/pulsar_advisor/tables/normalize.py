@@ -95,7 +95,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     try:
         _check_counts(folder, [file for file in files if file["surface"] not in raw.passing], raw.kept_counts)
         earlier_brokers = _brokers_of(spark, root, earlier)
-        reports = materialized(load_reports(raw, earlier_brokers))
+        reports = materialized(load_reports(raw, earlier_brokers, _without_topics(manifest)))
         frames = _frames(
             spark,
             raw,
@@ -260,6 +260,12 @@ def _frames(
         SETTINGS: lambda: settings(raw),
         DOCUMENTS: lambda: frame_of(spark, DOCUMENTS.ddl(), captured_documents(manifest, raw.counts)),
     }
+
+
+def _without_topics(manifest: Mapping[str, Any]) -> list[str]:
+    """The brokers whose statistics of topics could not be read."""
+    unread = (*manifest["failures"], *manifest["missing"])
+    return [one["broker"] for one in unread if one["surface"] == "topic_stats" and one["broker"] is not None]
 
 
 def _views(reports: DataFrame, judged: View) -> list[View]:

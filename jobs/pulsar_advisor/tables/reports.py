@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import Final
@@ -56,16 +57,17 @@ _CHANGED_UNTIL: Final = "changed_until_ms"
 answers with on the spot: its changes are those since it last wrote one (`lastUpdate`), up to when it was read."""
 
 
-def load_reports(raw: RawTables, earlier_brokers: DataFrame) -> DataFrame:
+def load_reports(raw: RawTables, earlier_brokers: DataFrame, without_topics: Sequence[str] = ()) -> DataFrame:
     """(view, broker, report): one report each.
 
     `report` has the fields of `OF_BROKER`, listed, gains, losses, changed_until_ms and stats. `earlier_brokers`:
-    (broker, fields of `OF_BROKER`), the published view of the snapshot before.
+    (broker, fields of `OF_BROKER`), the published view of the snapshot before. `without_topics`: the brokers whose
+    statistics of topics could not be read.
     """
     written = _written_reports(raw)
     if not raw.has_extensible_brokers:
         return written
-    rebuilt = _rebuilt_reports(raw)
+    rebuilt = _rebuilt_reports(raw, without_topics)
     both = written.unionByName(rebuilt)
     return (
         both.unionByName(_published_reports(raw, rebuilt, earlier_brokers))
@@ -152,8 +154,8 @@ def _of_record(document: Column) -> dict[str, Column]:
     }
 
 
-def _rebuilt_reports(raw: RawTables) -> DataFrame:
-    """Load reports for brokers that have none: usage from metrics, traffic from sums over topics.
+def _rebuilt_reports(raw: RawTables, without_topics: Sequence[str]) -> DataFrame:
+    """Load reports for brokers that have none: usage from metrics, traffic from sums over topics, so none without them.
 
     Metrics give percentages only, so every limit is 100, and no time, so they count as written when read. The rest
     comes from the broker's node in ZooKeeper, a look-up record.
@@ -199,7 +201,7 @@ def _rebuilt_reports(raw: RawTables) -> DataFrame:
         .groupBy("broker")
         .agg(sf.max_by(sf.struct("readAt", "document"), "readAt").alias("read"))
         .select("broker", "read.readAt", "read.document")
-        .where("document.brk_lb_cpu_usage is not null")
+        .where(sf.col("document.brk_lb_cpu_usage").isNotNull() & ~sf.col("broker").isin(list(without_topics)))
         .join(figures, "broker", "left")
         .join(listed, "broker", "left")
         .join(records, "broker", "left")

@@ -111,5 +111,5 @@ def test_a_url_that_names_no_broker_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("broker", ["a", "a:b", "a:1@evil:2", "a:1/", "http://a:1", "a:0", "", "a:1\n"])
 def test_a_brokers_id_is_host_and_port(broker: str) -> None:
-    with pytest.raises(ValueError, match=r"^not a broker's id|between"):
+    with pytest.raises(ValueError, match=r"is not a broker's id|between"):
         broker_host(broker)

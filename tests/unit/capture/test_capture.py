@@ -376,6 +376,15 @@ def test_a_configuration_that_names_no_cluster_is_not_a_brokers(cluster: FakeClu
         capture(cluster.options(), root, Silence())
 
 
+def test_a_configuration_that_names_a_cluster_which_is_none_is_refused_by_that_name(
+    cluster: FakeCluster, root: Root
+) -> None:
+    cluster.configure(cluster.first, clusterName="elsewhere")
+    cluster.first.answers("/brokers/elsewhere", {"reason": "Cluster does not exist"}, status=404)
+    with pytest.raises(ClusterUnreachable, match=r"belongs to cluster 'elsewhere', but there is none of that name"):
+        capture(cluster.options(), root, Silence())
+
+
 @pytest.mark.parametrize(("leader", "is_missing"), [("second", False), ("first", True)])
 def test_two_leaders_are_told(
     cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch, leader: str, is_missing: bool

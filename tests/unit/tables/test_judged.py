@@ -1,4 +1,4 @@
-"""Which earlier states a prediction learns from."""
+"""Which snapshots and earlier states advice is computed from."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.storage.root import Root, snapshot_id
+from pulsar_advisor.storage.files import sha256_hex, write_json
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
 from pulsar_advisor.tables import judged
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -58,3 +61,18 @@ def test_earlier_snapshots_within_the_grace_period_are_used_unless_a_number_is_g
     settings = resolve_settings("4.0.8", {"loadBalancerSheddingGracePeriodMinutes": grace_minutes}).values
     earlier = judged.earlier_states(Root(str(tmp_path), "c"), state, history, {}, settings)
     assert [one.snapshot for one in earlier] == [at(minutes) for minutes in minutes_ago]
+
+
+def test_a_snapshot_that_did_not_pass_is_refused_for_the_checks_that_stop_it(tmp_path: Path) -> None:
+    root, snapshot = Root(str(tmp_path), "c"), at(0)
+    manifest = root.folder("raw", snapshot) / MANIFEST
+    write_json(manifest, documents.manifest())
+    results = (
+        documents.check(check="brokers.unique", severity="critical", effect="stop", success=False),
+        documents.check(check="brokers.some", severity="critical", effect="stop"),
+        documents.check(check="bundles.stayed", success=False),
+    )
+    validation = documents.validation(*results, manifest_sha256=sha256_hex(manifest.read_bytes()), success=False)
+    write_json(root.folder("validation", snapshot) / RESULT, validation)
+    with pytest.raises(DataNotFit, match=r"did not pass validation \(brokers\.unique\): see `validate`"):
+        judged.inputs_of(root, snapshot)
