@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.plain_text import plain
@@ -43,13 +43,18 @@ def say(line: str) -> None:
 
 def say_lines(lines: Iterable[str]) -> None:
     """Write the lines of a result for a reader: on a terminal broken between words, to a file each as it is."""
-    say(wrapped_lines(lines, get_terminal_size().columns if sys.stdout.isatty() else None))
+    say(wrapped_lines(lines, _columns(sys.stdout)))
+
+
+def _columns(stream: TextIO) -> int | None:
+    """Those of the terminal that the stream writes to; None if it writes to a file or a pipe."""
+    return get_terminal_size().columns if stream.isatty() else None
 
 
 def log(line: str) -> None:
     """Write a line of progress or an error, as `say` does. Does nothing if the terminal or the reader of it is gone."""
     with suppress(OSError):
-        sys.stderr.write(plain(line, keep="\n") + "\n")
+        sys.stderr.write(wrapped_lines(plain(line, keep="\n").splitlines(), _columns(sys.stderr)) + "\n")
 
 
 def print_json(document: Any) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
+from io import StringIO
 
 import pytest
 
 from pulsar_advisor.cli import exit_code, output
-from pulsar_advisor.cli.output import is_quiet, listen, log, progress, timed
+from pulsar_advisor.cli.output import is_quiet, listen, log, progress, say_lines, timed
 
 STAGE = logging.getLogger("pulsar_advisor.tables.normalize")
 RUN = logging.getLogger("pulsar_advisor.apply")
@@ -63,3 +65,23 @@ def test_a_long_stage_says_meanwhile_what_it_does(
 def test_quiet_and_verbose_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["snapshots", "list", "-q", "-v"]) == 2
     assert "--quiet and --verbose exclude each other" in capsys.readouterr().err
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "shown"), [(Terminal, "a sentence for a\n  reader\n"), (StringIO, "a sentence for a reader\n")]
+)
+def test_lines_are_broken_between_words_on_a_terminal_only(
+    stream: type[StringIO], shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "18")
+    results, errors = stream(), stream()
+    monkeypatch.setattr(sys, "stdout", results)
+    monkeypatch.setattr(sys, "stderr", errors)
+    say_lines(["a sentence for a reader"])
+    log("a sentence for a reader")
+    assert (results.getvalue(), errors.getvalue()) == (shown, shown)
