@@ -57,8 +57,9 @@ def _interference(plan: Mapping[str, Any], cycles: int) -> str:
             f"Pulsar's own balancer would leave its {number} where they are, unload "
             f"{count(plan['bundles'], 'other bundle')} and end with the busiest broker at {highest}"
         )
-    back = f", {plan['moved_back']:,} of them back" if plan["moved_back"] else ""
+    again, back = plan["moved_again"], plan["moved_back"]
+    where = "back" if back == again else f"again, {back:,} of them back" if back else "again"
     return (
         f"Pulsar's own balancer would undo part of it: from cycle {plan['first_cycle']} on it would move "
-        f"{plan['moved_again']:,} of the plan's {number} again{back}, and end with the busiest broker at {highest}"
+        f"{again:,} of the plan's {number} {where}, and end with the busiest broker at {highest}"
     )

@@ -58,6 +58,7 @@ def test_a_plan_that_stays_and_one_that_does_not() -> None:
         "Once the plan is carried out, Pulsar's own balancer would undo part of it: from cycle 4 on it would move 3 of "
         "the plan's 5 bundles again, 2 of them back, and end with the busiest broker at 50.0%."
     )
+    assert "move 3 of the plan's 5 bundles back, and" in plain(interference_sentence({**UNDONE, "moved_back": 3}, 60))
 
 
 def test_of_a_balancer_that_is_switched_off_nothing_is_said_but_under_that_condition() -> None:
