@@ -51,7 +51,10 @@ class Future:
 
 
 def futures(scores: Iterable[Score], own: Mapping[str, str]) -> tuple[Future, ...]:
-    """Every different future: the cluster's own strategies (`own`: shedder, placement) first, then the best ones."""
+    """Every different future: the cluster's own strategies (`own`: shedder, placement) first, then the best ones.
+
+    Those of one shedder and placement strategy that differ in a setting only are in the order of its values.
+    """
     runs: dict[tuple[str, str, str], list[Score]] = {}
     for score in scores:
         runs.setdefault((score["shedder"], score["what_if"], score["placement"]), []).append(score)
@@ -79,6 +82,8 @@ def futures(scores: Iterable[Score], own: Mapping[str, str]) -> tuple[Future, ..
             future.placements,
         )
 
+    if len({(future.shedder, future.placements) for future in found}) == 1:
+        return tuple(sorted(found, key=lambda future: _by_number(future.what_if)))
     return tuple(sorted(found, key=rank))
 
 

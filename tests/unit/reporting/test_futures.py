@@ -115,6 +115,12 @@ def test_values_of_a_grid_are_in_the_order_of_numbers() -> None:
     assert [future.what_if.partition("=")[2] for future in futures(rows, OWN)] == ["5", "10", "20"]
 
 
+def test_where_only_a_setting_varies_its_values_keep_their_order_whatever_comes_of_them() -> None:
+    ends = {"10": {}, "20": {}, "5": {"ended": "unfinished", "settles_in_cycles": None, "settles_in_minutes": None}}
+    rows = [score("AvgShedder", what_if=f"minUnloadMessage={value}", **given) for value, given in ends.items()]
+    assert [future.what_if.partition("=")[2] for future in futures(rows, OWN)] == ["5", "10", "20"]
+
+
 def test_a_range_comes_from_both_ends_and_the_worse_one_refutes_that_it_settles() -> None:
     between = {"lowest_maximum_ratio": 0.55, "highest_maximum_ratio": 0.72}
     rows = [score("UniformLoadShedder", **between), score("AvgShedder", **between, worst_ended="repeats")]
