@@ -26,9 +26,15 @@ def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
     return Judge(spark, tmp_path_factory.mktemp("corruptions"))
 
 
-def test_the_table_is_about_these_corruptions() -> None:
-    assert set(reviewed()) <= {key_of(one) for one in corruptions()}
-    assert len(corruptions()) >= 500
+_LEFT: int = 403
+"""Corruptions that are generated and not judged yet: each takes seconds of Spark. It only ever falls."""
+
+
+def test_every_corruption_was_reviewed() -> None:
+    generated, judged = {key_of(one) for one in corruptions()}, reviewed().keys()
+    assert judged <= generated, "a line of the table is about no corruption"
+    assert len(generated - judged) == _LEFT
+    assert len(judged) >= 500
 
 
 def test_none_passes_and_changes_the_advice() -> None:
