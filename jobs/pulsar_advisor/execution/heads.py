@@ -27,8 +27,10 @@ KIND: Final = "ledger.head"
 """Of the message to a webhook."""
 
 _FILE: Final = re.compile(r"head-(\d{12})-([0-9a-f]{64})\.json")
-_SECRET: Final = ("https://", "http://", "env:", "file:")
-"""How the address of a webhook begins; a folder is named by its path, or by the URL of an object store."""
+_ADDRESS: Final = ("https://", "http://", "env:", "file:")
+"""How the address of a webhook begins, or where it is kept; a folder is named by its path or URL."""
+
+_LOCAL: Final = "file://"
 
 Keeper = UPath | Webhook | logging.Logger
 """A folder, in which each head is a file of its own that is never written again; a webhook; a log."""
@@ -49,10 +51,10 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
         raise UsageError("heads of the ledger are to go to the webhook, and none is configured")
     if place == WEBHOOK and webhook is not None:
         return webhook
-    if place.startswith(_SECRET):
+    if place.startswith(_ADDRESS) and not place.startswith(_LOCAL):
         return Webhook(place)
     try:
-        return UPath(place)
+        return UPath(place.removeprefix(_LOCAL))
     except (ImportError, ValueError) as error:
         raise UsageError(f"'{place}' can't keep heads of the ledger: {error}") from error
 

@@ -14,9 +14,8 @@ from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.model.canonical_json import canonical_json
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA
 from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
 RELEASE: Final = version("pulsar-rebalance-advisor")
@@ -86,9 +85,7 @@ def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, stage: str) -> 
 
 def _listed(root: Root, snapshot: str) -> list[str]:
     """The digests of the plans that the recommendation of a snapshot lists."""
-    path = root.folder(PLANS, snapshot) / RECOMMENDATION
-    document = read_json(path, "recommend", [RECOMMENDATION_SCHEMA])
-    return sorted({row["digest"] for row in document["combinations"] if row["digest"]})
+    return sorted({row.digest for row in read_recommendation(root, snapshot).combinations if row.digest})
 
 
 def _hashes(folder: UPath) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,11 @@ from unit.execution.doubles import make_plan, unload_step
 PLAN, OTHER = make_plan([unload_step()]), make_plan([unload_step()], seed=1)
 
 
-@pytest.mark.parametrize("place", ["{tmp}/heads", "memory://{name}/heads"], ids=["folder", "object store"])
+@pytest.mark.parametrize(
+    "place",
+    ["{tmp}/heads", "file://{tmp}/heads", "memory://{name}/heads"],
+    ids=["folder", "URL of a folder", "object store"],
+)
 def test_every_head_is_an_object_of_its_own_that_an_audit_finds(ledger: Ledger, tmp_path: Path, place: str) -> None:
     keepers = keepers_of(place.format(tmp=tmp_path, name=uuid4().hex))
     assert (kept(keepers), keep(ledger.head(), keepers), kept(keepers)) == ([], [], [])

@@ -57,7 +57,9 @@ def recommended(root: Root, request: Request) -> list[Plan]:
 
 
 def listed(digests: list[str], root: Root) -> None:
-    document = {"schema": RECOMMENDATION_SCHEMA, "combinations": [{"digest": digest} for digest in digests]}
+    advice = {"plan": None, "digest": None, "sentence": ""}
+    combinations = [{"digest": digest} for digest in digests]
+    document = {"schema": RECOMMENDATION_SCHEMA, "advice": advice, "combinations": combinations}
     write_json(root.folder(PLANS, SNAPSHOT) / RECOMMENDATION, document)
 
 
