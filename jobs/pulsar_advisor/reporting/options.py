@@ -73,7 +73,7 @@ def options_of(recommendation: Mapping[str, Any]) -> Options | None:
         return None
     lowest, advised = recommendation["lowest_maximum_ratio"], recommendation["advice"]["digest"]
     floor = recommendation["noise_floor"]
-    rows = tuple(_row(option, lowest, advised) for option in recommendation["options"])
+    rows = tuple(_row(option, lowest, advised, floor["ratio"]) for option in recommendation["options"])
     return Options(
         rows=rows,
         notes=tuple(_notes(floor, lowest, recommendation.get("model_errors"))),
@@ -107,11 +107,11 @@ def _notes(floor: Mapping[str, Any], lowest: float | None, errors: Mapping[str, 
         )
 
 
-def _row(option: Mapping[str, Any], lowest: float | None, advised: str | None) -> OptionRow:
+def _row(option: Mapping[str, Any], lowest: float | None, advised: str | None, floor_ratio: float) -> OptionRow:
     return OptionRow(
         kind=option["kind"],
         sentence=option["sentence"],
-        effect=_effect(option, lowest),
+        effect=_effect(option, lowest, floor_ratio),
         cost=cost_text(option["cost"]),
         confidence=option["confidence"],
         condition=option["condition"],
@@ -121,13 +121,14 @@ def _row(option: Mapping[str, Any], lowest: float | None, advised: str | None) -
     )
 
 
-def _effect(option: Mapping[str, Any], lowest: float | None) -> str:
+def _effect(option: Mapping[str, Any], lowest: float | None, floor_ratio: float) -> str:
+    """The change of the busiest broker, with the worse end of its range if that differs by more than noise."""
     after, gain = option["maximum_ratio"], option["gain_ratio"]
     if after is None or gain is None:
         return "can't be predicted"
     effect = f"highest usage {change(after + gain, after)}"
     worst = option.get("highest_maximum_ratio")
-    if worst is not None and 100 * (worst - after) >= _LEAST_GAP:
+    if worst is not None and 100 * (worst - after - floor_ratio) >= _LEAST_GAP:
         effect += f" (at worst {percent(worst)})"
     if lowest is not None and option["kind"] == "move":
         gap = 100 * (after - lowest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pulsar_advisor.reporting.options import NOTHING, Options, cost_text, options_of
 from unit.reporting.skewed import skewed_inputs
 
@@ -36,6 +38,20 @@ def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_b
     assert effect(0.6).endswith("61.0%, 1.0 points above the bound for moves of whole bundles")
     assert effect(0.61).endswith("61.0%, at the bound for moves of whole bundles")
     assert "bound" not in plain(options().rows[0].effect)
+
+
+@pytest.mark.parametrize(("worst", "said"), [(0.64, ""), (0.7, " (at worst 70.0%)")])
+def test_the_worse_end_is_said_if_it_differs_by_more_than_noise(worst: float, said: str) -> None:
+    recommendation = skewed_inputs().recommendation
+    option = {
+        **recommendation["options"][0],
+        "maximum_ratio": 0.61,
+        "gain_ratio": 0.3,
+        "highest_maximum_ratio": worst,
+    }
+    found = options_of({**recommendation, "options": [option]})
+    assert found is not None
+    assert plain(found.rows[0].effect) == f"highest usage falls from 91.0% to 61.0%{said}"
 
 
 def test_doing_nothing_is_the_last_option() -> None:
