@@ -11,18 +11,24 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from decisions.recording import Cycle, Recording, Unload, raw_snapshot
 from decisions.usage import HEAD, Figure, inside_ratio, usage_of
+from harness.capturing import take_snapshot
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.load import running_load
 from harness.sensor import Machine
 from harness.shell import Shell, plain_connection
 from harness.skew import wait_until_settled
-from live.goals import CarriedOut, carry_out, full_name, judge
+from live.goals import CarriedOut, carry_out, full_name
 from pulsar_advisor.model.plan import Prediction
+from pulsar_advisor.planning.noise import DEFAULT_RATIO
+from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.tables.session import spark_session
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
@@ -50,24 +56,35 @@ def cluster(start_cluster: Callable[[ClusterOptions], LiveCluster]) -> Iterator[
         yield cluster
 
 
-def test_the_usage_after_a_plan_is_in_the_range_that_it_predicted(cluster: LiveCluster, tmp_path: Path) -> None:
+@pytest.fixture
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("local[2]", "unequal machines")
+    yield session
+    session.stop()
+
+
+def test_the_usage_after_a_plan_is_in_the_range_that_it_predicted(
+    cluster: LiveCluster, spark: SparkSession, tmp_path: Path
+) -> None:
     shell = Shell(tmp_path, plain_connection(cluster))
     root = Root(str(tmp_path), CLUSTER_NAME)
     _, larger, smaller, _ = cluster.broker_ids
-    judge(shell)
+    judge(spark, cluster, root)
     cycles, snapshots, found = [], [root.resolve(LATEST)], []
     for goal in (("balance",), ("relieve", larger, "--to", "30%"), ("drain", smaller)):
         print(f"\n{shell('scale').out}")
+        scaled = shell("scale", "--json").document
         at_ms = time.time_ns() // 1_000_000
         done = carry_out(cluster, shell, *goal)
         bring_home(cluster, done)
         time.sleep(SAMPLED_S)
         wait_until_settled(cluster.admin, cluster.machines)
-        judge(shell)
+        judge(spark, cluster, root)
         snapshots.append(root.resolve(LATEST))
+        actual = usage_of(root, snapshots[-1])
         unloads = tuple(Unload(full_name(step), step["source"], step["destination"]) for step in done.unloads)
         cycles.append(Cycle(at_ms, *snapshots[-2:], unloads, said=goal))
-        figures = figures_of(Prediction.model_validate(done.plan["predicted"]), usage_of(root, snapshots[-1]))
+        figures = figures_of(Prediction.model_validate(done.plan["predicted"]), actual)
         print("\n".join((" ".join(goal), HEAD, *(figure.row() for figure in figures))), flush=True)
         found += figures
     raw = {snapshot: raw_snapshot(root, snapshot) for snapshot in snapshots}
@@ -75,6 +92,18 @@ def test_the_usage_after_a_plan_is_in_the_range_that_it_predicted(cluster: LiveC
     recording = Recording(options.release, options.load_manager, "", options.settings, tuple(cycles), raw)
     recording.write(tmp_path / f"{UNEQUAL}.json.zst")
     assert inside_ratio(found) >= LEAST_INSIDE
+    # `scale` divides the load evenly over the brokers that stay; whole bundles leave the busiest above that.
+    (without_it,) = [size for size in scaled["sizes"] if (size["machine"], size["change"]) == ("2.5 cores", -1)]
+    busiest = max(usage for broker, usage in actual.items() if broker != smaller)
+    print(f"drained, the busiest is at {busiest:.1%}; scale: at least {without_it['lowest_ratio']:.1%}")
+    assert busiest >= without_it["lowest_ratio"] - DEFAULT_RATIO
+
+
+def judge(spark: SparkSession, cluster: LiveCluster, root: Root) -> None:
+    """Capture, normalize and validate, in this process."""
+    snapshot = take_snapshot(cluster, root)
+    normalize(spark, root, snapshot)
+    assert validate(spark, root, snapshot)["success"]
 
 
 def figures_of(predicted: Prediction, actual: Mapping[str, float]) -> list[Figure]:

@@ -55,8 +55,9 @@ HIGHEST_FIGURE: Final = 1e15
 """No machine reaches such a usage, or such a rate of messages or bytes; the checks of figures use the same limit."""
 
 
-def possible(figures: Floats, lowest: float = 0.0) -> Booleans:
-    """Per row, whether each of its figures can be: a number, not below `lowest`, not beyond any machine."""
+def possible(figures: Floats, lowest: Floats | float = 0.0) -> Booleans:
+    """Per row, whether each of its figures can be: a number, not below `lowest` (of all, or of each column), not beyond
+    any machine."""
     return np.asarray(((figures >= lowest) & (figures <= HIGHEST_FIGURE)).all(axis=1))
 
 

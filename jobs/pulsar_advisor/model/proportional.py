@@ -26,9 +26,9 @@ def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
 
     `bundles` is their traffic and `brokers` that of the broker each is on, (m, 4), order of FIGURES; `usage` is that
     broker's, order of RESOURCES, any number of times. A share is at most one. Nothing moves where a broker reports no
-    such figure.
+    such figure, or a negative one.
     """
-    return np.where(np.isfinite(usage), usage, 0.0) * shares_of(bundles, brokers)
+    return np.where(np.isfinite(usage), np.maximum(usage, 0.0), 0.0) * shares_of(bundles, brokers)
 
 
 def shares_of(bundles: Floats, brokers: Floats) -> Floats:

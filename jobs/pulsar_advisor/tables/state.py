@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from pulsar_advisor.model.cluster_state import (
     AVERAGES_ORIGINS,
+    HIGHEST_FIGURE,
     NO_ROW,
     Booleans,
     Brokers,
@@ -262,9 +263,13 @@ def _brokers(rows: pa.Table, excluded: dict[str, list[str]], doubtful: list[str]
     )
 
 
+_LOWEST_USAGE: Final = np.array([-1.0, -1.0, -1.0, -HIGHEST_FIGURE, -HIGHEST_FIGURE])
+"""By resource: -1 is what a broker doesn't measure; bandwidth is below 0 after a network interface disappeared."""
+
+
 def _computable(brokers: Brokers, bundles: Bundles) -> tuple[Brokers, Bundles]:
     """The same rows, marked where no machine can have such figures: the judged view has checks for that."""
-    complete = brokers.complete & possible(brokers.usage, lowest=-1.0) & possible(brokers.traffic)
+    complete = brokers.complete & possible(brokers.usage, _LOWEST_USAGE) & possible(brokers.traffic)
     usable = bundles.usable & possible(bundles.traffic) & possible(bundles.short_term) & possible(bundles.long_term)
     return replace(brokers, complete=complete), replace(bundles, usable=usable)
 
