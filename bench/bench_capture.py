@@ -26,9 +26,9 @@ from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.capture.topic_decoders import topic_file
-from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 
 SIZES = ((10, 1_000, 100_000), (100, 10_000, 1_000_000))
 SAMPLE = 20
@@ -153,9 +153,9 @@ def measure(size: tuple[int, int, int], root: str) -> None:
     peak = max(run[-1] for run in runs)
     place = Root(root, CLUSTER)
     snapshot = place.resolve("latest")
-    files = read_json(place.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["files"]
-    written = sum(file["bytes"] for file in files)
-    rows = sum(file["rows"] for file in files if file["surface"] == "topic_stats")
+    files = read_document(place.folder("raw", snapshot) / MANIFEST, Manifest).files
+    written = sum(file.bytes for file in files)
+    rows = sum(file.rows for file in files if file.surface == "topic_stats")
     assert rows == size[0] * (size[2] // size[0]), f"{rows} topics captured"
     brokers, bundles, topics = size
     costs = " | ".join(f"{cost.seconds:.1f} ({cost.processor_s:.1f})" for cost in (a, b, c))

@@ -27,13 +27,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pulsar_advisor.documents.manifest import File, Manifest, Sources
+from pulsar_advisor.documents.tables_result import TablesResult
+from pulsar_advisor.model.plan import Identity
 from pulsar_advisor.quality import validate as validation
 from pulsar_advisor.quality.checks import suites
 from pulsar_advisor.quality.facts import facts
-from pulsar_advisor.storage.files import sha256_hex, write_json
+from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.tables.schemas import TABLES, TABLES_RESULT_SCHEMA, Table
+from pulsar_advisor.tables.schemas import TABLES, Table
 from pulsar_advisor.tables.session import spark_session
 
 MASTER = "local[2]"
@@ -80,8 +82,8 @@ def main(brokers: int, bundles: int, topics: int) -> None:
             return run(), (time.perf_counter() - begun, cpu_seconds(java) - used)
 
         result, taken = timed(partial(validation.validate, spark, root, SNAPSHOT))
-        results = result["results"]
-        show(f"{len(results)} checks, {sum(not one['success'] for one in results)} failing", *taken)
+        results = result.results
+        show(f"{len(results)} checks, {sum(not one.success for one in results)} failing", *taken)
         print(f"load average of the machine {os.getloadavg()[0]:.1f}\n\none table at a time, warm")
 
         alone: dict[str, tuple[float, float]] = {}
@@ -269,33 +271,37 @@ def write_snapshot(
         folder.mkdir(parents=True)
         for number, part in enumerate(parts if table.name == "topics" else [pa.concat_tables(parts)]):
             pq.write_table(part, folder / f"part-{number}.parquet", compression="zstd")
-    manifest = {
-        "schema": RAW_SNAPSHOT_SCHEMA,
-        "snapshot": snapshot,
-        "identity": {"cluster_name": "bench", "broker_ids": ids},
-        "sources": {"admin_urls": [f"http://{ids[0]}"], "zookeeper": False},
-        "load_manager": "modular",
-        "load_managers": dict.fromkeys(ids, "modular"),
-        "pulsar_version": "4.0.8",
-        "leader": ids[0],
-        "started_at_ms": clock_ms - 3_000,
-        "finished_at_ms": clock_ms,
-        "skew_ms": 2_900,
-        "files": [
-            {"path": f"{s}.jsonl.zst", "surface": s, "broker": None, "rows": 0, "bytes": 0, "sha256": ""}
+    manifest = Manifest(
+        snapshot=snapshot,
+        identity=Identity(cluster_name="bench", broker_ids=tuple(ids)),
+        sources=Sources(admin_urls=(f"http://{ids[0]}",), zookeeper=False),
+        load_manager="modular",
+        load_managers=dict.fromkeys(ids, "modular"),
+        pulsar_version="4.0.8",
+        leader=ids[0],
+        started_at_ms=clock_ms - 3_000,
+        finished_at_ms=clock_ms,
+        skew_ms=2_900,
+        files=tuple(
+            File(path=f"{s}.jsonl.zst", surface=s, broker=None, rows=0, bytes=0, sha256="")
             for s in ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
-        ],
-        "reads": [],
-        "missing": [],
-        "failures": [],
-        "incomplete_brokers": [],
-        "moved_bundles": [],
-    }
-    content = write_json(root.folder("raw", snapshot) / MANIFEST, manifest)
-    write_json(
-        root.folder("tables/result", snapshot) / RESULT,
-        {"schema": TABLES_RESULT_SCHEMA, "snapshot": snapshot, "manifest_sha256": sha256_hex(content)},
+        ),
+        reads=(),
+        missing=(),
+        failures=(),
+        incomplete_brokers=(),
+        moved_bundles=(),
     )
+    write_file(root.folder("raw", snapshot) / MANIFEST, content := manifest.content())
+    result = TablesResult(
+        cluster=root.cluster,
+        snapshot=snapshot,
+        manifest_sha256=sha256_hex(content),
+        earlier_snapshot=None,
+        problems=0,
+        tables={},
+    )
+    write_file(root.folder("tables/result", snapshot) / RESULT, result.content())
 
 
 def _schema(table: Table) -> pa.Schema:

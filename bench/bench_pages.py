@@ -30,13 +30,14 @@ from sqlalchemy import create_engine, insert
 
 import documents
 from harness.ports import free_port
+from pulsar_advisor.documents.document import Document
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.execution.ledger_tables import Approval, Event, PlanRecord, Proposal, Run, StepRecord
 from pulsar_advisor.execution.plan_states import summarized
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Sealed, seal
 from pulsar_advisor.snapshots.index import update_index
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
 from unit.execution.doubles import B1, B2, make_plan, unload_step
 
@@ -215,18 +216,20 @@ def serve(port: int) -> None:
 def write_root(folder: Path, names: list[str], snapshots: int) -> list[str]:
     """Snapshots a quarter of an hour apart, the results as links to one file of each kind; returns their ids."""
     ids = [snapshot_id(NOW - timedelta(minutes=15) * number) for number in reversed(range(snapshots))]
-    combinations = [{"plan": None, "digest": None, "steps": 12, "standard_deviation_before": 0.2}] * 12
+    combinations = [documents.combination(steps=12, standard_deviation_before=0.2)] * 12
     checks = [documents.check(check=f"bundles.{number}") for number in range(120)]
     sentence = "Move 12 bundles: 87 % → 61 % at most."
-    recommendation = documents.recommendation("a.json", f"sha256:{'0' * 64}", sentence, combinations=combinations)
-    kinds: dict[str, tuple[str, Any]] = {
+    recommendation = documents.recommendation(
+        *combinations, plan="a.json", digest=f"sha256:{'0' * 64}", sentence=sentence
+    )
+    kinds: dict[str, tuple[str, Document]] = {
         "raw": (MANIFEST, documents.manifest()),
         "validation": (RESULT, documents.validation(*checks)),
         "plans": ("recommendation.json", recommendation),
     }
     one = Root(str(folder), "one")
     for stage, (file, document) in kinds.items():
-        write_json(one.path / stage / file, document)
+        write_file(one.path / stage / file, document.content())
     (folder / "reports").mkdir()
     with (folder / "reports" / "report.html").open("wb") as report:
         report.truncate(REPORT_BYTES)

@@ -20,10 +20,9 @@ from bench_capture import CORES, watched, whole_capture
 from large_cluster import CLUSTER, LargeCluster, served
 from upath import UPath
 
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.storage.results import read_document, read_tables_result
+from pulsar_advisor.storage.root import MANIFEST, Root
 
 SIZES = (1_000_000, 10_000_000)
 SAMPLE = 10
@@ -55,12 +54,12 @@ def _decompressed(folder: UPath, files: list[dict[str, Any]]) -> int:
 def measure(root: Root, snapshot: str) -> tuple[int, float]:
     """Normalize one snapshot, print its line, and return (topics, processor seconds)."""
     folder = root.folder("raw", snapshot)
-    files = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["files"]
+    files = read_document(folder / MANIFEST, Manifest).files
     shutil.rmtree(root.path / "tables", ignore_errors=True)
     command = [sys.executable, str(JOB), "--root", root.url, "--cluster", CLUSTER, "--snapshot", snapshot]
     cost, peak = watched([*command, "--master", f"local[{CORES}]"])
-    result = read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
-    topics, size = result["tables"]["topics"], uncompressed_bytes(folder, files)
+    result = read_tables_result(root, snapshot)
+    topics, size = result.tables["topics"], uncompressed_bytes(folder, files)
     print(
         f"| {topics:,} | {size / 1e9:.2f} | {cost.seconds:.1f} | {cost.processor_s:.1f} | "
         f"{size / cost.processor_s / 1e6:.1f} | {topics / cost.seconds:,.0f} | {peak / 2**20:,.0f} |",

@@ -1,15 +1,14 @@
 """spark-submit entry point of `normalize` and `validate` in one Spark application: raw snapshot in, two results out."""
 
-from typing import Any
-
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.stages import normalize, validate
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.job import run_job
 
 
-def both(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
+def both(spark: SparkSession, root: Root, snapshot: str) -> Validation:
     """Make the tables of a snapshot, then judge them; what is there already is left as it is."""
     normalize.run(spark, root, snapshot)
     return validate.run(spark, root, snapshot)

@@ -25,7 +25,7 @@ from typing import Any
 import zstandard
 
 from pulsar_advisor.model.bundle_range import format_range, topic_hash
-from pulsar_advisor.storage.files import sha256_hex, write_file, write_json
+from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
 
 Line = dict[str, Any]
@@ -77,7 +77,8 @@ class RawSnapshot:
                     "sha256": sha256_hex(content),
                 }
             )
-        write_json(folder / MANIFEST, {**self.head, "cluster": root.cluster, "snapshot": snapshot, "files": files})
+        manifest = {**self.head, "cluster": root.cluster, "snapshot": snapshot, "files": files}
+        write_file(folder / MANIFEST, json.dumps(manifest).encode())
         return snapshot
 
 

@@ -26,16 +26,14 @@ log = logging.getLogger(__name__)
 
 def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
     """The snapshot's id, if validation passed; each outlet gets an event with the snapshot's location."""
-    from pulsar_advisor.storage.validation import read_validation
+    from pulsar_advisor.storage.results import read_validation
 
     root = _root(cluster)
     with as_airflow_errors():
         _require_as_sealed(root, snapshot, "validate")
         result = read_validation(root, snapshot)
-    if not result["success"]:
-        failed = [
-            check["title"] for check in result["results"] if check["severity"] == "critical" and not check["success"]
-        ]
+    if not result.success:
+        failed = [check.title for check in result.results if check.severity == "critical" and not check.success]
         raise AirflowFailException(f"snapshot {snapshot} must not be used: {'; '.join(failed)}")
     context = get_current_context()
     for outlet in context["task"].outlets:
@@ -54,12 +52,12 @@ def snapshot_to_recommend_on() -> str:
     raise AirflowFailException("name a snapshot: a manual run has no asset event that names one")
 
 
-def lint(cluster: str, snapshot: str) -> list[dict[str, Any]]:
+def lint(cluster: str, snapshot: str) -> list[dict[str, object]]:
     """The rules that the settings of a normalized snapshot's cluster violate, with the effect of what they propose."""
-    from pulsar_advisor.stages.lint import run
+    from pulsar_advisor.stages.lint import lint_rows, run
 
     with as_airflow_errors():
-        return [{**asdict(finding), "effect": trial} for finding, trial in run(_root(cluster), snapshot)]
+        return lint_rows(run(_root(cluster), snapshot))
 
 
 def restart_order(cluster: str, snapshot: str, ceiling_ratio: float | None = None) -> dict[str, Any]:

@@ -144,15 +144,15 @@ class Judge:
             if tables in self._of_tables:
                 return self._of_tables[tables]
             with self._lock:
-                results = validate(self._spark, root, snapshot)["results"]
-            failing = {one["check"]: tuple(one["excluded"]) for one in results if not one["success"]}
+                results = validate(self._spark, root, snapshot).results
+            failing = {one.check: one.excluded for one in results if not one.success}
             request = Request(shedder="configured", placement="configured")
             document = recommend.run(lambda: self._spark, root, snapshot, request)
         except AdvisorError as error:
             return Answer(_named(error), failing)
         plans = [json.loads(path.read_bytes()) for path in sorted(Path(str(root.folder(PLANS, snapshot))).glob("*--*"))]
-        said = [*document["notes"], *(one["sentence"] for one in document["refusals"])]
-        advice = json.dumps([_without(document), *map(_without, plans)])
+        said = [*document.notes, *(one.sentence for one in document.refusals)]
+        advice = json.dumps([_without(document.as_json()), *map(_without, plans)])
         return self._of_tables.setdefault(tables, Answer(None, failing, frozenset(said), advice))
 
     def _new_root(self) -> Root:

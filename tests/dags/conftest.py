@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pulsar_advisor.storage.files import write_file
+
 REPOSITORY = Path(__file__).parents[2]
 _home = tempfile.TemporaryDirectory(prefix="airflow-tests-")
 os.environ |= {
@@ -42,7 +44,6 @@ from pulsar_advisor.execution.executor import ApplyOptions, Interruption  # noqa
 from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
 from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plan import Plan  # noqa: E402
-from pulsar_advisor.storage.files import write_json  # noqa: E402
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
@@ -96,7 +97,7 @@ class Stages:
     def snapshot(self) -> str:
         taken = len(self.root.snapshots())
         snapshot = snapshot_id(datetime.now(UTC) + timedelta(seconds=taken))
-        write_json(self.root.folder("raw", snapshot) / MANIFEST, {})
+        write_file(self.root.folder("raw", snapshot) / MANIFEST, b"{}")
         return snapshot
 
     def submit(self, hook: Any, application: str) -> None:
@@ -111,7 +112,7 @@ class Stages:
     def _validate(self, snapshot: str) -> None:
         check = documents.check(severity="critical", success=self.fit_for_use, title="Ranges tile")
         document = documents.validation(check, success=self.fit_for_use)
-        write_json(self.root.folder("validation", snapshot) / RESULT, document)
+        write_file(self.root.folder("validation", snapshot) / RESULT, document.content())
 
     _snapshot = _validate
     """The job that normalizes and validates."""
@@ -121,12 +122,11 @@ class Stages:
 
         self.plan = self.plan.model_copy(update={"snapshot": snapshot})
         written = write_plan(self.root, self.plan)
-        advice = {"plan": written.file, "digest": written.digest, "sentence": "Move one bundle."}
-        if self.nothing_to_do:
-            advice = {"plan": None, "digest": None, "sentence": "Nothing is worth doing."}
-        combinations = [{"plan": written.file, "digest": written.digest, "steps": 0 if self.nothing_to_do else 1}]
-        document = {"schema": "pulsar-advisor/recommendation/1", "advice": advice, "combinations": combinations}
-        write_json(self.root.folder("plans", snapshot) / "recommendation.json", document)
+        plan = {"plan": written.file, "digest": written.digest}
+        advice = {} if self.nothing_to_do else {**plan, "sentence": "Move one bundle."}
+        combination = documents.combination(**plan, steps=0 if self.nothing_to_do else 1)
+        document = documents.recommendation(combination, **advice)
+        write_file(self.root.folder("plans", snapshot) / "recommendation.json", document.content())
 
     def report(self, root: Root, _snapshot: str, ledger_head: str | None) -> tuple[None, str]:
         self.calls.append("report")

@@ -19,7 +19,7 @@ from pulsar_advisor.execution.guard import OFF
 from pulsar_advisor.execution.ledger import default_ledger_url
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.model.plan import digest_of
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
 
@@ -78,7 +78,7 @@ def left_off(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_old_snapshots_go_and_the_newest_stays(stages: Stages, run_dag: RunDag, two_clusters: None) -> None:
     for cluster, snapshots in (("demo", ("20250101T000000Z", "20250102T000000Z")), ("down", ("20250101T000000Z",))):
         for snapshot in snapshots:
-            write_json(Root(stages.root.url, cluster).folder("raw", snapshot) / MANIFEST, {})
+            write_file(Root(stages.root.url, cluster).folder("raw", snapshot) / MANIFEST, b"{}")
     state, _ = run_dag("pulsar_maintenance")
     assert state == "success"
     assert stages.root.snapshots() == ["20250102T000000Z"]
@@ -118,8 +118,8 @@ def test_a_cluster_that_is_down_does_not_keep_the_others_from_their_turn(
     stages: Stages, run_dag: RunDag, two_clusters: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_off(stages, monkeypatch)
-    write_json(Root(stages.root.url, "down").folder("raw", "20250101T000000Z") / MANIFEST, {})
-    write_json(Root(stages.root.url, "down").folder("raw", "20250102T000000Z") / MANIFEST, {})
+    write_file(Root(stages.root.url, "down").folder("raw", "20250101T000000Z") / MANIFEST, b"{}")
+    write_file(Root(stages.root.url, "down").folder("raw", "20250102T000000Z") / MANIFEST, b"{}")
     state, tasks = run_dag("pulsar_maintenance")
     assert (state, tasks["audit_ledger"]) == ("failed", "success")
     assert Root(stages.root.url, "down").snapshots() == ["20250102T000000Z"]

@@ -23,7 +23,7 @@ from pulsar_advisor.execution.ledger import HeldRun, Ledger, default_ledger_url,
 from pulsar_advisor.execution.ledger_tables import Verification
 from pulsar_advisor.execution.policy import ApprovalPolicy
 from pulsar_advisor.model.plan import Plan, digest_of
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
 from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, make_plan, unload_step
@@ -74,11 +74,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path / "root"))
     root = Root(str(tmp_path / "root"), "prod-eu")
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
     failed = documents.check(success=False, title="Ranges tile")
-    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(failed))
-    document = documents.recommendation("a.json", "sha256:0", f"Move one bundle {HOSTILE}{DECEPTIVE}.")
-    write_json(root.folder("plans", SNAPSHOT) / "recommendation.json", document)
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(failed).content())
+    sentence = f"Move one bundle {HOSTILE}{DECEPTIVE}."
+    document = documents.recommendation(plan="a.json", digest="sha256:0", sentence=sentence)
+    write_file(root.folder("plans", SNAPSHOT) / "recommendation.json", document.content())
     report = root.folder("reports", SNAPSHOT) / "report.html"
     report.parent.mkdir(parents=True)
     report.write_text(f"<html>{HOSTILE}</html>")
@@ -162,12 +163,12 @@ def test_a_balancer_that_a_run_left_off_is_red_until_it_is_restored(
 def test_a_cluster_shows_its_trends_and_a_snapshot_that_was_not_judged_is_a_gap(server: LogIn, root: Root) -> None:
     for number, spread in enumerate((0.21, None, 0.07)):
         snapshot = f"2026112{number}T083000Z"
-        write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest())
+        write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest().content())
         if spread is not None:
-            write_json(root.folder("validation", snapshot) / RESULT, documents.validation())
-            combinations = [{"standard_deviation_before": None}, {"standard_deviation_before": spread}]
-            document = documents.recommendation(combinations=combinations)
-            write_json(root.folder("plans", snapshot) / "recommendation.json", document)
+            write_file(root.folder("validation", snapshot) / RESULT, documents.validation().content())
+            rows = (documents.combination(standard_deviation_before=each) for each in (None, spread))
+            document = documents.recommendation(*rows)
+            write_file(root.folder("plans", snapshot) / "recommendation.json", document.content())
     for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu"):
         page = server("vic").get(path).text
         assert "standard deviation of usage, last 3 snapshots" in page
@@ -278,7 +279,7 @@ def test_a_task_that_waits_for_another_try_has_failed_until_then(
 def test_the_last_advice_stays_while_a_newer_snapshot_is_processed(
     server: LogIn, root: Root, airflow_runs: Callable[..., None]
 ) -> None:
-    write_json(root.folder("raw", "20261122T083000Z") / MANIFEST, documents.manifest())
+    write_file(root.folder("raw", "20261122T083000Z") / MANIFEST, documents.manifest().content())
     page = server("vic").get("/pulsar-advisor/").text
     assert re.search(r"Move one bundle .*\(\S+ \w+ ago\)", page)
     assert re.search(r"The newest snapshot, \S+ \w+ old: captured; not validated\.", page)
@@ -294,7 +295,7 @@ def test_the_last_advice_stays_while_a_newer_snapshot_is_processed(
 def test_a_first_snapshot_is_shown_while_it_is_processed(
     server: LogIn, root: Root, airflow_runs: Callable[..., None], path: str
 ) -> None:
-    write_json(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
+    write_file(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
     airflow_runs("pulsar_snapshot__prod-us", "running")
     page = server("vic").get(f"/pulsar-advisor/{path}").text
     assert re.search(r"The newest snapshot, \S+ \w+ old, is being processed\.", page)
@@ -307,7 +308,7 @@ def test_what_does_not_fit_a_page_is_on_the_next(
 
     for name in ("ROWS_SHOWN", "STEPS_SHOWN", "EVENTS_SHOWN"):
         monkeypatch.setattr(content, name, 1)
-    write_json(root.folder("raw", "20261120T083000Z") / MANIFEST, documents.manifest())
+    write_file(root.folder("raw", "20261120T083000Z") / MANIFEST, documents.manifest().content())
     older = plan.model_copy(update={"snapshot": "20261120T083000Z"})
     propose(ledger, older, ALICE)
     client = server("vic")
@@ -430,7 +431,7 @@ def test_every_answer_is_a_page_with_a_policy_and_a_way_back(
     server: LogIn, root: Root, ledger: Ledger, user: str, path: str, status: int
 ) -> None:
     other = Root(root.url, "prod-us")
-    write_json(other.folder("raw", "20260101T000000Z") / MANIFEST, documents.manifest())
+    write_file(other.folder("raw", "20260101T000000Z") / MANIFEST, documents.manifest().content())
     (other.folder("reports", "20260101T000000Z") / "report.html").mkdir(parents=True)  # can't be read
     answer = server(user).get(f"/pulsar-advisor/{path}")
     assert answer.status_code == status
@@ -460,7 +461,7 @@ def test_a_page_that_did_not_change_is_not_sent_again(server: LogIn, root: Root)
     shown = client.get("/pulsar-advisor/clusters/prod-us")
     again = client.get("/pulsar-advisor/clusters/prod-us", headers={"If-None-Match": shown.headers["etag"]})
     assert (again.status_code, again.text) == (304, "")
-    write_json(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
+    write_file(Root(root.url, "prod-us").folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
     again = client.get("/pulsar-advisor/clusters/prod-us", headers={"If-None-Match": shown.headers["etag"]})
     assert again.status_code == 200
 

@@ -80,12 +80,12 @@ def answers(recording: Recording, spark: SparkSession, folder: Path) -> list[Ans
 def _answer(spark: SparkSession, root: Root, cycle: Cycle) -> Answer:
     request = Request(CONFIGURED, CONFIGURED, splits=False, view="published")
     document = recommend.run(lambda: spark, root, cycle.before, request)
-    [combination] = document["combinations"]
+    [combination] = document.combinations
     return Answer(
         cycle,
-        document["advice"]["sentence"],
-        _unloads(root, cycle.before, combination["plan"]),
-        document["coverage"]["judged_msg_rate_ratio"],
+        document.advice.sentence,
+        _unloads(root, cycle.before, combination.plan),
+        document.coverage.judged_msg_rate_ratio,
         _busiest_ratio(root, cycle.before),
     )
 

@@ -33,6 +33,11 @@ from pulsar_advisor.capture import documents, system_topics
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.topic_decoders import topic_file
+from pulsar_advisor.documents.document import Document as StageDocument
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.documents.tables_result import TablesResult
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.audit import audit
 from pulsar_advisor.execution.chain import ChainHead
 from pulsar_advisor.execution.cluster_writes import AdminCluster
@@ -47,9 +52,8 @@ from pulsar_advisor.model.plan import load_plan
 from pulsar_advisor.monitor.loads import load_in_snapshot
 from pulsar_advisor.monitor.tables import as_document
 from pulsar_advisor.snapshots.archive import import_snapshot
-from pulsar_advisor.storage.files import parsed, sha256_hex
+from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.storage.shapes import SHAPES
 from unit.admin.mutated import answers, nodes
 
 DATA = Path(__file__).parents[1] / "data"
@@ -268,12 +272,16 @@ def _audited(file: Path) -> object:
         return audit(ledger)
 
 
-def _stage_documents() -> Iterator[tuple[str, bytes]]:
-    """Every document that an earlier release's stages wrote into a root and that is read with a shape."""
+_DOCUMENTS = (Manifest, TablesResult, Validation, Recommendation)
+
+
+def _stage_documents() -> Iterator[tuple[type[StageDocument], bytes]]:
+    """Every document that an earlier release's stages wrote into a root."""
+    kinds = {schema: kind for kind in _DOCUMENTS for schema in (kind.SCHEMA, *kind.EARLIER)}
     for path in sorted((DATA / "earlier" / "root").rglob("*.json")):
         schema = json.loads(path.read_bytes()).get("schema")
-        if schema in SHAPES:
-            yield schema, path.read_bytes()
+        if schema in kinds:
+            yield kinds[schema], path.read_bytes()
 
 
 POLICY = b"""schema: pulsar-advisor/approval-policy/1
@@ -348,10 +356,8 @@ TARGETS: dict[str, Target] = {
     "profiles": Target((CONFIG,), _file(read_profiles)),
     "bundle range": Target((RANGE.encode(), b"0x40000000_0x80000000"), _text(parse_range)),
     **{
-        schema.removeprefix("pulsar-advisor/"): Target(
-            (content,), lambda body, schema=schema: parsed(body, "document", "a stage", [schema])
-        )
-        for schema, content in _stage_documents()
+        kind.__name__: Target((content,), lambda body, kind=kind: kind.parsed(body, "document"))
+        for kind, content in _stage_documents()
     },
 }
 """By name, for `python -m fuzz --only`."""

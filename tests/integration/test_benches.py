@@ -9,10 +9,10 @@ import pytest
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.stages.capture import run as capture
-from pulsar_advisor.storage.files import read_json
+from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
@@ -41,5 +41,5 @@ def test_a_synthetic_cluster_answers_whatever_a_capture_asks(
     root = Root(str(tmp_path), "large")
     with large_cluster.served(large_cluster.LargeCluster(2, 20, 200)) as broker:
         snapshot = capture(CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",))), root)
-    assert read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])["failures"] == []
+    assert read_document(root.folder("raw", snapshot) / MANIFEST, Manifest).failures == []
     assert "KeyError" not in capfd.readouterr().err

@@ -9,8 +9,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.documents.recommendation import Trial as TrialDocument
 from pulsar_advisor.lint.judge import LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.errors import AdvisorError
@@ -27,6 +28,7 @@ from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.goal_sentence import goal_sentence
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.limits import Limits
+from pulsar_advisor.planning.options import Option
 from pulsar_advisor.planning.propose import propose, propose_splits
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.restart_order import RestartOrder, restart_order
@@ -75,27 +77,26 @@ class GoalAnswer:
 
 
 @dataclass(frozen=True, eq=False)
-class Recommendation:
+class Recommended:
     """What `recommend` answers: the document, and the plan that it advises."""
 
-    document: Mapping[str, Any]
+    document: Recommendation
     plan: Plan | None
 
     @property
     def headline(self) -> str:
         """The advice."""
-        return str(self.document["advice"]["sentence"])
+        return self.document.advice.sentence
 
     @property
-    def options(self) -> Sequence[Mapping[str, Any]]:
-        """As `Option.document` holds them."""
-        options: Sequence[Mapping[str, Any]] = self.document["options"]
-        return options
+    def options(self) -> Sequence[Option]:
+        """What could be done, best first."""
+        return self.document.options or ()
 
     @property
     def words(self) -> str:
         """All sentences of an operator's page."""
-        return " ".join((self.headline, *(one["sentence"] for one in self.document["findings"])))
+        return " ".join((self.headline, *(one.sentence for one in self.document.findings)))
 
 
 class Asked:
@@ -176,9 +177,9 @@ class Asked:
         return trials([one.change for one in self.lint], self.fit, self.resolve, self.earlier)
 
     @property
-    def proposals(self) -> Sequence[tuple[LintFinding, Mapping[str, Any] | None]]:
+    def proposals(self) -> Sequence[tuple[LintFinding, TrialDocument | None]]:
         """The answer to `lint`: what it proposes once its changes have been tried."""
-        return proposals(self.lint, [trial.document() for trial in self.trials])
+        return proposals(self.lint, map(TrialDocument.of, self.trials))
 
     @cached_property
     def alone(self) -> Simulation | AdvisorError:
@@ -203,15 +204,15 @@ class Asked:
             return error
 
     @cached_property
-    def recommendation(self) -> Recommendation:
+    def recommendation(self) -> Recommended:
         """The answer to `recommend` about all strategies."""
         plans: dict[str, Plan] = {}
         request = Request()
         scores = [row for shedder in request.shedders for row in self._scores(shedder, plans)]
         simulated = LeftAlone(self.state, self.fit, self.earlier, self.scenario.resolved, self.alone, self.trials)
-        document = answer(simulated, scores, request, plans.__getitem__)
-        advised = document["advice"]["plan"]
-        return Recommendation(document, None if advised is None else plans[advised])
+        document = answer(simulated, scores, request, plans.__getitem__, "0" * 64)
+        advised = document.advice.plan
+        return Recommended(document, None if advised is None else plans[advised])
 
     def _scores(self, shedder: str, plans: dict[str, Plan]) -> list[Score]:
         request = Request().of(shedder)

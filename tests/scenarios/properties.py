@@ -270,7 +270,7 @@ def the_bound_is_a_bound(asked: Asked, brute: BruteForce) -> Complaints:
     """No way to place all bundles beats the bound, if what stays on each broker is what plans take for likely."""
     plan = asked.goal("balance")
     bases = _bases(plan) if isinstance(plan, GoalAnswer) else {}
-    bound, best = asked.recommendation.document["lowest_maximum_ratio"], brute.best_maximum(bases)
+    bound, best = asked.recommendation.document.lowest_maximum_ratio, brute.best_maximum(bases)
     if bound is not None and best is not None and best < bound - SAME:
         yield f"{_percent(best)} is reachable, below the bound of {_percent(bound)}"
 
@@ -280,9 +280,9 @@ def no_option_is_dominated(asked: Asked, brute: BruteForce) -> Complaints:
 
     A plan is somebody's work, and so is a setting; to wait is none.
     """
-    done = [one for one in asked.recommendation.options if one["kind"] != "nothing"]
+    done = [one for one in asked.recommendation.options if one.kind != "nothing"]
     for worse, better in permutations(done, 2):
-        comparable = better["kind"] == "own_balancer" or {worse["kind"], better["kind"]} <= {"move", "split"}
+        comparable = better.kind == "own_balancer" or {worse.kind, better.kind} <= {"move", "split"}
         first, second = _worth(worse), _worth(better)
         no_better = all(one >= two - SAME for one, two in zip(first, second, strict=True))
         if comparable and no_better and any(one > two + SAME for one, two in zip(first, second, strict=True)):
@@ -291,10 +291,10 @@ def no_option_is_dominated(asked: Asked, brute: BruteForce) -> Complaints:
 
 def _worth(option: Mapping[str, Any]) -> tuple[float, ...]:
     """What counts against it: the usage it leaves, and what it costs."""
-    usage, cost = option["maximum_ratio"], option["cost"]
-    clients = cost["producers"] + cost["consumers"]
-    moved = cost["moved_throughput_bytes_per_s"] / 1e6
-    return (1.0 if usage is None else usage, cost["splits"], cost["unloads"], clients, moved)
+    usage, cost = option.maximum_ratio, option.cost
+    clients = cost.producers + cost.consumers
+    moved = cost.moved_throughput_bytes_per_s / 1e6
+    return (1.0 if usage is None else usage, cost.splits, cost.unloads, clients, moved)
 
 
 def no_option_is_impossible(asked: Asked, brute: BruteForce) -> Complaints:
@@ -303,15 +303,15 @@ def no_option_is_impossible(asked: Asked, brute: BruteForce) -> Complaints:
     if values.load_balancer_enabled and values.load_balancer_shedding_enabled:
         return
     for option in asked.recommendation.options:
-        if option["kind"] == "own_balancer":
-            yield option["sentence"]
+        if option.kind == "own_balancer":
+            yield option.sentence
 
 
 def no_split_without_need(asked: Asked, brute: BruteForce) -> Complaints:
     """A split, which can't be undone, is not part of a plan whose unloads alone do the same."""
     for option in asked.recommendation.options:
-        cost = option["cost"]
-        if option["kind"] == "move" and cost["splits"]:
+        cost = option.cost
+        if option.kind == "move" and cost.splits:
             yield f"{option['sentence']}: {cost['splits']} splits move no load"
     for text, answer in _answers(asked, brute, "split"):
         if answer.splits and brute.fewest_moves_within(answer.goal.target_ratio or 0.0) not in (None, False):
@@ -338,10 +338,10 @@ def nothing_is_never_the_answer_to_a_crisis(asked: Asked, brute: BruteForce) -> 
 
 def low_coverage_comes_first(asked: Asked, brute: BruteForce) -> Complaints:
     """Where much of the load, or the busiest broker, was set aside, no answer says that nothing is to be done."""
-    judged = asked.recommendation.document["coverage"]
+    judged = asked.recommendation.document.coverage
     active = {name: one for name, one in asked.scenario.brokers.items() if one.active}
     busiest = max(active, key=lambda name: active[name].cpu, default="")
-    if min(judged["judged_ratio"], judged["judged_msg_rate_ratio"]) >= 0.9 and (not busiest or active[busiest].fit):
+    if min(judged.judged_ratio, judged.judged_msg_rate_ratio) >= 0.9 and (not busiest or active[busiest].fit):
         return
     if asked.recommendation.headline.startswith("Do nothing"):
         yield f"recommend: {asked.recommendation.headline}"
@@ -392,7 +392,7 @@ _UNREADABLE: Final = re.compile(
 def sentences_can_be_read(asked: Asked, brute: BruteForce) -> Complaints:
     """No sentence holds what isn't a number, a word of Python's, or a plural of one."""
     found = asked.recommendation
-    sentences = [found.headline, *(one["sentence"] for one in (*found.document["findings"], *found.options))]
+    sentences = [found.headline, *(one.sentence for one in (*found.document.findings, *found.options))]
     for _, answer in _answers(asked, brute):
         sentences += [answer.headline, *answer.plan.decision.caveats]
     sentences += [one.sentence for one in asked.lint]

@@ -82,7 +82,7 @@ def exact_sums(lines: list[dict[str, Any]], by: str) -> dict[str, list[float]]:
 @pytest.mark.parametrize("manager", ["extensible", "simple"])
 def test_a_capture_of_real_brokers_raises_nothing(manager: str, request: pytest.FixtureRequest) -> None:
     found: Recorded = request.getfixturevalue(manager)
-    assert [result["check"] for result in found.validation["results"] if not result["success"]] == []
+    assert [result.check for result in found.validation.results if not result.success] == []
     assert found.state.load_manager == manager
     assert found.state.leader != NO_ROW
     assert found.state.brokers.complete.all()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.documents.validation import CheckResult
 from pulsar_advisor.quality.checks import checks
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.stages.report import drift_since_the_last_good_snapshot
@@ -56,8 +57,8 @@ def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
         normalize(spark, root, snapshot)
         for table, damage in capture.table_damages:
             damage(Path(str(root.folder(f"tables/{table}", snapshot))))
-        results = validate(spark, root, snapshot)["results"]
-        return snapshot, {one["check"]: one for one in results if not one["success"]}
+        results = validate(spark, root, snapshot).results
+        return snapshot, {one.check: one for one in results if not one.success}
 
     @cache
     def round_(name: str) -> Judged:
@@ -99,7 +100,7 @@ def test_no_check_fails_without_a_corruption(round_: str, judge: Judge) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ROUNDS)
 def test_every_check_could_be_evaluated(name: str, judge: Judge) -> None:
-    assert {check: one["error"] for check, one in judge(name).failing.items() if one["error"]} == {}
+    assert {check: one.error for check, one in judge(name).failing.items() if one.error} == {}
 
 
 @pytest.mark.full
@@ -116,7 +117,7 @@ def test_the_synthetic_capture_raises_nothing_before_it_is_corrupted(spark: Spar
     root = Root(str(tmp_path), "test")
     snapshot = clean_capture(SYNTHETIC).raw.write(root)
     normalize(spark, root, snapshot)
-    assert [one["check"] for one in validate(spark, root, snapshot)["results"] if not one["success"]] == []
+    assert [one.check for one in validate(spark, root, snapshot).results if not one.success] == []
 
 
 def test_every_check_catches_a_corruption() -> None:
@@ -124,13 +125,13 @@ def test_every_check_catches_a_corruption() -> None:
     assert {check for one in CORRUPTIONS for check in one.caught_by} == {check.name for check in checks()}
 
 
-def _names(result: dict[str, Any], victim: str) -> bool:
+def _names(result: CheckResult, victim: str) -> bool:
     """Whether a failing check says that it failed there; one about a table as a whole says no place."""
     said = " ".join(
         [
-            *result["excluded"],
-            *(result["concerned"] or ()),
-            *(str(value) for row in result["examples"] for value in row.values()),
+            *result.excluded,
+            *(result.concerned or ()),
+            *(str(value) for row in result.examples for value in row.values()),
         ]
     )
     return victim in said if victim else said == ""

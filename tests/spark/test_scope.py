@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.quality.validate import validate
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.full]
 class Advised:
     """A capture after `recommend`."""
 
-    recommendation: Mapping[str, Any]
+    recommendation: Recommendation
     plans: tuple[Plan, ...]
     page: ReportPage
 
@@ -33,9 +34,9 @@ class Advised:
 def advised(spark: SparkSession, root: Root, capture: Capture, request: Request) -> Advised:
     snapshot = capture.raw.write(root)
     normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot)["success"]
+    assert validate(spark, root, snapshot).success
     document = run(lambda: spark, root, snapshot, request)
-    names = [row["plan"] for row in document["combinations"] if row["plan"]]
+    names = [row.plan for row in document.combinations if row.plan]
     plans = tuple(read_plan(str(root.folder(PLANS, snapshot) / name)) for name in names)
     return Advised(document, plans, report_page(root, snapshot))
 
@@ -67,15 +68,15 @@ def test_a_broker_whose_figures_fail_is_neither_source_nor_destination(
     unloads = [step for plan in found.plans for step in plan.steps if step.action == "unload"]
     assert unloads
     assert all(liar not in (step.source, step.destination) for step in unloads)
-    assert list(found.recommendation["coverage"]["excluded_brokers"]) == [liar]
+    assert list(found.recommendation.coverage.excluded_brokers) == [liar]
 
 
 def test_the_report_says_what_share_could_not_be_judged(with_a_liar: tuple[Advised, str, str]) -> None:
     found, _, _ = with_a_liar
-    coverage = found.recommendation["coverage"]
-    assert 0.5 < coverage["judged_ratio"] < 1.0 and 0.5 < coverage["judged_msg_rate_ratio"] < 1.0
-    assert coverage["unmeasured_bundles"] == 0
-    messages, bytes_ = 1 - coverage["judged_msg_rate_ratio"], 1 - coverage["judged_ratio"]
+    coverage = found.recommendation.coverage
+    assert 0.5 < coverage.judged_ratio < 1.0 and 0.5 < coverage.judged_msg_rate_ratio < 1.0
+    assert coverage.unmeasured_bundles == 0
+    messages, bytes_ = 1 - coverage.judged_msg_rate_ratio, 1 - coverage.judged_ratio
     lost = f"{messages:.1%} of the messages and {bytes_:.1%} of the bytes could not be judged."
     assert found.page.trust.coverage.sentence == f"{lost} Left out: 1\u00a0broker."
 
@@ -111,10 +112,10 @@ def test_a_broker_above_its_limit_is_advised_on_as_pulsar_sees_it(
     assert unloads and {step.source for step in unloads} == {hottest}
     assert {step.confidence for step in unloads} == {"low"}
     assert all("brokers.cpu_percent" in step.failed_checks for step in unloads)
-    assert not found.recommendation["coverage"]["excluded_brokers"]
-    assert not found.recommendation["coverage"]["decides"]
+    assert not found.recommendation.coverage.excluded_brokers
+    assert not found.recommendation.coverage.decides
     assert not found.page.verdict.headline.startswith("Do nothing")
-    assert any("the limit is wrong" in finding["sentence"] for finding in found.recommendation["findings"])
+    assert any("the limit is wrong" in finding.sentence for finding in found.recommendation.findings)
 
 
 def test_what_is_missing_is_refused_by_name_and_the_rest_goes_on(spark: SparkSession, tmp_path: Any) -> None:
@@ -125,7 +126,7 @@ def test_what_is_missing_is_refused_by_name_and_the_rest_goes_on(spark: SparkSes
     by_topics = {"defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide"}
     request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate", what_if=by_topics)
     found = advised(spark, Root(str(tmp_path), "test"), capture, request)
-    assert [(row["strategy"], row["role"], row["missing"]) for row in found.recommendation["refusals"]] == [
+    assert [(row.strategy, row.role, row.missing) for row in found.recommendation.refusals] == [
         ("ThresholdShedder", "shedder", "isolation_policies"),
         ("LeastLongTermMessageRate", "placement", "isolation_policies"),
         ("topic_count_equally_divide", "splitting", "topic_names"),

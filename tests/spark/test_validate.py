@@ -39,15 +39,15 @@ def judged(spark: SparkSession, folder: Path, raw: RawSnapshot) -> tuple[Root, s
 
 
 def failing(result: Result) -> dict[str, Result]:
-    return {one["check"]: one for one in result["results"] if not one["success"]}
+    return {one.check: one for one in result.results if not one.success}
 
 
 @pytest.mark.full
 def test_a_clean_cluster_raises_nothing(spark: SparkSession, tmp_path: Path) -> None:
     _, _, result = judged(spark, tmp_path, skewed_modular_cluster())
     assert failing(result) == {}
-    assert result["success"]
-    assert [one["check"] for one in result["results"]] == [check.name for check in checks()]
+    assert result.success
+    assert [one.check for one in result.results] == [check.name for check in checks()]
 
 
 @pytest.mark.full
@@ -99,7 +99,7 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
 
 def test_each_corruption_is_found_by_its_check_and_nothing_else_fails(damaged: tuple[Root, str, Result]) -> None:
     _, _, result = damaged
-    found = {name: (one["effect"], one["excluded"] + one["concerned"]) for name, one in failing(result).items()}
+    found = {name: (one.effect, one.excluded + one.concerned) for name, one in failing(result).items()}
     assert found == {
         "brokers.report_age": ("doubt", [SECOND]),
         "brokers.cpu_usage": ("confine", [THIRD]),
@@ -120,7 +120,7 @@ def test_each_corruption_is_found_by_its_check_and_nothing_else_fails(damaged: t
 
 def test_findings_that_can_be_confined_do_not_stop_the_line(damaged: tuple[Root, str, Result]) -> None:
     root, snapshot, result = damaged
-    assert result["success"]
+    assert result.success
     state = cluster_state(root, snapshot)
     assert state.brokers.complete.tolist() == [True, True, False]
     assert state.brokers.doubtful.tolist() == [False, True, True]
@@ -153,7 +153,7 @@ def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path)
     raw.broker_report(FIRST)["loadManagerClassName"] = extensible
     _, _, result = judged(spark, tmp_path, raw)
     assert set(failing(result)) == {"brokers.load_manager_agrees", "settings.load_manager_agrees"}
-    assert not result["success"]
+    assert not result.success
 
 
 def test_in_a_large_snapshot_small_tables_have_another_session_and_the_same_results(
@@ -184,14 +184,14 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
 
     monkeypatch.setattr(validate_module, "facts", without_a_fact)
     result = validated_again(spark, root, snapshot)
-    (unknown,) = (one for one in result["results"] if one["error"])
+    (unknown,) = (one for one in result.results if one.error)
     assert (unknown["check"], unknown["severity"], unknown["success"]) == (
         "namespaces.boundaries_counted",
         "critical",
         False,
     )
     assert "undeclared_ranges" in unknown["error"]
-    assert not result["success"]
+    assert not result.success
 
 
 @pytest.mark.parametrize(
@@ -234,11 +234,11 @@ def test_a_table_that_lacks_a_column_fails_its_own_checks_and_no_others(
         pq.write_table(rows.replace_schema_metadata(None), file)  # Spark would believe the columns it noted there
         file.with_name(f".{file.name}.crc").unlink()
     result = validated_again(spark, copied, snapshot)
-    unknown = {one["check"] for one in result["results"] if one["error"]}
+    unknown = {one.check for one in result.results if one.error}
     assert unknown == {check.name for check in checks() if check.table == "namespaces"}
-    assert all("deleted" in one["error"] for one in result["results"] if one["error"])
+    assert all("deleted" in one.error for one in result.results if one.error)
     assert set(failing(result)) - set(failing(before)) == unknown - set(failing(before)) | {"capture.columns"}
-    assert not result["success"]
+    assert not result.success
 
 
 def test_a_table_that_is_gone_or_cut_short_is_named(

@@ -41,7 +41,7 @@ def validated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     snapshot = of_zookeeper_alone().write(root)
     normalize(spark, root, snapshot)
     result = validate(spark, root, snapshot)
-    failed = {one["check"]: one["severity"] for one in result["results"] if not one["success"]}
+    failed = {one.check: one.severity for one in result.results if not one.success}
     assert failed == {"problems.optional_surfaces": "warning", "settings.some": "warning"}
     return root, snapshot
 
@@ -59,13 +59,13 @@ def test_unloads_are_planned_from_it_and_splits_by_load_refused(
     root, snapshot = validated
     request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", what_if=BY_LOAD)
     recommendation = run(lambda: spark, root, snapshot, request)
-    plan = read_plan(str(root.folder(PLANS, snapshot) / recommendation["advice"]["plan"]))
-    assert (plan.view, recommendation["view"]) == ("published", "published")
+    plan = read_plan(str(root.folder(PLANS, snapshot) / str(recommendation.advice.plan)))
+    assert (plan.view, recommendation.view) == ("published", "published")
     unloads = [step for step in plan.steps if step.action == "unload" and step.executable]
     assert unloads
     unknown = f"settings is missing (settings: {REASON}); used instead: Pulsar's defaults."
     assert all(unknown in {doubt.sentence for doubt in step.doubts} for step in unloads)
-    assert [(row["strategy"], row["missing"]) for row in recommendation["refusals"]] == [
+    assert [(row.strategy, row.missing) for row in recommendation.refusals] == [
         ("flow_or_qps_equally_divide", "topic_traffic")
     ]
     page = report_page(root, snapshot)

@@ -16,8 +16,8 @@ from pulsar_advisor.model.plan import digest_of
 from pulsar_advisor.snapshots.summary import summary
 from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan
+from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.state import cluster_state
 
 EARLIER = Path(__file__).parents[1] / "data" / "earlier"
@@ -51,8 +51,8 @@ def test_its_tables_make_a_cluster_state(root: Root) -> None:
 
 
 def test_its_validation_says_what_becomes_of_failing_rows(root: Root) -> None:
-    results = read_validation(root, SNAPSHOT)["results"]
-    assert {result["effect"] for result in results} == {"stop", "confine", "doubt"}
+    results = read_validation(root, SNAPSHOT).results
+    assert {result.effect for result in results} == {"stop", "confine", "doubt"}
 
 
 def test_its_plan_keeps_its_digest(root: Root) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient
@@ -41,13 +41,14 @@ from pulsar_advisor.capture.surfaces import (
 from pulsar_advisor.capture.system_topics import STATES, listening
 from pulsar_advisor.capture.system_topics import SURFACES as SYSTEM_TOPICS
 from pulsar_advisor.capture.topic_decoders import ByteBudget, TopicDecoders
+from pulsar_advisor.documents.manifest import Manifest, Sources
 from pulsar_advisor.model.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.model.plan import Identity as PlanIdentity
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.storage.claim import claimed, remove_remainders
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 
 _METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 
@@ -92,24 +93,37 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         )
         stack.callback(session.pool.shutdown, cancel_futures=True)
         stack.callback(session.stopped.set)
-        findings = _read(session, zookeeper, identity, options)
-        manifest = {
-            "schema": RAW_SNAPSHOT_SCHEMA,
-            "tool_version": USER_AGENT.partition("/")[2],
-            "cluster": root.cluster,
-            "snapshot": lease.snapshot,
-            "started_at_ms": int(started_at.timestamp() * 1000),
-            "finished_at_ms": now_ms(),
-            "identity": {"cluster_name": identity.cluster_name, "broker_ids": list(identity.brokers)},
-            "sources": {
-                "admin_urls": list(options.admin.admin_urls) if options.admin else [],
-                "zookeeper": zookeeper is not None,
-                "service_url": options.service_url is not None,
-            },
-            **findings,
-        }
+        found = _read(session, zookeeper, identity, options)
+        facts, journal = found.facts, session.journal
+        manifest = Manifest(
+            tool_version=USER_AGENT.partition("/")[2],
+            cluster=root.cluster,
+            snapshot=lease.snapshot,
+            started_at_ms=int(started_at.timestamp() * 1000),
+            finished_at_ms=now_ms(),
+            identity=PlanIdentity(cluster_name=identity.cluster_name, broker_ids=identity.brokers),
+            sources=Sources(
+                admin_urls=tuple(options.admin.admin_urls) if options.admin else (),
+                zookeeper=zookeeper is not None,
+                service_url=options.service_url is not None,
+            ),
+            load_manager=found.load_manager,
+            load_managers=facts.load_managers,
+            pulsar_version=oldest_release(facts.releases.values()),
+            pulsar_versions=facts.releases,
+            leader=identity.leader,
+            leader_unloads=found.leader_unloads,
+            files=session.files.listing(),
+            reads=journal.reads(),
+            failures=journal.failures(),
+            missing=journal.missing(),
+            incomplete_brokers=journal.incomplete_brokers(),
+            moved_bundles=tuple(found.ownership.moved()),
+            read_again=tuple(facts.read_again),
+            skew_ms=journal.skew_ms(),
+        )
         lease.require()
-        write_json(lease.folder / MANIFEST, manifest)
+        write_file(lease.folder / MANIFEST, manifest.content())
     return lease.snapshot
 
 
@@ -126,10 +140,17 @@ def _agreed(identity: Identity | None, zookeeper: ZooKeeperReader | None) -> Ide
     return identity
 
 
-def _read(
-    session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, options: CaptureOptions
-) -> dict[str, Any]:
-    """Read everything, write all files, and return the part of the manifest that follows from the reads."""
+class _Found(NamedTuple):
+    """What the reads say beside the files and the journal."""
+
+    facts: BrokerFacts
+    ownership: Ownership
+    load_manager: LoadManagerKind
+    leader_unloads: int | None
+
+
+def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, options: CaptureOptions) -> _Found:
+    """Read everything, and write all files."""
     ownership = Ownership()
     ownership.read(session, zookeeper, "begin")
     if session.transport is not None:
@@ -141,25 +162,11 @@ def _read(
         ownership.read(session, zookeeper, "end")
     _write_brokers(session, zookeeper, identity, facts)
     session.files.write_surfaces()
-    journal, load_manager = session.journal, _load_manager(facts, identity.leader)
+    load_manager = _load_manager(facts, identity.leader)
     counting = identity.leader if session.transport is not None and load_manager == "modular" else None
-    return {
-        "load_manager": load_manager,
-        "load_managers": facts.load_managers,
-        "pulsar_version": oldest_release(facts.releases.values()),
-        "pulsar_versions": facts.releases,
-        "leader": identity.leader,
-        # After the owners were read: none of them acquired a bundle that isn't counted yet.
-        "leader_unloads": None if counting is None else leader_unloads(session, counting),
-        "files": session.files.listing(),
-        "reads": journal.reads(),
-        "failures": journal.failures(),
-        "missing": journal.missing(),
-        "incomplete_brokers": journal.incomplete_brokers(),
-        "moved_bundles": ownership.moved(),
-        "read_again": facts.read_again,
-        "skew_ms": journal.skew_ms(),
-    }
+    # After the owners were read: none of them acquired a bundle that isn't counted yet.
+    unloads = None if counting is None else leader_unloads(session, counting)
+    return _Found(facts, ownership, load_manager, unloads)
 
 
 def _read_by_admin_api(

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pulsar_advisor.admin.read_client import Observer, UnreadableAnswer
 from pulsar_advisor.admin.transport import ErrorAnswer, NoAnswer
+from pulsar_advisor.documents.manifest import Failure, Missing, Read
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 CLUSTER: Final = "cluster"
@@ -29,7 +30,7 @@ def now_ms() -> int:
 
 
 @dataclass
-class Read:
+class _Reads:
     """All reads of one surface at one target: number, times, size, and worst response."""
 
     started_at_ms: int
@@ -46,9 +47,9 @@ class Journal:
     def __init__(self, heartbeat: Callable[[], None]) -> None:
         self._heartbeat = heartbeat
         self._lock = threading.Lock()
-        self._reads: dict[tuple[str, str], Read] = {}
+        self._reads: dict[tuple[str, str], _Reads] = {}
         self._missing: dict[tuple[str, str | None, str | None], str] = {}
-        self._failures: list[dict[str, Any]] = []
+        self._failures: list[Failure] = []
         self._silent_brokers: dict[str, str] = {}
 
     def observer(self, surface: str, target: str) -> Observer:
@@ -64,7 +65,7 @@ class Journal:
         """Record one response that has just arrived."""
         finished_at_ms = now_ms()
         with self._lock:
-            read = self._reads.setdefault((surface, target), Read(started_at_ms, finished_at_ms))
+            read = self._reads.setdefault((surface, target), _Reads(started_at_ms, finished_at_ms))
             read.started_at_ms = min(read.started_at_ms, started_at_ms)
             read.finished_at_ms = max(read.finished_at_ms, finished_at_ms)
             read.requests += 1
@@ -103,9 +104,9 @@ class Journal:
 
     def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
         """Note a document that arrived but can't be decoded."""
-        entry = {"surface": surface, "broker": broker, "error": error.error, "size": error.size, "sha256": error.sha256}
+        failure = Failure(surface=surface, broker=broker, error=error.error, size=error.size, sha256=error.sha256)
         with self._lock:
-            self._failures.append(entry)
+            self._failures.append(failure)
 
     def silence(self, broker: str, reason: str) -> None:
         """Note that a broker (or `CLUSTER`: any of them) doesn't answer; the first reason is kept."""
@@ -117,48 +118,35 @@ class Journal:
         with self._lock:
             return self._silent_brokers.get(broker)
 
-    def reads(self) -> list[dict[str, Any]]:
+    def reads(self) -> tuple[Read, ...]:
         """Manifest entries `reads`, in the order in which they began."""
         with self._lock:
             entries = sorted(self._reads.items(), key=lambda item: (item[1].started_at_ms, item[0]))
-        return [
-            {
-                "surface": surface,
-                "target": target,
-                "status": read.status,
-                "requests": read.requests,
-                "started_at_ms": read.started_at_ms,
-                "finished_at_ms": read.finished_at_ms,
-                "bytes": read.bytes,
-            }
-            for (surface, target), read in entries
-        ]
+        return tuple(Read(surface=surface, target=target, **vars(reads)) for (surface, target), reads in entries)
 
-    def missing(self) -> list[dict[str, Any]]:
+    def missing(self) -> tuple[Missing, ...]:
         """Manifest entries `missing`."""
         with self._lock:
             entries = sorted(self._missing.items(), key=lambda item: tuple(part or "" for part in item[0]))
-        return [
-            {"surface": surface, "broker": broker, "namespace": namespace, "reason": reason}
+        return tuple(
+            Missing(surface=surface, broker=broker, namespace=namespace, reason=reason)
             for (surface, broker, namespace), reason in entries
-        ]
+        )
 
-    def failures(self) -> list[dict[str, Any]]:
+    def failures(self) -> tuple[Failure, ...]:
         """Manifest entries `failures`."""
         with self._lock:
-            return sorted(self._failures, key=lambda entry: (entry["surface"], entry["broker"] or "", entry["sha256"]))
+            return tuple(sorted(self._failures, key=lambda one: (one.surface, one.broker or "", one.sha256 or "")))
 
-    def incomplete_brokers(self) -> list[str]:
+    def incomplete_brokers(self) -> tuple[str, ...]:
         """Ids of the brokers with missing or undecodable data."""
-        entries = [*self.missing(), *self.failures()]
-        return sorted({entry["broker"] for entry in entries if entry["broker"] is not None})
+        brokers = {one.broker for one in self.missing()} | {one.broker for one in self.failures()}
+        return tuple(sorted(broker for broker in brokers if broker is not None))
 
     def skew_ms(self) -> int:
         """Time from the start of the first read to the end of the last, excluding listening."""
-        reads = [read for read in self.reads() if read["target"] != SERVICE]
-        return (
-            max(read["finished_at_ms"] for read in reads) - min(read["started_at_ms"] for read in reads) if reads else 0
-        )
+        reads = [read for read in self.reads() if read.target != SERVICE]
+        return max(read.finished_at_ms for read in reads) - min(read.started_at_ms for read in reads) if reads else 0
 
 
 def _worse(first: int, second: int) -> int:

@@ -11,6 +11,7 @@ import msgspec
 import zstandard
 from upath import UPath
 
+from pulsar_advisor.documents.manifest import File
 from pulsar_advisor.storage.files import sha256_hex, write_file
 
 COMPRESSION_LEVEL: Final = 3
@@ -57,7 +58,7 @@ class SnapshotFiles:
         self._folder = folder
         self._open: dict[str, RawFile] = {}
         self._lock = threading.Lock()
-        self._written: dict[str, dict[str, Any]] = {}
+        self._written: dict[str, File] = {}
 
     def extend(self, surface: str, lines: Iterable[Any]) -> None:
         """Add lines to a surface's file. Even without lines the file is created: the surface was read and was empty."""
@@ -70,26 +71,26 @@ class SnapshotFiles:
     def write(self, path: str, surface: str, broker: str | None, file: CompleteFile) -> None:
         """Write one complete file, replacing any earlier one at this path. Raises `StorageError`."""
         write_file(self._folder / path, file.content)
-        entry = {
-            "path": path,
-            "surface": surface,
-            "broker": broker,
-            "rows": file.rows,
-            "bytes": len(file.content),
-            "sha256": sha256_hex(file.content),
-        }
+        written = File(
+            path=path,
+            surface=surface,
+            broker=broker,
+            rows=file.rows,
+            bytes=len(file.content),
+            sha256=sha256_hex(file.content),
+        )
         with self._lock:
-            self._written[path] = entry
+            self._written[path] = written
 
     def write_surfaces(self) -> None:
         """Write every surface's file. Raises `StorageError`."""
         for surface, file in sorted(self._open.items()):
             self.write(f"{surface}.jsonl.zst", surface, None, file.finish())
 
-    def listing(self) -> list[dict[str, Any]]:
-        """Path, surface, broker, rows, bytes and SHA-256 of every file written, sorted by path."""
+    def listing(self) -> tuple[File, ...]:
+        """Every file written, sorted by path."""
         with self._lock:
-            return [entry for _, entry in sorted(self._written.items())]
+            return tuple(file for _, file in sorted(self._written.items()))
 
 
 def read_lines(content: bytes) -> Iterator[bytes]:

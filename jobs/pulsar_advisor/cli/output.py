@@ -10,11 +10,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.plain_text import plain
 from pulsar_advisor.reporting.wrapping import wrapped_lines
+
+if TYPE_CHECKING:
+    from pulsar_advisor.documents.document import Document
 
 GOAL_NOT_REACHED: Final = 6
 """Exit code: a plan was made, but it misses its goal, or reaches it only in part."""
@@ -60,6 +63,11 @@ def log(line: str) -> None:
 def print_json(document: Any) -> None:
     """Write a result as JSON."""
     say(json_text.dumps(document, indent=1, sort_keys=True))
+
+
+def print_document(document: Document) -> None:
+    """Write a document as JSON."""
+    print_json(document.as_json())
 
 
 def listen(words: Sequence[str]) -> list[str]:

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_advisor.model.some_of import count, some_of
 
 if TYPE_CHECKING:
+    from pulsar_advisor.documents.recommendation import Trial
+    from pulsar_advisor.documents.validation import CheckResult, Validation
     from pulsar_advisor.execution.apply import ApplyResult
     from pulsar_advisor.execution.plan_states import PlanState
     from pulsar_advisor.execution.verify import VerifyResult
+    from pulsar_advisor.lint.judge import LintFinding
     from pulsar_advisor.model.plan import Plan
     from pulsar_advisor.planning.restart_order import RestartOrder
     from pulsar_advisor.planning.scale import Scale
@@ -93,23 +96,23 @@ def entry_lines(entry: Mapping[str, str]) -> Iterator[str]:
             yield f"  {field:<10}  {text}"
 
 
-def lint_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def lint_lines(findings: Sequence[tuple[LintFinding, Trial | None]]) -> Iterator[str]:
     """The violated rules, each with its figures, reason, remedy, and what the cluster would do with it."""
     from pulsar_advisor.reporting.futures import effect_sentence
 
     if not findings:
         yield "every rule is kept"
-    for finding in findings:
-        yield f"{finding['severity']:<8} {finding['rule']}: {finding['sentence']}"
-        yield f"         expected  {finding['title']}. {finding['why']}"
-        yield f"         remedy    {finding['remedy']}"
-        if finding["change"]:
-            options = " ".join(f"--set {key}={value}" for key, value in finding["change"].items())
+    for finding, trial in findings:
+        yield f"{finding.severity:<8} {finding.rule}: {finding.sentence}"
+        yield f"         expected  {finding.title}. {finding.why}"
+        yield f"         remedy    {finding.remedy}"
+        if finding.change:
+            options = " ".join(f"--set {key}={value}" for key, value in finding.change.items())
             yield f"         try       pulsar-advisor recommend {options}"
-        if finding["change"] and finding["effect"] is None:
+        if finding.change and trial is None:
             yield "         effect    not simulated, so not compared with today"
-        if finding["effect"] is not None:
-            yield f"         effect    {effect_sentence(finding['effect'])}"
+        if trial is not None:
+            yield f"         effect    {effect_sentence(trial)}"
 
 
 def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
@@ -199,20 +202,20 @@ def verify_lines(result: VerifyResult) -> Iterator[str]:
         yield f"{_judgement(usage.as_predicted)} {usage.broker} {_percent(usage.actual)}, predicted {predicted}"
 
 
-def check_lines(result: dict[str, Any]) -> Iterator[str]:
+def check_lines(result: Validation) -> Iterator[str]:
     """Failed checks of a validation result, unevaluated ones by table and error, and the number that passed."""
-    failed = [check for check in result["results"] if not check["success"]]
+    failed = [check for check in result.results if not check.success]
     for check in failed:
-        if check["error"] is None:
-            yield f"{check['severity']:<9} {check['check']}: {check['title']} ({count(check['failed_rows'], 'row')})"
+        if check.error is None:
+            yield f"{check.severity:<9} {check.check}: {check.title} ({count(check.failed_rows, 'row')})"
     for (table, error), number in not_evaluated(failed).items():
         yield f"critical  {table}: {count(number, 'check')} could not be evaluated: {error}"
-    yield f"{len(result['results']) - len(failed)} of {len(result['results'])} checks passed"
+    yield f"{len(result.results) - len(failed)} of {len(result.results)} checks passed"
 
 
-def not_evaluated(failed: Iterable[dict[str, Any]]) -> Counter[tuple[str, str]]:
+def not_evaluated(failed: Iterable[CheckResult]) -> Counter[tuple[str, str]]:
     """Table and error -> number of the table's checks that the error prevented."""
-    return Counter((check["check"].partition(".")[0], check["error"]) for check in failed if check["error"] is not None)
+    return Counter((check.check.partition(".")[0], check.error) for check in failed if check.error is not None)
 
 
 def _judgement(as_predicted: bool) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place
-from pulsar_advisor.cli.output import print_json, say, timed
+from pulsar_advisor.cli.output import print_document, say, timed
 from pulsar_advisor.cli.stages import spark_for
 from pulsar_advisor.storage.root import LATEST
 
 if TYPE_CHECKING:
+    from pulsar_advisor.documents.simulation import SimulationResult
     from pulsar_advisor.simulation.request import SimulationRequest
 
 
@@ -89,17 +90,17 @@ def simulate(
     check(root, snapshot, request)
     with timed("simulate"):
         document = compute(spark_for(master, "simulate", root, snapshot), root, snapshot, request)
-    print_json(document) if json else _show(document)
+    print_document(document) if json else _show(document)
 
 
-def _show(document: dict[str, Any]) -> None:
+def _show(result: SimulationResult) -> None:
     """The table of all futures, in colours on a terminal, and what Pulsar's own strategies would do."""
     from rich.console import Console
 
     from pulsar_advisor.reporting.futures import futures, lines, own_sentence
 
-    found = futures(document["scores"], document["own"])
-    sentence = own_sentence(document["scores"], document["own"], document.get("switched_off_by", ()))
+    found = futures(result.scores, result.own)
+    sentence = own_sentence(result.scores, result.own, result.switched_off_by)
     console = Console()
     if console.is_terminal:
         from pulsar_advisor.cli.screens import print_futures

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pulsar_advisor.cli.options import (
     Connection,
@@ -28,6 +28,7 @@ from pulsar_advisor.cli.output import (
     Ended,
     is_quiet,
     log,
+    print_document,
     print_json,
     say,
     say_lines,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.documents.recommendation import Recommendation
+    from pulsar_advisor.documents.validation import Validation
     from pulsar_advisor.planning.request import Request
     from pulsar_advisor.reporting.page import ReportPage
     from pulsar_advisor.reporting.verdict import Command
@@ -84,15 +87,12 @@ def capture(
     root = place.open()
     snapshot = capture_into(root, connection.options(place, **manners))
     ledger.seal(place, snapshot, "capture")
-    print_json(_manifest(root, snapshot)) if json else say(snapshot)
+    if json:
+        from pulsar_advisor.storage.results import read_manifest
 
-
-def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
-    from pulsar_advisor.storage.files import read_json
-    from pulsar_advisor.storage.root import MANIFEST
-    from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
-
-    return read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+        print_document(read_manifest(root, snapshot))
+    else:
+        say(snapshot)
 
 
 def capture_into(root: Root, options: CaptureOptions) -> str:
@@ -119,9 +119,9 @@ def normalize(
         result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
     ledger.seal(place, snapshot, "normalize")
     if json:
-        print_json(result)
+        print_document(result)
         return
-    for table, rows in sorted(result["tables"].items()):
+    for table, rows in sorted(result.tables.items()):
         say(f"{table:<12} {rows:>10,} rows")
 
 
@@ -180,23 +180,23 @@ def validate(
         from pulsar_advisor.quality.data_docs import write_data_docs
 
         write_data_docs(result, data_docs)
-    print_json(result) if json else say_lines(check_lines(result))
+    print_document(result) if json else say_lines(check_lines(result))
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
 
 
-def _stop_if_unfit(result: dict[str, Any], severities: Sequence[str] = ("critical",)) -> None:
-    grave = [c for c in result["results"] if not c["success"] and c["severity"] in severities]
+def _stop_if_unfit(result: Validation, severities: Sequence[str] = ("critical",)) -> None:
+    grave = [check for check in result.results if not check.success and check.severity in severities]
     if not grave:
         return
     unknown = not_evaluated(grave)
-    found = [c["check"] for c in grave if c["error"] is None]
+    found = [check.check for check in grave if check.error is None]
     found += [f"{count(number, 'check')} of {table} could not be evaluated" for (table, _), number in unknown.items()]
     todo = "capture again"
     if unknown:
-        place = f"cluster={result['cluster']}/snapshot={result['snapshot']}"
+        place = f"cluster={result.cluster}/snapshot={result.snapshot}"
         todo = f"remove tables/*/{place} and validation/{place}, and normalize again"
     raise DataNotFit(
-        f"snapshot {result['snapshot']} must not be used: {', '.join(found)}; "
+        f"snapshot {result.snapshot} must not be used: {', '.join(found)}; "
         f"`validate --json` shows reasons and remedies; then {todo}"
     )
 
@@ -232,7 +232,7 @@ def answer(
     with timed("recommend"):
         document = _recommend(spark_soon(master, "recommend", root, snapshot), snapshot, request, place, ledger)
     if json:
-        print_json(document)
+        print_document(document)
     else:
         from pulsar_advisor.stages.report import report_page
 
@@ -240,7 +240,7 @@ def answer(
     _end(document, detailed_exitcode=detailed_exitcode)
 
 
-def _end(document: Mapping[str, Any], *, detailed_exitcode: bool) -> None:
+def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:
     """Raise `Ended` unless the exit code is 0.
 
     It isn't for a goal that is missed or can't be judged, too little data for an answer, and, where asked for, proposed
@@ -248,19 +248,19 @@ def _end(document: Mapping[str, Any], *, detailed_exitcode: bool) -> None:
     """
     from pulsar_advisor.planning.goal_outcome import FALLS_SHORT
 
-    outcome, too_little = document["goal_outcome"], document["coverage"]["decides"]
+    outcome, too_little = recommendation.goal_outcome, recommendation.coverage.decides
     if outcome in FALLS_SHORT or (outcome is not None and too_little):
         raise Ended(GOAL_NOT_REACHED)
     if too_little:
         raise Ended(DataNotFit.exit_code)
-    if detailed_exitcode and document["advice"]["plan"] is not None:
+    if detailed_exitcode and recommendation.advice.plan is not None:
         raise Ended(CHANGES_PROPOSED)
 
 
 def _recommend(
     spark: Callable[[], SparkSession], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
-) -> dict[str, Any]:
-    from pulsar_advisor.execution.person import person_on_command_line
+) -> Recommendation:
+    from pulsar_advisor.execution.person import person_on_command_line, system_user
     from pulsar_advisor.stages.recommend import check, propose_plans
     from pulsar_advisor.stages.recommend import run as compute
 
@@ -273,21 +273,21 @@ def _recommend(
         return document
     ledger.seal(place, snapshot, "recommend")
     with closing(ledger.open(place)) as book:
-        propose_plans(root, document, book, person_on_command_line(document["proposer"]))
+        propose_plans(root, document, book, person_on_command_line(document.proposer or system_user()))
     return document
 
 
 def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
+    from pulsar_advisor.stages.lint import lint_rows, too_little
     from pulsar_advisor.stages.lint import run as judge
-    from pulsar_advisor.stages.lint import too_little
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    rows = [{**asdict(finding), "effect": trial} for finding, trial in judge(root, snapshot)]
+    found = judge(root, snapshot)
     if why := too_little(root, snapshot):
         log(why)
-    print_json(rows) if json else say_lines(lint_lines(rows))
+    print_json(lint_rows(found)) if json else say_lines(lint_lines(found))
     if why:
         raise Ended(DataNotFit.exit_code)
 
@@ -396,7 +396,7 @@ def run(
 
         page, path = make_report(root, snapshot, ledger_head=ledger.head(place))
     if json:
-        print_json({**document, "report": path})
+        print_json({**document.as_json(), "report": path})
     else:
         _show_verdict(page)
         say(f"report: {path}")

@@ -15,11 +15,10 @@ from typing import Final
 from upath import UPath
 
 from pulsar_advisor.admin.webhook import Webhook
+from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.execution.chain import ChainHead
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
-from pulsar_advisor.storage.files import write_json
-
-LEDGER_HEAD_SCHEMA: Final = "pulsar-advisor/ledger-head/1"
+from pulsar_advisor.storage.files import write_file
 
 LOG: Final = "log"
 WEBHOOK: Final = "webhook"
@@ -97,6 +96,6 @@ def _hand_over(head: ChainHead, keeper: Keeper) -> None:
             raise StorageError(f"can't look into {keeper}: {error.strerror or error}") from error
         if not is_kept:
             kept_at = datetime.now(UTC).isoformat(timespec="seconds")
-            write_json(file, {"schema": LEDGER_HEAD_SCHEMA, "head": str(head), "kept_at": kept_at})
+            write_file(file, LedgerHead(head=str(head), kept_at=kept_at).content())
     else:
         keeper.warning("head of the ledger: %s", head)  # at this level no usual configuration leaves it out

@@ -13,10 +13,10 @@ from upath import UPath
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.model.canonical_json import canonical_json
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
+from pulsar_advisor.storage.results import read_tables_result
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 
 RELEASE: Final = version("pulsar-rebalance-advisor")
 
@@ -59,7 +59,7 @@ def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
         return None
     if stage != "normalize":
         return sha256_hex(read_file(path, stage))
-    tables = sorted(read_json(path, stage, [TABLES_RESULT_SCHEMA])["tables"])
+    tables = sorted(read_tables_result(root, snapshot).tables)
     files = {file: sha256 for table in tables for file, sha256 in _hashes(root.folder(f"tables/{table}", snapshot))}
     return sha256_hex(canonical_json({"result": sha256_hex(read_file(path, stage)), **files}))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Case, Rule, Severity, Violation
 
@@ -49,32 +49,22 @@ def judge(case: Case) -> tuple[LintFinding, ...]:
     return tuple(sorted(found, key=lambda finding: finding.severity != "warning"))
 
 
-def proposals(
-    findings: Iterable[LintFinding], tried: Iterable[Mapping[str, Any]]
-) -> tuple[tuple[LintFinding, Mapping[str, Any] | None], ...]:
+def proposals(findings: Iterable[LintFinding], tried: Iterable[Trial]) -> tuple[tuple[LintFinding, Trial | None], ...]:
     """Each violation with the trial of its change, warnings first, in each group the best proposals first.
 
-    `tried` are trials as `recommendation.json` holds them. A change that ends no better than today is not proposed: its
-    violation stays, and the trial says why. Trials of earlier releases, which don't know today, refute nothing.
+    A change that ends no better than today is not proposed: its violation stays, and the trial says why.
     """
-    of_change = {_key(trial["change"]): trial for trial in tried}
+    of_change = {_key(trial.change): trial for trial in tried}
     found = [(finding, of_change.get(_key(finding.change)) if finding.change else None) for finding in findings]
     kept = [
-        (
-            replace(finding, change={})
-            if trial is not None and trial.get("verdict", "better") != "better"
-            else finding,
-            trial,
-        )
+        (finding if trial is None or trial.is_proposed else replace(finding, change={}), trial)
         for finding, trial in found
     ]
 
-    def rank(pair: tuple[LintFinding, Mapping[str, Any] | None]) -> tuple[bool, float]:
+    def rank(pair: tuple[LintFinding, Trial | None]) -> tuple[bool, float]:
         finding, trial = pair
-        proposed = finding.change and trial is not None and trial["score"] is not None
-        return finding.severity != "warning", trial["score"][
-            "last_usage_maximum_ratio"
-        ] if trial and proposed else math.inf
+        ending = trial.score if trial is not None and finding.change else None
+        return finding.severity != "warning", math.inf if ending is None else ending.last_usage_maximum_ratio
 
     return tuple(sorted(kept, key=rank))
 

@@ -236,7 +236,8 @@ class ClusterState:
     snapshot: str
     captured_at_ms: int
     view: View
-    pulsar_version: str
+    pulsar_version: str | None
+    """None if no broker says which release it runs."""
     load_manager: LoadManagerKind
     leader: int
     """Index into Brokers; NO_ROW if no leader was found."""

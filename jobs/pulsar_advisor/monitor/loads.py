@@ -41,9 +41,9 @@ from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.resource_usage import weights_of_resources
 from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad, PlannedUsage
 from pulsar_advisor.planning.forecast import finite, loads_of, usage_ratios
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.storage.files import read_file, sha256_hex
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.state import cluster_state
 
@@ -88,14 +88,14 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     archive whose lines no capture writes.
     """
     folder = root.folder("raw", snapshot)
-    manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    manifest = read_manifest(root, snapshot)
 
     def lines(surface: str, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-        for file in manifest["files"]:
-            if file["surface"] == surface:
-                path = folder / file["path"]
+        for file in manifest.files:
+            if file.surface == surface:
+                path = folder / file.path
                 packed = read_file(path, "capture")
-                if sha256_hex(packed) != file["sha256"]:
+                if sha256_hex(packed) != file.sha256:
                     raise DataNotFit(
                         f"{path} is not the file that was captured; copy the snapshot again, or capture anew"
                     )
@@ -112,22 +112,22 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
         (published if line.source == "zookeeper" else reports)[line.broker] = msgspec.to_builtins(line.document)
     reports |= published
     averages = {line.broker: msgspec.to_builtins(line.document) for line in lines("broker_time_averages", _AVERAGES)}
-    managers: Mapping[str, LoadManagerKind] = manifest["load_managers"]
+    managers = manifest.load_managers
     if "extensible" in managers.values():
         sums = _sums_by_broker(lines("topic_stats", _TOPICS))
         metrics = {line.broker: msgspec.to_builtins(line.document) for line in lines("broker_metrics", _METRICS)}
-        answered = {file["broker"] for file in manifest["files"] if file["surface"] == "topic_stats"}
+        answered = {file.broker for file in manifest.files if file.surface == "topic_stats"}
         for broker in [broker for broker, manager in managers.items() if manager == "extensible"]:
             reports.pop(broker, None)  # its node in ZooKeeper, which holds no load
             if broker in answered:
                 reports[broker] = {**sums[broker], **_usage(metrics.get(broker, {}))}
-    reasons = {entry["broker"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] is not None}
-    ids = manifest["identity"]["broker_ids"]
+    reasons = {one.broker: one.reason for one in manifest.missing if one.broker is not None}
+    ids = manifest.identity.broker_ids
     known = [broker for broker in ids if broker in reports and broker in managers]
     loads = tuple(BrokerLoad(broker, managers[broker], reports[broker], averages.get(broker)) for broker in known)
     return ClusterLoad(
         where=", ".join((f"cluster {root.cluster}", f"snapshot {snapshot}", *_origins(loads, published))),
-        read_at_ms=manifest["started_at_ms"],
+        read_at_ms=manifest.started_at_ms,
         brokers=loads,
         missing={
             broker: reasons.get(broker, "the snapshot has no report of it") for broker in ids if broker not in known

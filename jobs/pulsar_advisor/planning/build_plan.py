@@ -36,7 +36,7 @@ from pulsar_advisor.model.plan import (
 )
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.children import child_moves
-from pulsar_advisor.planning.confidence import CheckResult, Grade, Grading
+from pulsar_advisor.planning.confidence import Grade, Grading, StepCheck
 from pulsar_advisor.planning.deciding import deciding
 from pulsar_advisor.planning.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, splitting
@@ -415,7 +415,7 @@ def build_plan(
     request: Request,
     inputs: PlanInputs,
     setting_keys: frozenset[str],
-    checks: Sequence[CheckResult] = (),
+    checks: Sequence[StepCheck] = (),
     history: Sequence[ClusterState] = (),
 ) -> Plan:
     """The plan of one proposal. Unloads come first: they are reversible, and a split removes its bundle. The unloads of
@@ -450,7 +450,7 @@ def build_plan(
         identity=Identity(cluster_name=state.cluster_name, broker_ids=state.brokers.ids),
         snapshot=state.snapshot,
         inputs=inputs,
-        pulsar_version=state.pulsar_version,
+        pulsar_version=str(state.pulsar_version),  # without one, no settings could be resolved
         load_manager=state.load_manager,
         view=state.view,
         shedder=proposal.shedder,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
@@ -102,10 +102,6 @@ class Score:
         if self.maximum_before is None or self.maximum_after is None:
             return None
         return self.maximum_before - self.maximum_after
-
-    def document(self) -> dict[str, object]:
-        """The score as `recommendation.json` holds it."""
-        return asdict(self)
 
 
 def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:

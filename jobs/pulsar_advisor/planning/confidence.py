@@ -20,7 +20,7 @@ _MEASURED_AVERAGES: Final = ("bundle_data", "folded")
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class StepCheck:
     """One check of a validation, reduced to what concerns steps."""
 
     name: str
@@ -54,7 +54,7 @@ class Grading:
     """Grades the steps of one plan that read the same inputs; `rests_on` names the checks about these."""
 
     def __init__(
-        self, state: ClusterState, checks: Iterable[CheckResult], reads: frozenset[Input], derived: str = ""
+        self, state: ClusterState, checks: Iterable[StepCheck], reads: frozenset[Input], derived: str = ""
     ) -> None:
         """`derived` names the strategy whose figures another load manager doesn't report; empty if it does."""
         self._state = state

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from pulsar_advisor.model.plan import Confidence
 from pulsar_advisor.model.some_of import count
@@ -43,8 +43,6 @@ class Option:
     standard_deviation_ratio: float | None
     gain_ratio: float | None
     """By how much the busiest broker's usage falls."""
-    highest_maximum_ratio: float | None
-    """The busiest broker's usage at the worse end of the prediction's range; None where no range is known."""
     cost: Cost
     confidence: Confidence | None
     """None where nothing is predicted step by step."""
@@ -54,12 +52,10 @@ class Option:
     digest: str | None = None
     change: Mapping[str, str] = field(default_factory=dict)
     """Settings to change, as for `--set`."""
+    highest_maximum_ratio: float | None = None
+    """The busiest broker's usage at the worse end of the prediction's range; None where no range is known."""
     strategies: tuple[str, ...] = ()
     """Every `shedder with placement` that leads to the same steps."""
-
-    def document(self) -> dict[str, Any]:
-        """The option as `recommendation.json` holds it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

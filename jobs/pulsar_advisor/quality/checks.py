@@ -8,17 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from pulsar_advisor.documents.validation import Effect, Scope, Severity
 from pulsar_advisor.model.inputs import Input
-
-Severity = Literal["critical", "warning", "info"]
-Scope = Literal["cluster", "broker", "namespace", "bundle"]
-Effect = Literal["stop", "confine", "doubt"]
-"""stop: the snapshot must not be used. confine: the failing rows are set aside, as they can't be computed with, or as
-Pulsar's leader itself passes over them. doubt: they count as they are, as they do for the leader, and the steps that
-touch them are less sure.
-"""
 
 TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "problems", "settings", "topics")
 """Tables that have a suite."""

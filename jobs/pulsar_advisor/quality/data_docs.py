@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from upath import UPath
 
+from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.quality.checks import Check, checks, suites
 from pulsar_advisor.storage.files import write_file
@@ -24,20 +25,20 @@ exist. `data_docs_custom_styles.css` replaces the styles, under the name that Gr
 """
 
 
-def write_data_docs(result: Mapping[str, Any], folder: Path) -> None:
+def write_data_docs(result: Validation, folder: Path) -> None:
     """Write a page for each suite of a validation result, `<table>.html`."""
     for table in suites():
         write_file(UPath(folder / f"{table}.html"), data_docs_page(result, table).encode())
 
 
-def data_docs_page(result: Mapping[str, Any], table: str) -> str:
+def data_docs_page(result: Validation, table: str) -> str:
     """The page of one suite as HTML that fetches nothing."""
     import great_expectations as gx
     from great_expectations.core import ExpectationSuiteValidationResult
     from great_expectations.render.renderer import ValidationResultsPageRenderer
     from great_expectations.render.view import DefaultJinjaPageView
 
-    outcomes = {one["check"]: one for one in result["results"]}
+    outcomes = {one.check: one for one in result.results}
     mine = [
         _as_great_expectations(check, expectation, outcomes[check.name])
         for check, expectation in zip(
@@ -58,8 +59,8 @@ def data_docs_page(result: Mapping[str, Any], table: str) -> str:
                 "success_percent": 100 * passed / len(mine) if mine else None,
             },
             meta={
-                "batch_spec": {"data_asset_name": result["cluster"]},
-                "run_id": result["snapshot"],
+                "batch_spec": {"data_asset_name": result.cluster},
+                "run_id": result.snapshot,
                 "great_expectations_version": gx.__version__,
             },
         )
@@ -68,19 +69,19 @@ def data_docs_page(result: Mapping[str, Any], table: str) -> str:
     return _ONLINE.sub("", DefaultJinjaPageView(custom_styles_directory=styles).render(document))
 
 
-def _as_great_expectations(check: Check, expectation: Mapping[str, Any], outcome: Mapping[str, Any]) -> Any:
+def _as_great_expectations(check: Check, expectation: Mapping[str, Any], outcome: CheckResult) -> Any:
     from great_expectations.core import ExpectationValidationResult
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
     return ExpectationValidationResult(
-        success=outcome["success"],
+        success=outcome.success,
         expectation_config=ExpectationConfiguration(
             type=expectation["type"], kwargs=dict(expectation["kwargs"]), description=f"{check.title} ({check.name})"
         ),
-        result={"observed_value": "not evaluated" if outcome["error"] else count(outcome["failed_rows"], "failed row")},
+        result={"observed_value": "not evaluated" if outcome.error else count(outcome.failed_rows, "failed row")},
         exception_info={
-            "raised_exception": outcome["error"] is not None,
-            "exception_message": outcome["error"] or "",
+            "raised_exception": outcome.error is not None,
+            "exception_message": outcome.error or "",
             "exception_traceback": "",
         },
     )

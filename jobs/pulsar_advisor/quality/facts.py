@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.model.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import StorageError
@@ -23,9 +24,8 @@ from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, in_session, materialized
 from pulsar_advisor.tables.raw import spark_url
@@ -92,7 +92,7 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         schema = from_arrow_schema(readable_files(root, of, name).schema)
         return in_few_partitions(session.read.schema(schema).parquet(spark_url(root.folder(f"tables/{name}", of))))
 
-    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    manifest = read_manifest(root, snapshot)
     view = judged_view(manifest)
     settings = settings_inputs(root, snapshot)
 
@@ -425,16 +425,16 @@ def _steady(*, known: bool) -> Column:
     return sf.expr(f"if(report_read_at_ms - past_clock <= {_JUMP_WITHIN_MS}, not ({jumps}), null)")
 
 
-def _capture(spark: SparkSession, manifest: Mapping[str, Any], table: Callable[[str], DataFrame]) -> DataFrame:
+def _capture(spark: SparkSession, manifest: Manifest, table: Callable[[str], DataFrame]) -> DataFrame:
     """One row about the capture as a whole.
 
     Facts: required surfaces that the manifest does not account for, columns that differ from the tables' declarations.
     """
-    accounted = {entry["surface"] for part in ("files", "missing", "failures") for entry in manifest[part]}
+    accounted = manifest.accounted_surfaces
     row = {
-        "snapshot": manifest["snapshot"],
-        "skew_seconds": manifest["skew_ms"] / 1000,
-        "duration_seconds": (manifest["finished_at_ms"] - manifest["started_at_ms"]) / 1000,
+        "snapshot": manifest.snapshot,
+        "skew_seconds": manifest.skew_ms / 1000,
+        "duration_seconds": (manifest.finished_at_ms - manifest.started_at_ms) / 1000,
         "absent": sorted(set(_REQUIRED_SURFACES) - accounted),
         "undeclared": [
             wrong for declared in TABLES for wrong in _undeclared(declared, dict(table(declared.name).dtypes))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.some_of import count
+from pulsar_advisor.storage.results import read_validation, validation_if_any
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.validation import read_validation
-from pulsar_advisor.tables.earlier import comparable_before, snapshots_before, validation_result
+from pulsar_advisor.tables.earlier import comparable_before, snapshots_before
 from pulsar_advisor.tables.parquet import write_table
 from pulsar_advisor.tables.schemas import CHECKS
 
@@ -33,21 +34,21 @@ class CheckRow:
 
 def good_before(root: Root, snapshot: str) -> str | None:
     """The newest earlier snapshot whose validation found it fit for use."""
-    return next((one for one in comparable_before(root, snapshot) if validation_result(root, one) is not None), None)
+    return next((one for one in comparable_before(root, snapshot) if validation_if_any(root, one) is not None), None)
 
 
 def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
     """Every check of a snapshot and of the last ones validated before it, oldest snapshot first."""
     own = read_validation(root, snapshot)
-    earlier = (validation_result(root, one) for one in snapshots_before(root, snapshot))
+    earlier = (validation_if_any(root, one) for one in snapshots_before(root, snapshot))
     results = [own, *islice((result for result in earlier if result is not None), RESULTS_COMPARED)]
     return tuple(row for result in reversed(results) for row in _rows(result))
 
 
-def write_checks(root: Root, result: Mapping[str, Any]) -> None:
+def write_checks(root: Root, result: Validation) -> None:
     """Write a validation result as a table, `tables/checks/…`: one row per check."""
     columns = {column.name: [getattr(row, column.name) for row in _rows(result)] for column in CHECKS.columns}
-    write_table(root.folder("tables/checks", result["snapshot"]) / "checks.parquet", CHECKS, columns)
+    write_table(root.folder("tables/checks", result.snapshot) / "checks.parquet", CHECKS, columns)
 
 
 def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:
@@ -100,13 +101,13 @@ def _sentence(row: CheckRow, earlier: Sequence[CheckRow]) -> str:
     return f"Check {row.check} ({row.severity}) {now}; it passed in {passed} of the last {last}."
 
 
-def _rows(result: Mapping[str, Any]) -> Iterable[CheckRow]:
-    for one in result["results"]:
+def _rows(result: Validation) -> Iterable[CheckRow]:
+    for one in result.results:
         yield CheckRow(
-            snapshot=result["snapshot"],
-            check=one["check"],
-            severity=one["severity"],
-            success=bool(one["success"]),
-            failed_rows=int(one["failed_rows"]),
-            evaluated=one["error"] is None,
+            snapshot=result.snapshot,
+            check=one.check,
+            severity=one.severity,
+            success=one.success,
+            failed_rows=one.failed_rows,
+            evaluated=one.error is None,
         )

@@ -14,18 +14,17 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.lease import write_once
+from pulsar_advisor.storage.results import read_tables_result, read_validation
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import VALIDATION_RESULT_SCHEMA
-from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.frames import materialized
-from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
 from pulsar_advisor.tables.state import damaged_table, settings_inputs
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -70,8 +69,8 @@ _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_SLACK_MINUTES: Final = 1
 
 
-def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
-    """Run every check; returns the content of `validation/…/result.json`.
+def validate(spark: SparkSession, root: Root, snapshot: str) -> Validation:
+    """Run every check; returns what `validation/…/result.json` holds.
 
     A snapshot that was already validated is left unchanged. Raises `UsageError` if it wasn't normalized, `StorageError`
     if its tables can't be read or were made from another manifest, or if it was validated with other suites, and
@@ -84,23 +83,22 @@ def validate(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     return _existing_result(root, snapshot, manifest_sha256)
 
 
-def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
+def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> Validation:
     try:
         results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
     except (Py4JJavaError, PySparkException) as error:
         _refuse_if_unreadable(root, str(error))
         raise
     for result in results:
-        _refuse_if_unreadable(root, result["error"] or "")
-    document = {
-        "schema": VALIDATION_RESULT_SCHEMA,
-        "cluster": root.cluster,
-        "snapshot": snapshot,
-        "manifest_sha256": manifest_sha256,
-        "suites_sha256": suites_sha256(),
-        "success": all(result["success"] for result in results if result["severity"] == "critical"),
-        "results": results,
-    }
+        _refuse_if_unreadable(root, result.error or "")
+    document = Validation(
+        cluster=root.cluster,
+        snapshot=snapshot,
+        manifest_sha256=manifest_sha256,
+        suites_sha256=suites_sha256(),
+        success=all(result.success for result in results if result.severity == "critical"),
+        results=tuple(results),
+    )
     write_checks(root, document)
     return document
 
@@ -113,21 +111,21 @@ def _refuse_if_unreadable(root: Root, message: str) -> None:
 
 def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
     """SHA-256 of the manifest, which must be the one that the tables were made from."""
-    tables = read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
+    normalized = read_tables_result(root, snapshot).manifest_sha256
     path = root.folder("raw", snapshot) / MANIFEST
     found = sha256_hex(read_file(path, "capture"))
-    if found != tables["manifest_sha256"]:
+    if found != normalized:
         raise StorageError(
-            f"{path} is not the manifest that was normalized (SHA-256 {found} instead of {tables['manifest_sha256']}): "
+            f"{path} is not the manifest that was normalized (SHA-256 {found} instead of {normalized}): "
             "a snapshot is never changed; put the captured one back, or remove the snapshot's folders under tables/ "
             "and normalize again"
         )
     return found
 
 
-def _existing_result(root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
+def _existing_result(root: Root, snapshot: str, manifest_sha256: str) -> Validation:
     result = read_validation(root, snapshot)
-    if (result["manifest_sha256"], result["suites_sha256"]) != (manifest_sha256, suites_sha256()):
+    if (result.manifest_sha256, result.suites_sha256) != (manifest_sha256, suites_sha256()):
         path = root.folder("validation", snapshot) / RESULT
         raise StorageError(
             f"{path} was made from another manifest or with other checks than this release has; plans may rest on it, "
@@ -142,7 +140,7 @@ def parameters_of(root: Root, snapshot: str) -> dict[str, int]:
     return {"oldest_report_minutes": interval + _REPORT_SLACK_MINUTES}
 
 
-def _results(facts_of: Mapping[str, Callable[[], DataFrame]], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _results(facts_of: Mapping[str, Callable[[], DataFrame]], parameters: Mapping[str, int]) -> list[CheckResult]:
     """The results in the order of the suites. The tables that take longest are judged first."""
     threads = ThreadPoolExecutor(_AT_A_TIME)
     try:
@@ -165,7 +163,7 @@ def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
     return rows if table == _READ_AGAIN else materialized(rows)
 
 
-def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapping[str, int]) -> list[CheckResult]:
     try:
         rows = judged_rows(make_rows, table)
     except AnalysisException as error:
@@ -178,8 +176,8 @@ def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapp
 
 
 def run_suite(
-    rows: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    rows: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]], parameters: Mapping[str, int]
+) -> list[CheckResult]:
     """Results of a table's expectations in their order.
 
     The first pass asks only which hold, which Great Expectations computes in one aggregation. The failing rows of the
@@ -238,35 +236,35 @@ def run_suite(
     ]
 
 
-def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> CheckResult:
     error = _error(outcome)
     failed_rows = 0 if error else _failed_rows(outcome)
     confines = check.effect == "confine" and failed_rows > 0
     # Rows that can't all be named can't be set aside.
     stops = error is not None or (confines and len(rows) != failed_rows)
-    return {
-        "check": check.name,
-        "severity": "critical" if stops else check.severity,
-        "scope": check.scope,
-        "effect": "stop" if stops else check.effect,
-        "about": None if check.about is None else list(check.about),
-        "success": bool(outcome["success"]),
-        "title": check.title,
-        "reason": check.reason,
-        "action": check.action,
-        "failed_rows": failed_rows,
-        "examples": [_as_json(row) for row in rows[:_EXAMPLES]],
-        "excluded": sorted({row[check.scope] for row in rows}) if confines else [],
-        "concerned": _concerned(check, rows, failed_rows),
-        "error": error,
-    }
+    return CheckResult(
+        check=check.name,
+        severity="critical" if stops else check.severity,
+        scope=check.scope,
+        effect="stop" if stops else check.effect,
+        about=None if check.about is None else tuple(check.about),
+        success=bool(outcome["success"]),
+        title=check.title,
+        reason=check.reason,
+        action=check.action,
+        failed_rows=failed_rows,
+        examples=tuple(_as_json(row) for row in rows[:_EXAMPLES]),
+        excluded=tuple(sorted({row[check.scope] for row in rows})) if confines else (),
+        concerned=_concerned(check, rows, failed_rows),
+        error=error,
+    )
 
 
-def _concerned(check: Check, rows: Sequence[Mapping[str, Any]], failed_rows: int) -> list[str] | None:
+def _concerned(check: Check, rows: Sequence[Mapping[str, Any]], failed_rows: int) -> tuple[str, ...] | None:
     """The names that a failed check casts doubt on; None if there are too many to list, so it may be any."""
     if check.effect != "doubt" or check.scope == "cluster":
-        return []
-    return sorted({row[check.scope] for row in rows}) if len(rows) == failed_rows <= _NAMED_ROWS else None
+        return ()
+    return tuple(sorted({row[check.scope] for row in rows})) if len(rows) == failed_rows <= _NAMED_ROWS else None
 
 
 def _error(outcome: Mapping[str, Any]) -> str | None:

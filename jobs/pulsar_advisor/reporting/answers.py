@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_advisor.documents.recommendation import Combination
 from pulsar_advisor.planning.proposal import Role
 
 BROKER_EXAMPLES_SHOWN: Final = 12
@@ -78,7 +79,7 @@ def group_answers(
     outcomes: pa.Table,
     load_of: Mapping[str, float],
     decisive: Sequence[str],
-    combinations: Sequence[Mapping[str, Any]],
+    combinations: Sequence[Combination],
     refused: Collection[str] = (),
 ) -> Answers:
     """Group rows of the outcomes table. `load_of` ranks examples, by name; equal ones are ranked by name.
@@ -163,10 +164,10 @@ def _heaviest(rows: pa.Table, number: int) -> tuple[Example, ...]:
     return tuple(Example(**row) for row in heaviest.select(list(Example.__match_args__)).to_pylist())
 
 
-def _silences(combinations: Sequence[Mapping[str, Any]], refused: Collection[str]) -> tuple[Silence, ...]:
+def _silences(combinations: Sequence[Combination], refused: Collection[str]) -> tuple[Silence, ...]:
     placements: dict[tuple[str, str], list[str]] = {}
     for row in combinations:
-        why = f"Could not be judged: {row['error']}" if row["error"] else row["why_nothing"]
-        if why and not row["steps"] and why not in refused:
-            placements.setdefault((row["shedder"], why), []).append(row["placement"])
+        why = f"Could not be judged: {row.error}" if row.error else row.why_nothing
+        if why and not row.steps and why not in refused:
+            placements.setdefault((row.shedder, why), []).append(row.placement)
     return tuple(Silence(shedder, tuple(names), why) for (shedder, why), names in placements.items())

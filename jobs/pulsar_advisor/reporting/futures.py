@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from pulsar_advisor.documents.recommendation import Foresight, Trial
+from pulsar_advisor.documents.simulation import Ending, NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.model.some_of import count as plain_count
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.headline import ByItself
@@ -18,8 +20,8 @@ from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS
 
-Score = Mapping[str, Any]
-"""A row of the table `scores`, as in the simulation's result."""
+Score = SimulatedScore | NotSimulated
+"""How one combination ends, or why it could not be simulated."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +52,20 @@ class Future:
     """Whether these are the cluster's own strategies and settings."""
 
 
-def futures(scores: Iterable[Score], own: Mapping[str, str]) -> tuple[Future, ...]:
+def futures(scores: Iterable[Score], own: Strategies | SimulatedScore) -> tuple[Future, ...]:
     """Every different future: the cluster's own strategies (`own`: shedder, placement) first, then the best ones.
 
     Those of one shedder and placement strategy that differ in a setting only are in the order of its values.
     """
     runs: dict[tuple[str, str, str], list[Score]] = {}
     for score in scores:
-        runs.setdefault((score["shedder"], score["what_if"], score["placement"]), []).append(score)
+        runs.setdefault((score.shedder, score.what_if, score.placement), []).append(score)
     alike: dict[Future, list[str]] = {}
     for (shedder, what_if, placement), group in runs.items():
         alike.setdefault(_future(shedder, what_if, group), []).append(placement)
 
     def is_own(future: Future, placements: Sequence[str]) -> bool:
-        return future.shedder == own["shedder"] and own["placement"] in placements and not future.what_if
+        return future.shedder == own.shedder and own.placement in placements and not future.what_if
 
     found = [
         replace(future, placements=tuple(placements), own=is_own(future, placements))
@@ -94,25 +96,21 @@ def _by_number(text: str) -> list[tuple[bool, float, str]]:
 
 
 def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
-    judged = [run for run in runs if not run.get("error")]
+    judged = [run for run in runs if isinstance(run, SimulatedScore)]
 
     def least_and_greatest(*columns: str) -> tuple[Any, Any]:
-        values = [sum(run[column] for column in columns) for run in judged]
+        values = [sum(getattr(run, column) for column in columns) for run in judged]
         return (min(values), max(values)) if values else (0, 0)
 
-    def extreme(column: str, of: Callable[[Iterable[float]], float]) -> float:
-        return of(run["last_usage_maximum_ratio" if run.get(column) is None else column] for run in judged)
-
+    ranges = [run.maximum_range_ratio for run in judged]
     return Future(
         shedder=shedder,
         placements=(),
         what_if=what_if,
         ends=_ends(judged, runs),
-        ended=max((run.get("worst_ended") or run["ended"] for run in judged), key=ENDINGS.index, default=""),
-        highest_ratio=(extreme("lowest_maximum_ratio", min), extreme("highest_maximum_ratio", max))
-        if judged
-        else (0.0, 0.0),
-        likely_only=any(run.get("lowest_maximum_ratio") is None for run in judged),
+        ended=max((run.worst_ended or run.ended for run in judged), key=ENDINGS.index, default=""),
+        highest_ratio=(min(least for least, _ in ranges), max(most for _, most in ranges)) if ranges else (0.0, 0.0),
+        likely_only=any(run.lowest_maximum_ratio is None for run in judged),
         standard_deviation_ratio=least_and_greatest("last_usage_standard_deviation_ratio"),
         splits=least_and_greatest("splits"),
         unloads=least_and_greatest("unloads"),
@@ -123,86 +121,79 @@ def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
     )
 
 
-def _ends(judged: Sequence[Score], runs: Sequence[Score]) -> str:
+def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
     if not judged:
-        return f"could not be simulated: {runs[0]['error']}"
+        return f"could not be simulated: {runs[0].error}"
     if len(judged) == 1:
         return ending(judged[0]) + _may(judged[0])
-    number = Counter(run["ended"] for run in judged)
-    cycles = [run["settles_in_cycles"] for run in judged if run["ended"] == "settled"]
+    number = Counter(run.ended for run in judged)
+    cycles = [run.settles_in_cycles or 0 for run in judged if run.ended == "settled"]
     if number["settled"] == len(judged):
         return f"settles in cycle {_range(min(cycles), max(cycles))}"
     words = {"settled": "settles", "repeats": "goes round", "unfinished": "does not settle"}
     return ", ".join(f"{words[end]} in {number[end]} of {len(judged)} runs" for end in ENDINGS if number[end])
 
 
-def ending(score: Score) -> str:
+def ending(score: Ending) -> str:
     """How one simulation ends, in words."""
-    if score["ended"] == "repeats":
-        return f"goes round: cycle {score['cycles']} leaves all as cycle {score['repeats_cycle']} did"
-    if score["ended"] == "unfinished":
-        return f"has not settled by cycle {score['cycles']}"
-    if not happens(score):
+    if score.ended == "repeats":
+        return f"goes round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
+    if score.ended == "unfinished":
+        return f"has not settled by cycle {score.cycles}"
+    if not score.happens:
         return "nothing happens"
-    return f"settles in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})"
+    return f"settles in cycle {score.settles_in_cycles} ({_minutes(score.settles_in_minutes or 0)})"
 
 
-def happens(score: Score) -> bool:
-    """Whether anything is unloaded or split; scores of earlier releases have no splits."""
-    return bool(score["unloads"] or score.get("splits"))
-
-
-def effect_sentence(trial: Mapping[str, Any]) -> str:
-    """What a change of settings does beside what happens today, from a trial as `recommendation.json` holds it."""
-    score, today = trial["score"], trial.get("today")
+def effect_sentence(trial: Trial) -> str:
+    """What a change of settings does beside what happens today."""
+    score, today = trial.score, trial.today
     if score is None:
-        return f"its effect could not be simulated: {trial['error']}"
-    needs = [f"{key}=true" for key in trial.get("switched_off_by", ())]
-    refuted = trial.get("verdict", "better") != "better"
-    set_to = [f"{key}={value.removeprefix(_PACKAGE)}" for key, value in trial["change"].items()] if refuted else ["it"]
+        return f"its effect could not be simulated: {trial.error}"
+    needs = [f"{key}=true" for key in trial.switched_off_by]
+    named = [f"{key}={value.removeprefix(_PACKAGE)}" for key, value in trial.change.items()]
+    set_to = ["it"] if trial.is_proposed else named
     with_it = f"with {' and '.join([*set_to, *needs])}, Pulsar's own balancer {_fares(score)}"
-    if "today" not in trial:
-        return with_it
-    if today is None:
+    if trial.verdict is None:
         return f"{with_it}; today's own strategies can't be simulated, so nothing is compared"
-    return f"{_VERDICTS[trial['verdict']]}: {with_it}; without it, it {_fares(today)}"
+    if today is None:  # an earlier release, which didn't compare
+        return with_it
+    return f"{_VERDICTS[trial.verdict]}: {with_it}; without it, it {_fares(today)}"
 
 
 _PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 _VERDICTS: Final = {"better": "better than today", "same": "no better than today", "worse": "worse than today"}
 
 
-def _fares(score: Score) -> str:
+def _fares(score: Ending) -> str:
     """How the cluster's own balancer ends, at what cost and at which usage: a predicate."""
     ends = ending(score).replace("nothing happens", "does nothing")
-    unloads = f" after {count(score['unloads'], 'unload')}" if score["unloads"] else ""
-    last = score["last_usage_maximum_ratio"]
-    known = [score.get(f"{end}_maximum_ratio") for end in ("lowest", "highest")]
-    highest = _percents((last if known[0] is None else known[0], last if known[1] is None else known[1]))
-    figures = f"highest usage {percent(score['first_usage_maximum_ratio'])} → {highest}"
-    deviation = percent(score["last_usage_standard_deviation_ratio"])
+    unloads = f" after {count(score.unloads, 'unload')}" if score.unloads else ""
+    highest = _percents(score.maximum_range_ratio)
+    figures = f"highest usage {percent(score.first_usage_maximum_ratio)} → {highest}"
+    deviation = percent(score.last_usage_standard_deviation_ratio)
     return f"{ends}{_may(score).replace(';', ' but')}{unloads}, {figures}, standard deviation {deviation}"
 
 
-def between(score: Score) -> str:
+def between(score: Ending) -> str:
     """The range of the busiest broker at the end, in brackets; empty if narrow, or unknown as in earlier releases."""
-    lowest, highest = score.get("lowest_maximum_ratio"), score.get("highest_maximum_ratio")
+    lowest, highest = score.lowest_maximum_ratio, score.highest_maximum_ratio
     if lowest is None or highest is None or highest - lowest < _NARROW_RATIO:
         return ""
     return f" ({percent(lowest)} to {percent(highest)}, by how much CPU goes with messages)"
 
 
-def _may(score: Score) -> str:
+def _may(score: Ending) -> str:
     """`doubt` in the words of a table."""
     if not doubt(score):
         return ""
-    return "; may go round" if score["worst_ended"] == "repeats" else "; may not settle"
+    return "; may go round" if score.worst_ended == "repeats" else "; may not settle"
 
 
-def doubt(score: Score) -> str:
+def doubt(score: Ending) -> str:
     """That it may not settle although it is likely to; empty without that doubt."""
-    worst = score.get("worst_ended") or score["ended"]
-    if score["ended"] != "settled" or worst == "settled":
+    worst = score.worst_ended or score.ended
+    if score.ended != "settled" or worst == "settled":
         return ""
     return f", or {_MAY[worst]}, by how much CPU goes with messages"
 
@@ -218,58 +209,58 @@ def sheds_nothing(switched_off_by: Iterable[str]) -> str:
     return f"Pulsar itself sheds no load: {off}" if off else ""
 
 
-def own_sentence(scores: Iterable[Score], own: Mapping[str, str], switched_off_by: Sequence[str] = ()) -> str | None:
+def own_sentence(
+    scores: Iterable[Score], own: Strategies | SimulatedScore, switched_off_by: Sequence[str] = ()
+) -> str | None:
     """What the cluster's own strategies would do in time; None if they were not simulated with its own settings.
 
     `switched_off_by` are the switches that keep them from it: then that comes first.
     """
     of_own = [
-        score
-        for score in scores
-        if (score["shedder"], score["placement"], score["what_if"]) == (own["shedder"], own["placement"], "")
+        score for score in scores if (score.shedder, score.placement, score.what_if) == (own.shedder, own.placement, "")
     ]
     if not of_own:
         return None
-    does = _does(of_own[0], f"{own['shedder']} with {own['placement']}")
+    does = _does(of_own[0], f"{own.shedder} with {own.placement}")
     if off := sheds_nothing(switched_off_by):
         return f"{off}. Switched on, its {does}."
     return f"Pulsar's own {does}."
 
 
-def by_itself(foresight: Mapping[str, Any]) -> ByItself:
+def by_itself(foresight: Foresight) -> ByItself:
     """What Pulsar does if nothing is carried out, from the foresight of a recommendation."""
-    own, off = foresight["own"], sheds_nothing(foresight["switched_off_by"])
+    own, off = foresight.own, sheds_nothing(foresight.switched_off_by)
     if off:
         return ByItself(False, f"{off}.")
     if own is None:
-        return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight['error']}")
-    does = f"{ending(own)} after {plain_count(own['unloads'], 'unload')}" if happens(own) else "does nothing either"
-    return ByItself(happens(own), f"Pulsar's own {own['shedder']} {does}.")
+        return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight.error}")
+    does = f"{ending(own)} after {plain_count(own.unloads, 'unload')}" if own.happens else "does nothing either"
+    return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}.")
 
 
 def _does(score: Score, strategies: str) -> str:
     """What these strategies do in a simulation, in words."""
-    if score.get("error"):
-        return f"{strategies} could not be simulated: {score['error']}"
-    if score["ended"] == "settled" and not happens(score):
+    if isinstance(score, NotSimulated):
+        return f"{strategies} could not be simulated: {score.error}"
+    if score.ended == "settled" and not score.happens:
         return f"{strategies} would leave the cluster as it is"
-    before, after = score["first_usage_maximum_ratio"], score["last_usage_maximum_ratio"]
-    if score["ended"] == "settled":
-        end = f"would settle in cycle {score['settles_in_cycles']} ({_minutes(score['settles_in_minutes'])})"
-    elif score["ended"] == "repeats":
-        end = f"would go round: cycle {score['cycles']} leaves all as cycle {score['repeats_cycle']} did"
+    before, after = score.first_usage_maximum_ratio, score.last_usage_maximum_ratio
+    if score.ended == "settled":
+        end = f"would settle in cycle {score.settles_in_cycles} ({_minutes(score.settles_in_minutes or 0)})"
+    elif score.ended == "repeats":
+        end = f"would go round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
     else:
-        end = f"would not have settled by cycle {score['cycles']}"
+        end = f"would not have settled by cycle {score.cycles}"
     effects = [
-        f"after {count(score['unloads'], 'unload')} the busiest broker is at {percent(after)}{between(score)}, "
+        f"after {count(score.unloads, 'unload')} the busiest broker is at {percent(after)}{between(score)}, "
         f"now at {percent(before)}"
     ]
-    if score.get("splits"):
-        effects.append(f"bundles split: {score['splits']:,}")
-    if score["bundles_moved_again"]:
-        effects.append(f"bundles moved more than once: {score['bundles_moved_again']:,}")
-    if score["brokers_overshot"]:
-        effects.append(f"brokers carried past the mean, further from it than now: {score['brokers_overshot']:,}")
+    if score.splits:
+        effects.append(f"bundles split: {score.splits:,}")
+    if score.bundles_moved_again:
+        effects.append(f"bundles moved more than once: {score.bundles_moved_again:,}")
+    if score.brokers_overshot:
+        effects.append(f"brokers carried past the mean, further from it than now: {score.brokers_overshot:,}")
     return f"{strategies} {end}{doubt(score)}: {'; '.join(effects)}"
 
 

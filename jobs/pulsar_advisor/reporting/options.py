@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_from
 from itertools import product
 from string import ascii_lowercase
-from typing import Any, Final
+from typing import Final
 
+from pulsar_advisor.documents.recommendation import Combination, Recommendation
 from pulsar_advisor.model.plan import Confidence
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.planning.front import on_front
+from pulsar_advisor.planning.model_errors import ModelErrors
+from pulsar_advisor.planning.noise import NoiseFloor
+from pulsar_advisor.planning.options import Cost, Option
 from pulsar_advisor.reporting.figures import change, count, percent, throughput
 from pulsar_advisor.storage.plans import short
 
@@ -67,28 +71,28 @@ class Options:
     """No moves of whole bundles bring the busiest broker below it."""
 
 
-def options_of(recommendation: Mapping[str, Any]) -> Options | None:
+def options_of(recommendation: Recommendation) -> Options | None:
     """The section; None if an earlier release wrote the recommendation."""
-    if "options" not in recommendation:
+    if recommendation.options is None:
         return None
-    lowest, advised = recommendation["lowest_maximum_ratio"], recommendation["advice"]["digest"]
-    floor = recommendation["noise_floor"]
-    rows = tuple(_row(option, lowest, advised, floor["ratio"]) for option in recommendation["options"])
+    lowest, advised = recommendation.lowest_maximum_ratio, recommendation.advice.digest
+    floor_ratio = recommendation.noise_floor.ratio
+    rows = tuple(_row(option, lowest, advised, floor_ratio) for option in recommendation.options)
     return Options(
         rows=rows,
-        notes=tuple(_notes(floor, lowest, recommendation.get("model_errors"))),
-        tradeoffs=_tradeoffs(recommendation["combinations"], advised, rows),
+        notes=tuple(_notes(recommendation.noise_floor, lowest, recommendation.model_errors)),
+        tradeoffs=_tradeoffs(recommendation.combinations, advised, rows),
         lowest_maximum_ratio=lowest,
     )
 
 
-def _notes(floor: Mapping[str, Any], lowest: float | None, errors: Mapping[str, Any] | None) -> Iterable[str]:
+def _notes(floor: NoiseFloor, lowest: float | None, errors: ModelErrors | None) -> Iterable[str]:
     origin = {
         "history": "as measured between the last snapshots",
         "default": "a default, from live brokers: there are too few earlier snapshots to measure it",
-    }[floor["origin"]]
+    }[floor.origin]
     yield (
-        f"Usage differs by {percent(floor['ratio'])} from one snapshot to the next although nothing is moved "
+        f"Usage differs by {percent(floor.ratio)} from one snapshot to the next although nothing is moved "
         f"({origin}): a smaller gain counts as no gain, and of plans closer together the one that disturbs less "
         "comes first."
     )
@@ -100,82 +104,83 @@ def _notes(floor: Mapping[str, Any], lowest: float | None, errors: Mapping[str, 
         )
     if errors is not None:
         yield (
-            f"A broker's CPU, predicted from its other reports, was off by {percent(errors['base_load_ratio'])} on "
-            f"average over {count(errors['reports'], 'report')} (base_load, which plans use; proportional: "
-            f"{percent(errors['proportional_ratio'])}; with a price for each message and byte: "
-            f"{percent(errors['calibrated_ratio'])})."
+            f"A broker's CPU, predicted from its other reports, was off by {percent(errors.base_load_ratio)} on "
+            f"average over {count(errors.reports, 'report')} (base_load, which plans use; proportional: "
+            f"{percent(errors.proportional_ratio)}; with a price for each message and byte: "
+            f"{percent(errors.calibrated_ratio)})."
         )
 
 
-def _row(option: Mapping[str, Any], lowest: float | None, advised: str | None, floor_ratio: float) -> OptionRow:
+def _row(option: Option, lowest: float | None, advised: str | None, floor_ratio: float) -> OptionRow:
     return OptionRow(
-        kind=option["kind"],
-        sentence=option["sentence"],
+        kind=option.kind,
+        sentence=option.sentence,
         effect=_effect(option, lowest, floor_ratio),
-        cost=cost_text(option["cost"]),
-        confidence=option["confidence"],
-        condition=option["condition"],
-        plan=short(option["digest"]) if option["digest"] else "",
-        advised=advised is not None and option["digest"] == advised,
-        strategies=tuple(option["strategies"]),
+        cost=cost_text(option.cost),
+        confidence=option.confidence,
+        condition=option.condition,
+        plan=short(option.digest) if option.digest else "",
+        advised=advised is not None and option.digest == advised,
+        strategies=option.strategies,
     )
 
 
-def _effect(option: Mapping[str, Any], lowest: float | None, floor_ratio: float) -> str:
+def _effect(option: Option, lowest: float | None, floor_ratio: float) -> str:
     """The change of the busiest broker, with the worse end of its range if that differs by more than noise."""
-    after, gain = option["maximum_ratio"], option["gain_ratio"]
+    after, gain = option.maximum_ratio, option.gain_ratio
     if after is None or gain is None:
         return "can't be predicted"
     effect = f"highest usage {change(after + gain, after)}"
-    worst = option.get("highest_maximum_ratio")
+    worst = option.highest_maximum_ratio
     if worst is not None and 100 * (worst - after - floor_ratio) >= _LEAST_GAP:
         effect += f" (at worst {percent(worst)})"
-    if lowest is not None and option["kind"] == "move":
+    if lowest is not None and option.kind == "move":
         gap = 100 * (after - lowest)
         above = f"{gap:.1f} points above the bound" if gap >= _LEAST_GAP else "at the bound"
         effect += f", {above} for moves of whole bundles"
     return effect
 
 
-def cost_text(cost: Mapping[str, Any]) -> str:
+def cost_text(cost: Cost) -> str:
     """What is disturbed: `2 unloads: 12 topics, 40 clients, 3.1 MB/s moved`."""
-    if not cost["unloads"] and not cost["splits"]:
+    if not cost.unloads and not cost.splits:
         return "nothing is disturbed"
-    parts = [count(cost["splits"], "split") + ", which can't be undone"] * bool(cost["splits"])
-    if cost["unloads"]:
-        clients = cost["producers"] + cost["consumers"]
+    parts = [count(cost.splits, "split") + ", which can't be undone"] * bool(cost.splits)
+    if cost.unloads:
+        clients = cost.producers + cost.consumers
         parts.insert(
             0,
-            f"{count(cost['unloads'], 'unload')}: {count(cost['topics'], 'topic')}, {count(clients, 'client')}, "
-            f"{throughput(cost['moved_throughput_bytes_per_s'])} moved",
+            f"{count(cost.unloads, 'unload')}: {count(cost.topics, 'topic')}, {count(clients, 'client')}, "
+            f"{throughput(cost.moved_throughput_bytes_per_s)} moved",
         )
     return "; ".join(parts)
 
 
 def _tradeoffs(
-    combinations: Sequence[Mapping[str, Any]], advised: str | None, options: Sequence[OptionRow]
+    combinations: Sequence[Combination], advised: str | None, options: Sequence[OptionRow]
 ) -> tuple[Tradeoff, ...]:
     """One of each group of plans with the same steps, among those that unload something."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str | None, list[Combination]] = {}
     for row in combinations:
-        if row["unloads"] and row["maximum_after"] is not None and row["maximum_before"] is not None:
-            groups.setdefault(row["steps_sha256"], []).append(row)
+        if row.merit is not None and row.maximum_before is not None:
+            groups.setdefault(row.steps_sha256, []).append(row)
     if not groups:
         return ()
-    rows = [next((row for row in group if row["digest"] == advised), group[0]) for group in groups.values()]
-    figures = [(row["topics"] + row["producers"] + row["consumers"], row["maximum_after"]) for row in rows]
-    front = on_front([(0, rows[0]["maximum_before"]), *figures])
+    rows = [next((row for row in group if row.digest == advised), group[0]) for group in groups.values()]
+    now = rows[0].maximum_before or 0.0
+    figures = [(row.disturbed, row.maximum_after or 0.0) for row in rows]
+    front = on_front([(0, now), *figures])
     found = [
-        Tradeoff("", NOTHING, 0, 0, rows[0]["maximum_before"], front[0], advised=advised is None),
+        Tradeoff("", NOTHING, 0, 0, now, front[0], advised=advised is None),
         *(
             Tradeoff(
                 "",
-                combination(row["shedder"], row["placement"]),
+                combination(row.shedder, row.placement),
                 disturbed,
-                row["unloads"],
+                row.unloads,
                 maximum,
                 is_on_front,
-                advised is not None and row["digest"] == advised,
+                advised is not None and row.digest == advised,
             )
             for row, (disturbed, maximum), is_on_front in zip(rows, figures, front[1:], strict=True)
         ),

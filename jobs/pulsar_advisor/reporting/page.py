@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pulsar_advisor.documents.recommendation import Combination, Recommendation, Refusal
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.lint.judge import LintFinding, proposals
 from pulsar_advisor.model.cluster_state import ClusterState, LoadManagerKind, throughput_bytes_per_s
 from pulsar_advisor.model.errors import StorageError
@@ -15,7 +17,6 @@ from pulsar_advisor.model.plan import Plan, PlannedSetting, digest_of
 from pulsar_advisor.model.strategy import combination
 from pulsar_advisor.planning.configured import Configured, configured_strategies
 from pulsar_advisor.planning.findings import Finding
-from pulsar_advisor.planning.fitness import Refusal
 from pulsar_advisor.reporting.answers import Answers, group_answers
 from pulsar_advisor.reporting.brokers import (
     BrokerTable,
@@ -132,9 +133,9 @@ class ReportPage:
 
 def build_page(
     state: ClusterState,
-    recommendation: Mapping[str, Any],
+    recommendation: Recommendation,
     plan: Plan | None,
-    validation: Mapping[str, Any],
+    validation: Validation,
     outcomes: pa.Table,
     settings: Mapping[str, PlannedSetting],
     *,
@@ -150,24 +151,23 @@ def build_page(
     `plan` is the one of `shown_combination`, `root_url` the root, for use in the commands. The same
     inputs give the same page. Raises `StorageError` if the plan is not the advised one.
     """
-    advised = _advised(recommendation["advice"]["digest"], plan)
+    advised = _advised(recommendation.advice.digest, plan)
     configured = _configured(state.load_manager, settings)
     reference = advised or plan
-    combinations, refusals = recommendation["combinations"], recommendation.get("refusals", ())
     rows = broker_rows(state, reference)
     trust = trust_of(validation, recommendation)
     unloads, splits = step_lists(state, advised)
-    judged = proposals(lint, recommendation.get("trials", ()))
+    judged = proposals(lint, recommendation.trials)
     return ReportPage(
         cluster=state.cluster,
         cluster_name=state.cluster_name,
         snapshot=state.snapshot,
         captured_at=moment(state.captured_at_ms),
-        pulsar_version=state.pulsar_version,
+        pulsar_version=state.pulsar_version or "of an unknown release",
         load_manager=state.load_manager,
         view=state.view,
         verdict=verdict_of(advised, reference, recommendation, trust, root_url),
-        findings=_findings(recommendation["findings"]),
+        findings=_by_severity(recommendation.findings),
         brokers=broker_table(rows, reference, thresholds_of(reference, settings) if reference else ()),
         hot=hot_brokers(state, rows, advised),
         disturbance=disturbance_of(state, advised, pace),
@@ -175,19 +175,19 @@ def build_page(
         unloads=unloads,
         splits=splits,
         topic_listing_complete="topic_names" not in state.missing and not state.unlisted_namespaces,
-        refusals=tuple(Refusal(*(row[name] for name in ("strategy", "role", "missing", "reason"))) for row in refusals),
+        refusals=recommendation.refusals,
         answers=group_answers(
             outcomes,
             _load_of(state, rows),
             (reference.shedder, reference.placement) if reference else (),
-            combinations,
-            [row["sentence"] for row in refusals],
+            recommendation.combinations,
+            [refusal.sentence for refusal in recommendation.refusals],
         ),
         figures=_figures(reference),
-        combinations=_combination_rows(combinations, recommendation["advice"]["digest"], configured),
+        combinations=_combination_rows(recommendation.combinations, recommendation.advice.digest, configured),
         # Neither is said of a cluster of which too little could be judged.
         options=None if trust.coverage.why and advised is None else options_of(recommendation),
-        next=None if trust.coverage.why else whats_next(recommendation.get("foresight")),
+        next=None if trust.coverage.why else whats_next(recommendation.foresight),
         trust=trust,
         drift=None if drift is None else tuple(drift),
         lint=tuple(finding for finding, _ in judged),
@@ -220,19 +220,19 @@ def _advised(digest: str | None, plan: Plan | None) -> Plan | None:
 
 
 def shown_combination(
-    recommendation: Mapping[str, Any], load_manager: LoadManagerKind, settings: Mapping[str, PlannedSetting]
-) -> Mapping[str, Any] | None:
+    recommendation: Recommendation, load_manager: LoadManagerKind, settings: Mapping[str, PlannedSetting]
+) -> Combination | None:
     """The combination whose plan a report shows; None if none has a plan.
 
     The advised one; without advice the one that the cluster is configured for, else the first one.
     """
-    planned = [row for row in recommendation["combinations"] if row["plan"] is not None]
-    if (digest := recommendation["advice"]["digest"]) is not None:
-        return next((row for row in planned if row["digest"] == digest), None)
+    if recommendation.advice.digest is not None:
+        return recommendation.advised
+    planned = [row for row in recommendation.combinations if row.plan is not None]
     configured = _configured(load_manager, settings)
 
-    def foreign(row: Mapping[str, Any]) -> tuple[bool, bool]:
-        return (row["shedder"], row["placement"]) != configured, row["shedder"] != configured.shedder
+    def foreign(row: Combination) -> tuple[bool, bool]:
+        return (row.shedder, row.placement) != configured, row.shedder != configured.shedder
 
     return min(planned, key=foreign, default=None)
 
@@ -250,42 +250,40 @@ def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:
     return load
 
 
-def _findings(documents: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
-    found = [Finding(document["severity"], document["sentence"]) for document in documents]
-    return tuple(sorted(found, key=lambda finding: _FINDING_ORDER.index(finding.severity)))
+def _by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: _FINDING_ORDER.index(finding.severity)))
 
 
 def _combination_rows(
-    documents: Iterable[Mapping[str, Any]], advised: str | None, configured: Configured
+    combinations: Sequence[Combination], advised: str | None, configured: Configured
 ) -> tuple[CombinationRow, ...]:
     """Rows with the advice first, then by predicted maximum, then by cost; those without steps or a plan last.
 
     Combinations that differ in nothing are one row: the advised or configured one, else the first by name.
     """
-    documents = list(documents)
-    steps = {(row["shedder"], row["placement"]): row.get("steps_sha256") for row in documents}
+    steps = {(row.shedder, row.placement): row.steps_sha256 for row in combinations}
     rows = [
         CombinationRow(
-            shedder=row["shedder"],
-            placement=row["placement"],
-            plan=row["plan"],
-            steps=row["steps"],
-            unloads=row["unloads"],
-            splits=row["splits"],
-            not_executable=row.get("not_executable", 0),
-            maximum_before=row["maximum_before"],
-            maximum_after=row["maximum_after"],
-            standard_deviation_before=row["standard_deviation_before"],
-            standard_deviation_after=row["standard_deviation_after"],
-            moved_throughput_bytes_per_s=row["moved_throughput_bytes_per_s"],
-            acts_in_cycle=row["acts_in_cycle"],
-            note=f"Could not be judged: {row['error']}" if row["error"] else row["why_nothing"] or "",
-            dominated_by=row.get("dominated_by"),
+            shedder=row.shedder,
+            placement=row.placement,
+            plan=row.plan,
+            steps=row.steps,
+            unloads=row.unloads,
+            splits=row.splits,
+            not_executable=row.not_executable,
+            maximum_before=row.maximum_before,
+            maximum_after=row.maximum_after,
+            standard_deviation_before=row.standard_deviation_before,
+            standard_deviation_after=row.standard_deviation_after,
+            moved_throughput_bytes_per_s=row.moved_throughput_bytes_per_s,
+            acts_in_cycle=row.acts_in_cycle,
+            note=f"Could not be judged: {row.error}" if row.error else row.why_nothing or "",
+            dominated_by=row.dominated_by,
             alike=(),
-            advised=advised is not None and row["digest"] == advised,
-            configured=(row["shedder"], row["placement"]) == configured,
+            advised=advised is not None and row.digest == advised,
+            configured=(row.shedder, row.placement) == configured,
         )
-        for row in documents
+        for row in combinations
     ]
 
     def order(row: CombinationRow) -> tuple[bool, bool, bool, float, float, str, str]:
@@ -327,7 +325,7 @@ def _setting_rows(settings: Mapping[str, PlannedSetting]) -> tuple[SettingRow, .
 
 def _provenance(
     state: ClusterState,
-    recommendation: Mapping[str, Any],
+    recommendation: Recommendation,
     reference: Plan | None,
     advised: Plan | None,
     tool_version: str,
@@ -339,20 +337,20 @@ def _provenance(
         Fact("Captured at", moment(state.captured_at_ms)),
         Fact("Cluster", f"{state.cluster_name} (here named {state.cluster}), {count(len(state.brokers), 'broker')}"),
         Fact("Bundles and topics", f"{count(len(state.bundles), 'bundle')}, {count(len(state.topics), 'topic')}"),
-        Fact("Pulsar", ", ".join(versions) or state.pulsar_version),
+        Fact("Pulsar", ", ".join(versions) or state.pulsar_version or "unknown"),
         Fact("Load manager", state.load_manager),
         Fact("View", state.view),
-        Fact("Manifest SHA-256", recommendation["manifest_sha256"]),
+        Fact("Manifest SHA-256", recommendation.manifest_sha256),
     ]
     if reference:
         facts.append(Fact("Validation SHA-256", reference.inputs.validation_sha256))
         facts.append(Fact("Prediction model", reference.predicted.model))
         facts.append(Fact("Seed", str(reference.seed)))
     if advised:
-        facts.append(Fact("Advised plan", recommendation["advice"]["plan"]))
-        facts.append(Fact("Plan digest", recommendation["advice"]["digest"]))
-    if recommendation["proposer"]:
-        facts.append(Fact("Proposed by", recommendation["proposer"]))
+        facts.append(Fact("Advised plan", recommendation.advice.plan or ""))
+        facts.append(Fact("Plan digest", recommendation.advice.digest or ""))
+    if recommendation.proposer:
+        facts.append(Fact("Proposed by", recommendation.proposer))
     if ledger_head:
         facts.append(Fact("Ledger head", ledger_head))
     facts.append(Fact("Pulsar Rebalance Advisor", tool_version))

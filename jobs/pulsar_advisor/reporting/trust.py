@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from pulsar_advisor.documents.recommendation import Coverage as JudgedCoverage
+from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.reporting.figures import count, percent
 
 EXAMPLES_SHOWN: Final = 5
@@ -54,52 +56,51 @@ class Trust:
     coverage: Coverage
 
 
-def trust_of(validation: Mapping[str, Any], recommendation: Mapping[str, Any]) -> Trust:
+def trust_of(validation: Validation, recommendation: Recommendation) -> Trust:
     """Checks by severity; a check that could not be evaluated is separate from one that failed."""
     checks = sorted(
-        (_check(result) for result in validation["results"]),
+        (_check(result) for result in validation.results),
         key=lambda check: (_SEVERITIES.index(check.severity), check.name),
     )
     return Trust(
-        success=bool(validation["success"]),
+        success=validation.success,
         failed=tuple(check for check in checks if not check.success and check.error is None),
         not_evaluated=tuple(check for check in checks if check.error is not None),
         passed=tuple(check for check in checks if check.success and check.error is None),
-        coverage=_coverage(recommendation["coverage"]),
+        coverage=_coverage(recommendation.coverage),
     )
 
 
-def _check(result: Mapping[str, Any]) -> Check:
+def _check(result: CheckResult) -> Check:
     return Check(
-        name=result["check"],
-        severity=result["severity"],
-        scope=result["scope"],
-        title=result["title"],
-        reason=result["reason"],
-        action=result["action"],
-        success=bool(result["success"]),
-        failed_rows=int(result["failed_rows"]),
+        name=result.check,
+        severity=result.severity,
+        scope=result.scope,
+        title=result.title,
+        reason=result.reason,
+        action=result.action,
+        success=result.success,
+        failed_rows=result.failed_rows,
         examples=tuple(
             ", ".join(f"{column}={value}" for column, value in example.items())
-            for example in result["examples"][:EXAMPLES_SHOWN]
+            for example in result.examples[:EXAMPLES_SHOWN]
         ),
-        excluded=tuple(result["excluded"]),
-        excluded_total=len(result["excluded"]),
-        error=result["error"],
+        excluded=tuple(result.excluded),
+        excluded_total=len(result.excluded),
+        error=result.error,
     )
 
 
-def _coverage(coverage: Mapping[str, Any]) -> Coverage:
-    ratio = coverage["judged_ratio"]
-    brokers, namespaces = coverage["excluded_brokers"], coverage["excluded_namespaces"]
-    bundles = int(coverage["excluded_bundles"])
+def _coverage(judged: JudgedCoverage) -> Coverage:
+    ratio, bundles = judged.judged_ratio, judged.excluded_bundles
+    brokers, namespaces = judged.excluded_brokers, judged.excluded_namespaces
     left_out = [
         count(number, noun)
         for number, noun in ((len(brokers), "broker"), (len(namespaces), "namespace"), (bundles, "bundle"))
         if number
     ]
-    if "sentence" in coverage:
-        sentence = coverage["sentence"]
+    if judged.sentence is not None:
+        sentence = judged.sentence
     elif ratio is None:
         sentence = "The share of the load that could be judged is not known."
     elif ratio >= 1 and not left_out:
@@ -108,4 +109,4 @@ def _coverage(coverage: Mapping[str, Any]) -> Coverage:
         sentence = f"{percent(1 - ratio)} of the load could not be judged."
     if left_out:
         sentence += f" Left out: {', '.join(left_out)}."
-    return Coverage(ratio, tuple(brokers), tuple(namespaces), bundles, sentence, coverage.get("why", ""))
+    return Coverage(ratio, brokers, namespaces, bundles, sentence, judged.why)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
 from pulsar_advisor.planning.consent import ALONE, NeededConsent, needed_consents
 from pulsar_advisor.planning.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.headline import all_refused, plan_sentence
-from pulsar_advisor.planning.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
@@ -77,7 +77,7 @@ class Verdict:
 def verdict_of(
     advised: Plan | None,
     reference: Plan | None,
-    recommendation: Mapping[str, Any],
+    recommendation: Recommendation,
     trust: Trust,
     root_url: str,
 ) -> Verdict:
@@ -93,7 +93,7 @@ def verdict_of(
     return Verdict(
         kind=kind,
         headline=_headline(kind, plan, obstacles, recommendation, trust),
-        goal=outcome_sentence(recommendation.get("goal_outcome"), plan.title if plan and plan.goal else ""),
+        goal=outcome_sentence(recommendation.goal_outcome, plan.title if plan and plan.goal else ""),
         strategy=acting.title if acting else "",
         confidence=next((grade for grade in CONFIDENCES if grades[grade]), None),
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(CONFIDENCES) if grades[grade]),
@@ -104,9 +104,7 @@ def verdict_of(
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
         warnings=tuple(sentence(why) for each in needed if each.consent.name == "worse" for why in each.reasons),
-        commands=_commands(
-            acting, str(recommendation["advice"]["digest"]), needed, root_url, recommendation["proposer"]
-        )
+        commands=_commands(acting, str(recommendation.advice.digest), needed, root_url, recommendation.proposer)
         if acting
         else (),
     )
@@ -119,16 +117,16 @@ def _doubts(executable: Sequence[Step]) -> tuple[Tally, ...]:
     return tuple(Tally(sentence, number) for (_, sentence), number in ranked)
 
 
-def _nothing_judged(recommendation: Mapping[str, Any]) -> bool:
-    refused = [refusal["sentence"] for refusal in recommendation.get("refusals", ())]
-    return all_refused((row["why_nothing"] for row in recommendation["combinations"]), refused)
+def _nothing_judged(recommendation: Recommendation) -> bool:
+    refused = [refusal.sentence for refusal in recommendation.refusals]
+    return all_refused((row.why_nothing for row in recommendation.combinations), refused)
 
 
 def _kind(
     advised: Plan | None,
     executable: Sequence[Step],
     obstacles: Counter[str],
-    recommendation: Mapping[str, Any],
+    recommendation: Recommendation,
     trust: Trust,
 ) -> Literal["act", "nothing", "not_executable", "not_fit"]:
     if not trust.success or (advised is None and (trust.coverage.why or _nothing_judged(recommendation))):
@@ -142,18 +140,18 @@ def _headline(
     kind: str,
     plan: Plan | None,
     obstacles: Counter[str],
-    recommendation: Mapping[str, Any],
+    recommendation: Recommendation,
     trust: Trust,
 ) -> str:
     if kind == "not_fit" and trust.success:
-        return str(recommendation["advice"]["sentence"])
+        return recommendation.advice.sentence
     if kind == "not_fit":
         titles = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
         return f"No advice: the data must not be used. {'; '.join(titles[:_SOURCES_NAMED])}"
     if plan is not None and plan.goal is not None:
-        return str(recommendation["advice"]["sentence"])
+        return recommendation.advice.sentence
     if plan is None or kind == "nothing":
-        advice, why = str(recommendation["advice"]["sentence"]), plan.decision.why_nothing if plan else None
+        advice, why = recommendation.advice.sentence, plan.decision.why_nothing if plan else None
         return advice if plan is None or why is None or why in advice else f"{advice} {plan.shedder}: {sentence(why)}"
     if kind == "not_executable":
         unloads = [step for step in plan.steps if step.action == "unload"]
@@ -162,7 +160,7 @@ def _headline(
         reason, _ = obstacles.most_common(1)[0]
         return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
     rest = f"{trust.coverage.why} For the rest: " if trust.coverage.why else ""
-    return rest + plan_sentence(plan, recommendation.get("noise_floor", {}).get("ratio", DEFAULT_RATIO))
+    return rest + plan_sentence(plan, recommendation.noise_floor.ratio)
 
 
 def _commands(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from pulsar_advisor.documents.recommendation import Foresight, Undone
 from pulsar_advisor.reporting.figures import count, percent
-from pulsar_advisor.reporting.futures import happens, own_sentence
+from pulsar_advisor.reporting.futures import own_sentence
 from pulsar_advisor.simulation.foresight import CycleSeen
 
 
@@ -25,20 +25,20 @@ class WhatsNext:
         return tuple(self.cycles[0].usage_ratios) if self.cycles else ()
 
 
-def whats_next(foresight: Mapping[str, Any] | None) -> WhatsNext | None:
+def whats_next(foresight: Foresight | None) -> WhatsNext | None:
     """The section; None if an earlier release wrote the recommendation."""
     if foresight is None:
         return None
-    if foresight["error"]:
-        return WhatsNext((f"What happens next could not be simulated: {foresight['error']}",), ())
-    own, off = foresight["own"], foresight.get("switched_off_by", ())
-    sentences = [own_sentence([own], own, off) or ""]
-    if (plan := foresight["plan"]) is not None:
-        sentences.append(interference_sentence(plan, foresight["cycles"], off))
-    return WhatsNext(tuple(sentences), tuple(CycleSeen(**cycle) for cycle in foresight["acting"]))
+    if foresight.error:
+        return WhatsNext((f"What happens next could not be simulated: {foresight.error}",), ())
+    own, off = foresight.own, foresight.switched_off_by
+    sentences = [own_sentence([own], own, off) or ""] if own else []
+    if (plan := foresight.plan) is not None:
+        sentences.append(interference_sentence(plan, foresight.cycles, off))
+    return WhatsNext(tuple(sentences), foresight.acting)
 
 
-def interference_sentence(plan: Mapping[str, Any], cycles: int, switched_off_by: Sequence[str] = ()) -> str:
+def interference_sentence(plan: Undone, cycles: int, switched_off_by: Sequence[str] = ()) -> str:
     """What Pulsar's own balancer does with the bundles of a plan once it has been carried out, or would if switched on.
 
     `switched_off_by` are the switches that keep it from shedding.
@@ -47,19 +47,19 @@ def interference_sentence(plan: Mapping[str, Any], cycles: int, switched_off_by:
     return f"Once {' and '.join(conditions)}, {_interference(plan, cycles)}."
 
 
-def _interference(plan: Mapping[str, Any], cycles: int) -> str:
-    number = count(plan["plan_bundles"], "bundle")
-    highest = percent(plan["last_usage_maximum_ratio"])
-    if not happens(plan):
+def _interference(plan: Undone, cycles: int) -> str:
+    number = count(plan.plan_bundles, "bundle")
+    highest = percent(plan.last_usage_maximum_ratio)
+    if not plan.happens:
         return f"Pulsar's own balancer would do nothing for {cycles} cycles"
-    if not plan["moved_again"]:
+    if not plan.moved_again:
         return (
             f"Pulsar's own balancer would leave its {number} where they are, unload "
-            f"{count(plan['bundles'], 'other bundle')} and end with the busiest broker at {highest}"
+            f"{count(plan.bundles, 'other bundle')} and end with the busiest broker at {highest}"
         )
-    again, back = plan["moved_again"], plan["moved_back"]
+    again, back = plan.moved_again, plan.moved_back
     where = "back" if back == again else f"again, {back:,} of them back" if back else "again"
     return (
-        f"Pulsar's own balancer would undo part of it: from cycle {plan['first_cycle']} on it would move "
+        f"Pulsar's own balancer would undo part of it: from cycle {plan.first_cycle} on it would move "
         f"{again:,} of the plan's {number} {where}, and end with the busiest broker at {highest}"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError
@@ -50,17 +50,6 @@ class Trial:
         if self.today is None or self.score is None:
             return None
         return verdict(self.today, self.score)
-
-    def document(self) -> dict[str, Any]:
-        """The trial as `recommendation.json` and `lint --json` hold it."""
-        return {
-            "change": dict(self.change),
-            "error": self.error,
-            "today": self.today.columns() if self.today else None,
-            "score": self.score.columns() if self.score else None,
-            "verdict": self.verdict,
-            "switched_off_by": list(self.switched_off_by),
-        }
 
 
 def verdict(today: SimulationScore, changed: SimulationScore) -> Verdict:

@@ -18,6 +18,7 @@ from typing import IO, BinaryIO, Final, cast
 
 import zstandard
 
+from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.snapshots.index import update_index
@@ -25,17 +26,15 @@ from pulsar_advisor.storage.claim import claimed_as, remove_remainders
 from pulsar_advisor.storage.files import (
     read_file,
     sha256_hex,
-    shaped,
     without_empty_folders,
     write_chunks,
     write_file,
 )
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_moment
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, File, Manifest
 
 LARGEST_MANIFEST_BYTES: Final = 64 << 20
-MOST_VALUES: Final = 4_000_000
-"""In a manifest, by its commas: some hundred bytes each, once it is parsed. A million reads have three million."""
+MOST_VALUES: Final = 1_000_000
+"""In a manifest, by its commas. One of a thousand brokers has about sixty thousand."""
 LARGEST_FILE_BYTES: Final = 2 << 30
 """Compressed. A capture holds each file in memory while it makes it."""
 LARGEST_CONTENT_BYTES: Final = 64 << 30
@@ -183,7 +182,7 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
 def _checked_manifest(manifest: bytes, source: str) -> Manifest:
     if manifest.count(b",") > MOST_VALUES:
         raise StorageError(f"{source}: its {MANIFEST} holds more values than any capture's: refused")
-    document: Manifest = shaped(manifest, f"{source}: its {MANIFEST}", "capture", [RAW_SNAPSHOT_SCHEMA])
+    document = Manifest.parsed(manifest, f"{source}: its {MANIFEST}")
     try:
         late_s = snapshot_moment(document.snapshot).timestamp() - document.started_at_ms // 1000
     except ValueError as error:

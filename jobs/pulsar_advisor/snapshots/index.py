@@ -12,14 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
-
+from pulsar_advisor.documents.snapshot_index import SnapshotIndex, SnapshotRow, Verdict
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.storage.files import read_file, shaped, write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
+from pulsar_advisor.storage.results import read_document, read_validation
 from pulsar_advisor.storage.root import RESULT, Root, is_snapshot_id
-from pulsar_advisor.storage.shapes import SNAPSHOT_INDEX_SCHEMA, SnapshotIndex, SnapshotRow
-from pulsar_advisor.storage.validation import read_validation
 
 INDEXED: Final = 100
 """Snapshots in the index; pages show fewer at a time."""
@@ -40,8 +38,7 @@ def update_index(root: Root, changed: str | None = None) -> None:
     try:
         known = _read(root)
         while (rows := _rows(root, known or (), changed)) != known:
-            document = SnapshotIndex(rows)
-            write_json(_path(root), {"schema": SNAPSHOT_INDEX_SCHEMA, **msgspec.to_builtins(document)})
+            write_file(_path(root), SnapshotIndex(rows=rows).content())
             known = rows
     except (AdvisorError, OSError) as error:
         _log.warning("the index of the snapshots of cluster %s is not up to date: %s", root.cluster, error)
@@ -67,22 +64,21 @@ def _path(root: Root) -> Any:
     return root.path / "index" / f"cluster={root.cluster}" / "snapshots.json"
 
 
-def _read(root: Root) -> list[SnapshotRow] | None:
+def _read(root: Root) -> tuple[SnapshotRow, ...] | None:
     """None without an index, or with one that can't be read."""
     try:
-        path = _path(root)
-        index: SnapshotIndex = shaped(read_file(path, "capture"), str(path), "capture", [SNAPSHOT_INDEX_SCHEMA])
+        index = read_document(_path(root), SnapshotIndex)
     except AdvisorError:
         return None
     return index.rows if all(is_snapshot_id(row.id) for row in index.rows) else None
 
 
-def _rows(root: Root, known: Sequence[SnapshotRow], changed: str | None) -> list[SnapshotRow]:
+def _rows(root: Root, known: Sequence[SnapshotRow], changed: str | None) -> tuple[SnapshotRow, ...]:
     """The rows as the files are now; a known one of a snapshot that every stage has worked on is taken as it is."""
     settled = {row.id: row for row in known if row.has_report and row.is_settled and row.id != changed}
     ids = islice(root.newest_first(known=settled), INDEXED)
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        return list(pool.map(lambda id: settled.get(id) or _row(root, id), ids))
+        return tuple(pool.map(lambda id: settled.get(id) or _row(root, id), ids))
 
 
 def _row(root: Root, snapshot: str) -> SnapshotRow:
@@ -91,28 +87,31 @@ def _row(root: Root, snapshot: str) -> SnapshotRow:
         return _read_row(root, snapshot)
     except (AdvisorError, OSError) as error:
         sentence = str(error).replace(str(root.location), "…")
-        return SnapshotRow(snapshot, "unreadable", sentence[:_LONGEST_SENTENCE], None, None, has_report=False)
+        return SnapshotRow(id=snapshot, verdict="unreadable", sentence=sentence[:_LONGEST_SENTENCE])
 
 
 def _read_row(root: Root, snapshot: str) -> SnapshotRow:
-    row = SnapshotRow(snapshot, "unfinished", "captured; not validated", None, None, has_report(root, snapshot))
+    def row(verdict: Verdict, sentence: str, failed: int | None = None, imbalance: float | None = None) -> SnapshotRow:
+        return SnapshotRow(
+            id=snapshot,
+            verdict=verdict,
+            sentence=sentence[:_LONGEST_SENTENCE],
+            failed_checks=failed,
+            imbalance_ratio=imbalance,
+            has_report=has_report(root, snapshot),
+        )
+
     if not (root.folder("validation", snapshot) / RESULT).exists():
-        return row
+        return row("unfinished", "captured; not validated")
     judged = read_validation(root, snapshot)
-    failed = [check for check in judged["results"] if not check["success"]]
-    row = msgspec.structs.replace(row, sentence="validated; no recommendation", failed_checks=len(failed))
-    if not judged["success"]:
-        critical = "; ".join(check["title"] for check in failed if check["severity"] == "critical")
-        sentence = f"must not be used: {critical}"[:_LONGEST_SENTENCE]
-        return msgspec.structs.replace(row, verdict="unfit", sentence=sentence)
+    failed = [check for check in judged.results if not check.success]
+    if not judged.success:
+        critical = "; ".join(check.title for check in failed if check.severity == "critical")
+        return row("unfit", f"must not be used: {critical}", len(failed))
     if not (root.folder(PLANS, snapshot) / RECOMMENDATION).exists():
-        return row
+        return row("unfinished", "validated; no recommendation", len(failed))
     made = read_recommendation(root, snapshot)
-    too_little = made.coverage is not None and made.coverage.decides
+    verdict: Verdict = "act" if made.advice.plan else "unfit" if made.coverage.decides else "nothing"
     spreads = (one.standard_deviation_before for one in made.combinations)
-    return msgspec.structs.replace(
-        row,
-        verdict="act" if made.advice.plan else "unfit" if too_little else "nothing",
-        sentence=made.advice.sentence[:_LONGEST_SENTENCE],
-        imbalance_ratio=next((spread for spread in spreads if spread is not None), None),
-    )
+    imbalance = next((spread for spread in spreads if spread is not None), None)
+    return row(verdict, made.advice.sentence, len(failed), imbalance)

@@ -18,10 +18,9 @@ from pulsar_advisor.execution.ledger_address import ledger_url
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.plan import PLAN_SCHEMAS
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.claim import remove_folder
-from pulsar_advisor.storage.files import read_file, read_json
+from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.lease import LEASE, is_held
 from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
@@ -182,9 +181,17 @@ class PlanReferences:
         for folder in _folders(self._root.path / PLANS / f"cluster={self._root.cluster}"):
             for file in folder.glob("*--*.json"):
                 if str(file) not in self._read:
-                    plan = read_json(file, "recommend", PLAN_SCHEMAS)
+                    plan = _plan_in(file)
                     to_carry_out = any(step["executable"] for step in plan["steps"])
                     self._read[str(file)] = _snapshots_of(plan) if to_carry_out else ()
+
+
+def _plan_in(file: UPath) -> dict[str, Any]:
+    """A plan of any version, whose digest doesn't matter here. Raises `StorageError` if it can't be read."""
+    try:
+        return dict(json.loads(read_file(file, "recommend")))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StorageError(f"{file} is not JSON of a plan: {error}") from error
 
 
 def _snapshots_of(plan: Mapping[str, Any]) -> tuple[str, ...]:

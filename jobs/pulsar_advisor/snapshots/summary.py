@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.reporting.figures import moment
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA, RECOMMENDATION_SCHEMA
-from pulsar_advisor.tables.earlier import validation_result
-from pulsar_advisor.tables.schemas import TABLES_RESULT_SCHEMA
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
+from pulsar_advisor.storage.results import read_document, read_manifest, validation_if_any
+from pulsar_advisor.storage.root import RESULT, Root
 
 SCHEMA: Final = "pulsar-advisor/snapshot-summary/1"
 
@@ -74,51 +72,51 @@ class SnapshotSummary:
 
 def summary(root: Root, snapshot: str) -> SnapshotSummary:
     """The summary, from the manifest and the stages' result files. Raises `UsageError` if there is no such snapshot."""
-    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    manifest = read_manifest(root, snapshot)
     surfaces: defaultdict[str, int] = defaultdict(int)
-    for file in manifest["files"]:
-        surfaces[file["surface"]] += file["rows"]
+    for file in manifest.files:
+        surfaces[file.surface] += file.rows
     return SnapshotSummary(
         snapshot=snapshot,
-        cluster_name=manifest["identity"]["cluster_name"],
-        started_at_ms=manifest["started_at_ms"],
-        duration_ms=manifest["finished_at_ms"] - manifest["started_at_ms"],
-        skew_ms=manifest["skew_ms"],
-        brokers=tuple(manifest["identity"]["broker_ids"]),
-        pulsar_version=manifest["pulsar_version"],
-        load_manager=manifest["load_manager"],
-        admin_rest=bool(manifest["sources"]["admin_urls"]),
-        zookeeper=manifest["sources"]["zookeeper"],
-        bytes=sum(file["bytes"] for file in manifest["files"]),
+        cluster_name=manifest.identity.cluster_name,
+        started_at_ms=manifest.started_at_ms,
+        duration_ms=manifest.finished_at_ms - manifest.started_at_ms,
+        skew_ms=manifest.skew_ms,
+        brokers=manifest.identity.broker_ids,
+        pulsar_version=manifest.pulsar_version,
+        load_manager=manifest.load_manager,
+        admin_rest=bool(manifest.sources.admin_urls),
+        zookeeper=manifest.sources.zookeeper,
+        bytes=sum(file.bytes for file in manifest.files),
         surfaces=dict(surfaces),
-        missing=tuple(_lack(entry, entry["reason"]) for entry in manifest["missing"]),
-        failures=tuple(_lack(entry, entry["error"]) for entry in manifest["failures"]),
-        incomplete_brokers=tuple(manifest["incomplete_brokers"]),
-        moved_bundles=len(manifest["moved_bundles"]),
+        missing=tuple(_lack(one.surface, (one.broker, one.namespace), one.reason) for one in manifest.missing),
+        failures=tuple(_lack(one.surface, (one.broker,), one.error) for one in manifest.failures),
+        incomplete_brokers=manifest.incomplete_brokers,
+        moved_bundles=len(manifest.moved_bundles),
         stages=dict(_stages(root, snapshot)),
     )
 
 
-def _lack(entry: Mapping[str, Any], reason: str) -> str:
-    where = " ".join(entry[key] for key in ("broker", "namespace") if entry.get(key))
-    return f"{entry['surface']}{f' of {where}' if where else ''}: {reason}"
+def _lack(surface: str, of: Iterable[str | None], reason: str) -> str:
+    where = " ".join(filter(None, of))
+    return f"{surface}{f' of {where}' if where else ''}: {reason}"
 
 
 def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
     tables = root.folder("tables/result", snapshot) / RESULT
     if tables.exists():
-        result = read_json(tables, "normalize", [TABLES_RESULT_SCHEMA])
-        yield "normalized", f"{sum(result['tables'].values()):,} rows, {count(result['problems'], 'problem')}"
-    validation = validation_result(root, snapshot)
+        result = read_document(tables, TablesResult)
+        yield "normalized", f"{sum(result.tables.values()):,} rows, {count(result.problems, 'problem')}"
+    validation = validation_if_any(root, snapshot)
     if validation is not None:
-        failed = Counter(check["severity"] for check in validation["results"] if not check["success"])
+        failed = Counter(check.severity for check in validation.results if not check.success)
         counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
-        yield "validated", f"{'fit' if validation['success'] else 'not fit'} for use; failed: {counts}"
+        yield "validated", f"{'fit' if validation.success else 'not fit'} for use; failed: {counts}"
     recommendation = root.folder(PLANS, snapshot) / RECOMMENDATION
     if recommendation.exists():
-        result = read_json(recommendation, "recommend", [RECOMMENDATION_SCHEMA])
-        plans = sum(row["plan"] is not None for row in result["combinations"])
-        yield "recommended", f"{count(plans, 'plan')}; advice: {result['advice']['plan'] or 'nothing to do'}"
+        recommended = read_recommendation(root, snapshot)
+        plans = sum(row.plan is not None for row in recommended.combinations)
+        yield "recommended", f"{count(plans, 'plan')}; advice: {recommended.advice.plan or 'nothing to do'}"
     reports = root.folder("reports", snapshot)
     if reports.is_dir():
         yield "reported", ", ".join(sorted(file.name for file in reports.iterdir()))

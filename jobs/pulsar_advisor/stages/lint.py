@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import asdict
 
+from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.lint.judge import LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.cluster_state import ClusterState
@@ -29,9 +30,12 @@ def findings_on(state: ClusterState, inputs: SettingsInputs, root: Root) -> tupl
     return judge(Case(fit_part(state), resolve_settings(*inputs), runtime_settings(root, state.snapshot), dynamic))
 
 
-def run(
-    root: Root, snapshot: str, view: WantedView = "judged"
-) -> tuple[tuple[LintFinding, Mapping[str, Any] | None], ...]:
+def lint_rows(found: Iterable[tuple[LintFinding, Trial | None]]) -> list[dict[str, object]]:
+    """Violations with the effect of their changes, as JSON."""
+    return [{**asdict(finding), "effect": trial and trial.model_dump(mode="json")} for finding, trial in found]
+
+
+def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[tuple[LintFinding, Trial | None], ...]:
     """The rules that the cluster of a normalized snapshot violates, warnings first, and what comes of their changes.
 
     Rules see what validation found fit; before a validation, everything. A change is proposed only if it was found
@@ -45,4 +49,4 @@ def run(
         fit_part(state),
         lambda what_if: resolve_settings(*inputs, what_if).values,
     )
-    return proposals(findings, [trial.document() for trial in tried])
+    return proposals(findings, map(Trial.of, tried))

@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from pulsar_advisor.documents.recommendation import (
+    Advice,
+    Combination,
+    Foresight,
+    Recommendation,
+    Undone,
+)
+from pulsar_advisor.documents.recommendation import Coverage as JudgedCoverage
+from pulsar_advisor.documents.recommendation import Refusal as RefusalDocument
+from pulsar_advisor.documents.recommendation import Trial as TrialDocument
+from pulsar_advisor.documents.simulation import Ending, SimulatedScore
 from pulsar_advisor.model.background import in_background
 from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.cluster_state import ClusterState
@@ -56,7 +67,7 @@ from pulsar_advisor.simulation.trials import Trial, trials
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.stages.lint import findings_on
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import (
     PLANS,
@@ -66,7 +77,6 @@ from pulsar_advisor.storage.plans import (
     write_plan,
 )
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA
 from pulsar_advisor.tables.judged import (
     check_results,
     earlier_states,
@@ -92,8 +102,6 @@ _log = logging.getLogger(__name__)
 _LONGEST: Final = ("OverloadShedder", "ThresholdShedder", "MinimalMoveShedder", "AvgShedder")
 """The shedders that may move most of a large cluster: begun last, one of them would run alone on its core."""
 
-_COSTS: Final = ("unloads", "splits", "topics", "producers", "consumers", "moved_throughput_bytes_per_s")
-
 
 def check(root: Root, snapshot: str, request: Request) -> None:
     """Raise errors for unusable settings and data now, rather than after Spark has started."""
@@ -101,8 +109,8 @@ def check(root: Root, snapshot: str, request: Request) -> None:
     inputs_of(root, snapshot)
 
 
-def run(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> dict[str, Any]:
-    """Compute and write the plans, the outcomes and, last, `recommendation.json`; returns its content.
+def run(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> Recommendation:
+    """Compute and write the plans, the outcomes and, last, `recommendation.json`; returns what it says.
 
     `spark` gives the session, which may have to start: the simulations, which need none, run meanwhile.
 
@@ -114,12 +122,12 @@ def run(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: R
     with held(folder, snapshot, f"plans of snapshot {snapshot} are being made") as lease:
         document = _recommend(spark, root, snapshot, request)
         lease.require()
-        write_json(folder / RECOMMENDATION, document)
+        write_file(folder / RECOMMENDATION, document.content())
     update_index(root, snapshot)
     return document
 
 
-def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> dict[str, Any]:
+def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> Recommendation:
     request = resolved_request(root, snapshot, request)
     simulated = in_background(lambda: _left_alone(root, snapshot, request))
     # Loads Java's side of Spark, for which a refusal doesn't wait.
@@ -140,7 +148,13 @@ def _recommend(spark: Callable[[], SparkSession], root: Root, snapshot: str, req
     answers = fan_out(session, tasks, recommend_shedder)
     _log.info("simulating what happens next, and comparing")
     scores = [Score(**row) for shedder in request.shedders for row in json.loads(answers[shedder])]
-    return {**_document(root, simulated.result(), scores, request), "proposer": request.proposer}
+    folder = root.folder(PLANS, snapshot)
+
+    @cache
+    def plan_in(file: str) -> Plan:  # a plan of a large cluster takes a second and many megabytes
+        return read_plan(str(folder / file))
+
+    return answer(simulated.result(), scores, request, plan_in, inputs_of(root, snapshot).manifest_sha256)
 
 
 @dataclass(frozen=True)
@@ -186,7 +200,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
     try:
         state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
     except AdvisorError as error:
-        return json.dumps([no_score(request.shedder, name, str(error)).document() for name in request.placements])
+        return json.dumps([asdict(no_score(request.shedder, name, str(error))) for name in request.placements])
     scores = []
     proposals = _proposals(request, state, settings.values, earlier)
     splits = propose_splits(request, state, settings.values) if task["with_splits"] else None
@@ -201,7 +215,7 @@ def recommend_shedder(task: Mapping[str, Any]) -> str:
             written = write_plan(root, plan)
             scores.append(score(plan, state, file=written.file, digest=written.digest))
     write_outcomes(root, state, request.shedder, proposals)
-    return json.dumps([row.document() for row in scores])
+    return json.dumps([asdict(row) for row in scores])
 
 
 def _proposals(
@@ -214,11 +228,11 @@ def _proposals(
         return [(name, error) for name in request.placements]
 
 
-def propose_plans(root: Root, document: Mapping[str, Any], ledger: Ledger, proposer: Person) -> None:
+def propose_plans(root: Root, recommendation: Recommendation, ledger: Ledger, proposer: Person) -> None:
     """Record in the ledger who proposes those plans of a recommendation just computed that have steps to carry out."""
-    for row in document["combinations"]:
-        if row["plan"] is not None and row["steps"]:
-            plan = PlanReference(document["snapshot"], row["plan"], row["digest"])
+    for row in recommendation.combinations:
+        if row.plan is not None and row.digest is not None and row.steps:
+            plan = PlanReference(recommendation.snapshot, row.plan, row.digest)
             ledger.record_proposal(plan.sealed(root), proposer, not_computed_here="")
 
 
@@ -234,26 +248,14 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _document(root: Root, simulated: LeftAlone, scores: Sequence[Score], request: Request) -> dict[str, Any]:
-    snapshot = simulated.state.snapshot
-    folder = root.folder(PLANS, snapshot)
-
-    @cache
-    def plan_in(file: str) -> Plan:  # a plan of a large cluster takes a second and many megabytes
-        return read_plan(str(folder / file))
-
-    return {
-        "schema": RECOMMENDATION_SCHEMA,
-        "cluster": root.cluster,
-        "manifest_sha256": inputs_of(root, snapshot).manifest_sha256,
-        **answer(simulated, scores, request, plan_in),
-    }
-
-
 def answer(
-    simulated: LeftAlone, scores: Sequence[Score], request: Request, plan_in: Callable[[str], Plan]
-) -> dict[str, Any]:
-    """What `recommendation.json` says about the snapshot itself; `plan_in` has the plan of each file in the scores."""
+    simulated: LeftAlone,
+    scores: Sequence[Score],
+    request: Request,
+    plan_in: Callable[[str], Plan],
+    manifest_sha256: str,
+) -> Recommendation:
+    """What is recommended; `plan_in` has the plan of each file in the scores."""
     state, fit, settings, earlier = simulated.state, simulated.fit, simulated.settings, simulated.earlier
     refused = _refusals(fit, settings, request)
     configured = configured_of(state.load_manager, settings.values)
@@ -289,35 +291,39 @@ def answer(
     found = findings(state, settings.values, [plan_in(str(row.plan)) for row in (*own, *splitting)], judged)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
     base = base_load(fit, earlier)
-    balancing = _balancing(foresight, simulated.tried, settings.release)
+    tried = tuple(map(TrialDocument.of, simulated.tried))
+    balancing = _balancing(foresight, tried, settings.release)
     overloaded = settings.values.load_balancer_broker_overloaded_threshold_percentage / 100
     options = (
         ranked_options(scores, configured, balancing, floor.ratio, _spread(fit, settings), overloaded)
         if request.goal is None
         else ()
     )
-    return {
-        "snapshot": state.snapshot,
-        "view": state.view,
-        "combinations": [{**row.document(), "dominated_by": _dominated_by(row, ranked, floor.ratio)} for row in scores],
-        "advice": {
-            "plan": advised.plan if advised else None,
-            "digest": advised.digest if advised else None,
-            "sentence": sentence,
-        },
-        "goal_outcome": outcome,
-        "findings": [asdict(finding) for finding in found],
-        "coverage": {**asdict(judged), "sentence": judged.sentence, "decides": judged.decides, "why": judged.why},
-        "refusals": [{**asdict(refusal), "sentence": refusal.sentence} for refusal in refused],
-        "notes": list(settings.notes),
-        "foresight": foresight,
-        "noise_floor": asdict(floor),
-        "model_errors": asdict(errors) if (errors := model_errors([*earlier, fit])) is not None else None,
-        "lowest_maximum_ratio": lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base.likely),
-        "trials": [trial.document() for trial in simulated.tried],
-        "options": [option.document() for option in options],
-        "settings": {key: setting.model_dump() for key, setting in planned_settings(settings, keys).items()},
-    }
+    return Recommendation(
+        cluster=state.cluster,
+        snapshot=state.snapshot,
+        manifest_sha256=manifest_sha256,
+        proposer=request.proposer,
+        view=state.view,
+        combinations=tuple(
+            Combination(**asdict(row), dominated_by=_dominated_by(row, ranked, floor.ratio)) for row in scores
+        ),
+        advice=Advice(
+            plan=advised.plan if advised else None, digest=advised.digest if advised else None, sentence=sentence
+        ),
+        goal_outcome=outcome,
+        findings=tuple(found),
+        coverage=JudgedCoverage.of(judged),
+        refusals=tuple(map(RefusalDocument.of, refused)),
+        notes=tuple(settings.notes),
+        foresight=foresight,
+        noise_floor=floor,
+        model_errors=model_errors([*earlier, fit]),
+        lowest_maximum_ratio=lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base.likely),
+        trials=tried,
+        options=tuple(options),
+        settings=planned_settings(settings, keys),
+    )
 
 
 def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:
@@ -338,22 +344,27 @@ def _trials(root: Root, state: ClusterState, request: Request, earlier: Sequence
     )
 
 
-def _balancing(foresight: Mapping[str, Any], tried: Sequence[Trial], release: str) -> list[Balancing]:
+def _balancing(foresight: Foresight, tried: Sequence[TrialDocument], release: str) -> list[Balancing]:
     """Pulsar's own balancer as it is, and with each of the changes that were tried; switched on where it isn't."""
-    found: list[tuple[Mapping[str, str], Sequence[str], Any]] = []
-    if foresight["own"] is not None:
-        found.append(({}, foresight["switched_off_by"], foresight["own"]))
-    found += [
-        (trial.change, trial.switched_off_by, trial.score.columns()) for trial in tried if trial.score is not None
-    ]
+    found: list[tuple[Mapping[str, str], Sequence[str], Ending]] = []
+    if foresight.own is not None:
+        found.append(({}, foresight.switched_off_by, foresight.own))
+    found += [(trial.change, trial.switched_off_by, trial.score) for trial in tried if trial.score is not None]
     return [
         Balancing(
             change=(change := {**dict.fromkeys(switched_off_by, "true"), **wanted}),
             ends=ending(score),
-            settles=score["ended"] == "settled",
-            maximum_ratio=score["last_usage_maximum_ratio"],
-            standard_deviation_ratio=score["last_usage_standard_deviation_ratio"],
-            cost=Cost(**{name: score[name] for name in _COSTS}),
+            settles=score.ended == "settled",
+            maximum_ratio=score.last_usage_maximum_ratio,
+            standard_deviation_ratio=score.last_usage_standard_deviation_ratio,
+            cost=Cost(
+                unloads=score.unloads,
+                splits=score.splits,
+                topics=score.topics,
+                producers=score.producers,
+                consumers=score.consumers,
+                moved_throughput_bytes_per_s=score.moved_throughput_bytes_per_s,
+            ),
             condition="the load stays as it is" + (f", and {_takes_effect(change, release)}" if change else ""),
         )
         for wanted, switched_off_by, score in found
@@ -371,31 +382,21 @@ def _dominated_by(row: Score, ranked: Sequence[Score], floor_ratio: float) -> st
     return None if better is None else combination(better.shedder, better.placement)
 
 
-def _foresight(simulated: LeftAlone, own: Configured, plan: Plan | None) -> dict[str, Any]:
+def _foresight(simulated: LeftAlone, own: Configured, plan: Plan | None) -> Foresight:
     """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
-    key = {"shedder": own.shedder, "placement": own.placement, "what_if": ""}
-    off = {"switched_off_by": list(shedding_switched_off_by(simulated.settings.values))}
+    off = shedding_switched_off_by(simulated.settings.values)
     try:
         if isinstance(simulated.own, AdvisorError):
             raise simulated.own
         seed = 0 if plan is None else plan.seed
         found = foresee(simulated.own, simulated.settings.values, own, plan, seed=seed, history=simulated.earlier)
     except AdvisorError as error:
-        return {"cycles": CYCLES, "own": None, "acting": [], "plan": None, "error": str(error), **off}
-    undone = found.interference
-    return {
-        "cycles": found.cycles,
-        "own": {**key, **found.own.columns()},
-        "acting": [asdict(cycle) for cycle in found.acting],
-        "plan": None
-        if undone is None
-        else {
-            "plan_bundles": undone.plan_bundles,
-            "moved_again": undone.moved_again,
-            "moved_back": undone.moved_back,
-            "first_cycle": undone.first_cycle,
-            **undone.score.columns(),
-        },
-        "error": None,
-        **off,
-    }
+        return Foresight(cycles=CYCLES, own=None, acting=(), plan=None, error=str(error), switched_off_by=off)
+    return Foresight(
+        cycles=found.cycles,
+        own=SimulatedScore.of(found.own, shedder=own.shedder, placement=own.placement, what_if="", seed=seed),
+        acting=found.acting,
+        plan=None if found.interference is None else Undone.by(found.interference),
+        error=None,
+        switched_off_by=off,
+    )

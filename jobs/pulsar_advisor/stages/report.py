@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from upath import UPath
 
+from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.plan import PlannedSetting
 from pulsar_advisor.model.settings import SETTING_KEYS, resolve_settings
@@ -21,11 +22,10 @@ from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.stages.lint import findings_on
-from pulsar_advisor.storage.files import read_json, write_chunks
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan
+from pulsar_advisor.storage.files import write_chunks
+from pulsar_advisor.storage.plans import PLANS, read_plan, read_recommendation
+from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA
-from pulsar_advisor.storage.validation import read_validation
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
@@ -48,20 +48,20 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
     `ledger_head` is the ledger's last event, as `audit verify --head` takes it.
     """
     folder = root.folder(PLANS, snapshot)
-    recommendation = read_json(folder / RECOMMENDATION, "recommend", [RECOMMENDATION_SCHEMA])
+    recommendation = read_recommendation(root, snapshot)
     validation = read_validation(root, snapshot)
-    shedders = {row["shedder"] for row in recommendation["combinations"]}
+    shedders = {row.shedder for row in recommendation.combinations}
     inputs = settings_inputs(root, snapshot)
     settings = {
         **planned_settings(resolve_settings(*inputs), SETTING_KEYS),
         **_settings_seen(recommendation, folder),
     }
-    state = cluster_state(root, snapshot, recommendation["view"])
+    state = cluster_state(root, snapshot, recommendation.view)
     shown = shown_combination(recommendation, state.load_manager, settings)
     return build_page(
         state,
         recommendation,
-        None if shown is None else read_plan(str(folder / shown["plan"])),
+        None if shown is None else read_plan(str(folder / str(shown.plan))),
         validation,
         outcomes_of(root, snapshot, shedders),
         settings,
@@ -74,11 +74,11 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
     )
 
 
-def _settings_seen(recommendation: Mapping[str, Any], folder: UPath) -> dict[str, PlannedSetting]:
+def _settings_seen(recommendation: Recommendation, folder: UPath) -> dict[str, PlannedSetting]:
     """The settings as the strategies saw them; recommendations of earlier releases have them in their plans only."""
-    if (seen := recommendation.get("settings")) is not None:
-        return {key: PlannedSetting(**setting) for key, setting in seen.items()}
-    plans = (read_plan(str(folder / row["plan"])) for row in recommendation["combinations"] if row["plan"])
+    if recommendation.settings is not None:
+        return dict(recommendation.settings)
+    plans = (read_plan(str(folder / row.plan)) for row in recommendation.combinations if row.plan)
     return {key: setting for plan in plans for key, setting in plan.settings.items()}
 
 

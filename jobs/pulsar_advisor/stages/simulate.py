@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsar_advisor.documents.simulation import NotSimulated, Simulated, SimulatedScore, SimulationResult, Strategies
 from pulsar_advisor.model.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit
 from pulsar_advisor.model.settings import LoadBalancerSettings
@@ -15,7 +16,7 @@ from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import (
@@ -33,7 +34,6 @@ from pulsar_advisor.tables.schemas import SIMULATIONS, TRAFFIC
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SIMULATION_SCHEMA: Final = "pulsar-advisor/simulation/1"
 FOLDER: Final = "simulations"
 _BUNDLES_AT_BOTH_ENDS: Final = 200_000
 """Bundles of all simulations together up to which each is made at both ends of the base load, which takes three times
@@ -49,8 +49,8 @@ def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
         settings_of(root, snapshot, point)
 
 
-def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Any]:
-    """Simulate, write the tables and, last, `result.json`; returns its content.
+def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationRequest) -> SimulationResult:
+    """Simulate, write the tables and, last, `result.json`; returns what it says.
 
     Raises `DataNotFit` without a passed validation of the same manifest or if it set too much aside, and `Refused`
     while another process simulates the snapshot.
@@ -69,7 +69,7 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationReque
             write_table(path, table, columns)
         lease.require()
         document = _document(root, snapshot, request, [one for answer in rows for one in answer["scores"]])
-        write_json(folder / RESULT, document)
+        write_file(folder / RESULT, document.content())
     return document
 
 
@@ -206,29 +206,30 @@ def _traffic(figures: Iterable[float]) -> dict[str, float]:
 
 def _document(
     root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+) -> SimulationResult:
     state = state_of(root, snapshot, request.combinations.view, {})
     settings = settings_of(root, snapshot, {})
     own = configured_of(state.load_manager, settings.values)
-    return {
-        "schema": SIMULATION_SCHEMA,
-        "cluster": root.cluster,
-        "snapshot": snapshot,
-        "manifest_sha256": inputs_of(root, snapshot).manifest_sha256,
-        "view": state.view,
-        "model": "base_load",
-        "request": {
-            "what_if": dict(request.what_if),
-            "grid": {key: list(values) for key, values in request.grid.items()},
-            "seed": request.combinations.seed,
-            "seeds": request.seeds,
-            "cycles": request.cycles,
-            "load": request.scale,
-            "noise": request.noise,
-            "replay": request.replay,
-        },
-        "interval_minutes": settings.values.load_balancer_shedding_interval_minutes,
-        "own": {"shedder": own.shedder, "placement": own.placement},
-        "switched_off_by": list(shedding_switched_off_by(settings.values)),
-        "scores": list(scores),
-    }
+    return SimulationResult(
+        cluster=root.cluster,
+        snapshot=snapshot,
+        manifest_sha256=inputs_of(root, snapshot).manifest_sha256,
+        view=state.view,
+        model="base_load",
+        request=Simulated(
+            what_if=request.what_if,
+            grid=request.grid,
+            seed=request.combinations.seed,
+            seeds=request.seeds,
+            cycles=request.cycles,
+            load=request.scale,
+            noise=request.noise,
+            replay=request.replay,
+        ),
+        interval_minutes=settings.values.load_balancer_shedding_interval_minutes,
+        own=Strategies(shedder=own.shedder, placement=own.placement),
+        switched_off_by=shedding_switched_off_by(settings.values),
+        scores=tuple(
+            NotSimulated.model_validate(row) if "error" in row else SimulatedScore.model_validate(row) for row in scores
+        ),
+    )

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_advisor.execution.verify import VerifyResult, require_later, settled_run, verify_plan
 from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.root import MANIFEST
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
 if TYPE_CHECKING:
@@ -24,8 +22,7 @@ def check(plan: Plan, ledger: Ledger) -> None:
 
 def check_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> None:
     """Raise now, rather than after Spark, if a snapshot predates the end of the run."""
-    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
-    require_later(snapshot, manifest["started_at_ms"], *settled_run(plan, ledger))
+    require_later(snapshot, read_manifest(root, snapshot).started_at_ms, *settled_run(plan, ledger))
 
 
 def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:

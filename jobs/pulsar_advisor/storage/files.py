@@ -1,21 +1,17 @@
-"""Whole files: written so that they appear complete or not at all, read with their schema checked."""
+"""Whole files: written so that they appear complete or not at all."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 from uuid import uuid4
 
-import msgspec
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.storage.shapes import SHAPES
 
 
 def refused_by_storage(error: OSError) -> StorageError:
@@ -86,13 +82,6 @@ def _sync_folder(folder: UPath) -> None:
         os.close(number)
 
 
-def write_json(path: UPath, document: Any) -> bytes:
-    """Write a JSON document, sorted and indented for people; returns the bytes written."""
-    content = (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    write_file(path, content)
-    return content
-
-
 def read_file(path: UPath, made_by: str) -> bytes:
     """A whole file. Raises `UsageError` naming the stage that produces it if it doesn't exist."""
     try:
@@ -101,38 +90,3 @@ def read_file(path: UPath, made_by: str) -> bytes:
         raise UsageError(f"{path} does not exist: run `{made_by}` first") from error
     except OSError as error:
         raise StorageError(f"can't read {path}: {error.strerror or error}") from error
-
-
-def read_json(path: UPath, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
-    """A JSON document of one of the given schemas. Raises `UsageError` if absent, `StorageError` as `parsed` does."""
-    return parsed(read_file(path, made_by), str(path), made_by, schemas)
-
-
-def parsed(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> dict[str, Any]:
-    """A document parsed from its bytes. Raises `StorageError` for another schema, or content that violates it."""
-    shaped(content, name, made_by, schemas)  # first: it makes nothing of what no reader uses
-    try:
-        return dict(json.loads(content))
-    except (ValueError, RecursionError) as error:
-        raise StorageError(f"{name} is not JSON: {error}") from error
-
-
-class _Named(msgspec.Struct):
-    schema: Any = None
-
-
-def shaped(content: bytes, name: str, made_by: str, schemas: Iterable[str]) -> Any:
-    """The fields of a document that readers use, as its shape in `SHAPES`. Raises errors as `parsed` does."""
-    known = tuple(schemas)
-    try:
-        found = msgspec.json.decode(content, type=_Named).schema
-        if found not in known:
-            raise StorageError(f"{name} has schema {found!r}; this release reads {', '.join(known)}")
-        return msgspec.json.decode(content, type=SHAPES.get(found, dict))
-    except msgspec.ValidationError as error:
-        raise StorageError(
-            f"{name} is not as `{made_by}` writes it ({error}): put it back as it was, or remove it and run "
-            f"`{made_by}` again"
-        ) from error
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise StorageError(f"{name} is not JSON: {error}") from error

@@ -13,15 +13,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from upath import UPath
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.storage.files import write_file, write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.store_clock import age
+
+if TYPE_CHECKING:
+    from pulsar_advisor.documents.document import Document
 
 LEASE: Final = "lease.json"
 RENEW_EVERY: Final = timedelta(minutes=1)
@@ -120,7 +123,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
         lease.give_up()
 
 
-def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Any]) -> None:
+def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Document]) -> None:
     """Produce a stage's result and write its file, unless it exists. Raises as `held` and `require` do."""
     if path.exists():
         return
@@ -128,7 +131,7 @@ def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Any]) -
         if not path.exists():  # another process may have written it before we held the lease
             result = make()
             lease.require()
-            write_json(path, result)
+            write_file(path, result.content())
 
 
 @contextmanager

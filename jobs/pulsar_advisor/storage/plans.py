@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from upath import UPath
 
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.model.plan import Plan, Sealed, digest_of, file_name, load_plan, seal, sealed_before
 from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.storage.files import read_file, shaped, write_file
+from pulsar_advisor.storage.files import read_file, write_file
+from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.shapes import RECOMMENDATION_SCHEMA, Recommendation
+
+if TYPE_CHECKING:
+    from pulsar_advisor.documents.recommendation import Recommendation
 
 PLANS: Final = "plans"
 RECOMMENDATION: Final = "recommendation.json"
@@ -114,10 +117,10 @@ def find_plan(root: Root, digits: str) -> PlanReference:
 
 
 def read_recommendation(root: Root, snapshot: str) -> Recommendation:
-    """What readers use of a recommendation. Raises errors as `read_json` does."""
-    path = root.folder(PLANS, snapshot) / RECOMMENDATION
-    found: Recommendation = shaped(read_file(path, "recommend"), str(path), "recommend", [RECOMMENDATION_SCHEMA])
-    return found
+    """What `recommend` said last of a snapshot. Raises as `read_document`."""
+    from pulsar_advisor.documents.recommendation import Recommendation  # loads all of planning
+
+    return read_document(root.folder(PLANS, snapshot) / RECOMMENDATION, Recommendation)
 
 
 def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:

@@ -6,38 +6,36 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pulsar_advisor.documents.manifest import Failure, Manifest, Missing, Read
 from pulsar_advisor.tables.schemas import NOT_AVAILABLE
 
 
-def captured_documents(
-    manifest: Mapping[str, Any], counts: Mapping[str, tuple[int, int]]
-) -> Iterator[Mapping[str, Any]]:
+def captured_documents(manifest: Manifest, counts: Mapping[str, tuple[int, int]]) -> Iterator[Mapping[str, Any]]:
     """Rows of `documents`: when the content of a raw file was read, and how many of its lines are unreadable.
 
     `counts`: path -> (lines, unreadable lines among them).
     """
-    reads = defaultdict(list)
-    for read in manifest["reads"]:
-        reads[read["surface"], None].append(read)
-        reads[read["surface"], read["target"]].append(read)
-    for file in manifest["files"]:
-        of_file = reads[file["surface"], file["broker"]]
+    reads: defaultdict[tuple[str, str | None], list[Read]] = defaultdict(list)
+    for read in manifest.reads:
+        reads[read.surface, None].append(read)
+        reads[read.surface, read.target].append(read)
+    for file in manifest.files:
+        of_file = reads[file.surface, file.broker]
         yield {
-            **file,
-            "unreadable_rows": counts.get(file["path"], (0, 0))[1],
-            "read_started_at_ms": min((read["started_at_ms"] for read in of_file), default=None),
-            "read_finished_at_ms": max((read["finished_at_ms"] for read in of_file), default=None),
+            **dict(file),
+            "unreadable_rows": counts.get(file.path, (0, 0))[1],
+            "read_started_at_ms": min((read.started_at_ms for read in of_file), default=None),
+            "read_finished_at_ms": max((read.finished_at_ms for read in of_file), default=None),
         }
 
 
-def gaps(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def gaps(manifest: Manifest) -> Iterator[Mapping[str, Any]]:
     """Rows of `problems`: what could not be read, and what the cluster doesn't have."""
-    for entry in manifest["failures"]:
-        yield _gap("failure", entry, entry["error"])
-    for entry in manifest["missing"]:
-        reason = entry["reason"]
-        yield _gap("not_available" if reason.startswith(NOT_AVAILABLE) else "missing", entry, reason)
+    for failure in manifest.failures:
+        yield _gap("failure", failure, failure.error)
+    for one in manifest.missing:
+        yield _gap("not_available" if one.reason.startswith(NOT_AVAILABLE) else "missing", one, one.reason)
 
 
-def _gap(problem: str, entry: Mapping[str, Any], detail: str) -> Mapping[str, Any]:
-    return {"problem": problem, "surface": entry["surface"], "broker": entry["broker"], "detail": detail}
+def _gap(problem: str, of: Failure | Missing, detail: str) -> Mapping[str, str | None]:
+    return {"problem": problem, "surface": of.surface, "broker": of.broker, "detail": detail}

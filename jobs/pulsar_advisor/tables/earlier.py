@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import islice, pairwise, takewhile
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.replay import RESTART_AFTER_INTERVALS
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage.validation import read_validation
+from pulsar_advisor.storage.results import read_manifest, validation_if_any
+from pulsar_advisor.storage.root import RESULT, Root, snapshot_moment
 
 _USUAL_GAPS: Final = 10
 """Gaps between snapshots that define the usual gap."""
@@ -42,8 +40,8 @@ def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
     """Of these, the ones that have tables and weren't found unfit for use, newest first."""
     for one in snapshots_before(root, snapshot):
         if (root.folder("tables/result", one) / RESULT).exists():
-            result = validation_result(root, one)
-            if result is None or result["success"]:
+            result = validation_if_any(root, one)
+            if result is None or result.success:
                 yield one
 
 
@@ -67,16 +65,10 @@ def earlier_snapshot(root: Root, snapshot: str) -> str | None:
     return earlier if _gap_s(earlier, snapshot) <= longest_gap_s else None
 
 
-def validation_result(root: Root, snapshot: str) -> dict[str, Any] | None:
-    """The result of `validate` for a snapshot; None if it was never validated."""
-    path = root.folder("validation", snapshot) / RESULT
-    return read_validation(root, snapshot) if path.exists() else None
-
-
 def _identity(root: Root, snapshot: str) -> tuple[str, frozenset[str]]:
     """Pulsar's name of the cluster, and its brokers when the capture began."""
-    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
-    return manifest["identity"]["cluster_name"], frozenset(manifest["identity"]["broker_ids"])
+    identity = read_manifest(root, snapshot).identity
+    return identity.cluster_name, frozenset(identity.broker_ids)
 
 
 def _gap_s(before: str, after: str) -> float:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
@@ -17,25 +16,24 @@ from pulsar_advisor.model.plan import PlanInputs
 from pulsar_advisor.model.recent_unloads import as_the_leader_remembers
 from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.planning.confidence import CheckResult
+from pulsar_advisor.planning.confidence import StepCheck
 from pulsar_advisor.planning.configured import configured_of
 from pulsar_advisor.planning.coverage import Coverage, coverage
 from pulsar_advisor.planning.fitness import fit_part
 from pulsar_advisor.planning.goal import resolved_brokers, resolved_goal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.planning.what_if import assumptions, with_what_if
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.files import read_file, sha256_hex
+from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.storage.validation import read_validation
-from pulsar_advisor.tables.earlier import comparable_before, validation_result, within
+from pulsar_advisor.tables.earlier import comparable_before, within
 
 
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
     """The request with the cluster's own strategies resolved to names, and the goal's brokers to their ids."""
-    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    manifest = read_manifest(root, snapshot)
     settings = settings_of(root, snapshot, request.what_if).values
-    broker_ids, limits = manifest["identity"]["broker_ids"], request.limits
+    broker_ids, limits = manifest.identity.broker_ids, request.limits
     limits = replace(
         limits,
         exclude_brokers=resolved_brokers(limits.exclude_brokers, broker_ids),
@@ -43,7 +41,7 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
     )
     request = replace(request, limits=limits)
     if request.goal is None:
-        return request.resolved(configured_of(manifest["load_manager"], settings))
+        return request.resolved(configured_of(manifest.load_manager, settings))
     overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
     return replace(request, goal=resolved_goal(request.goal, broker_ids, overloaded))
 
@@ -97,8 +95,8 @@ def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
 
 def set_aside_by_checks(root: Root, snapshot: str) -> tuple[str, ...]:
     """The failed checks that set something aside; none before a validation."""
-    validation = validation_result(root, snapshot)
-    return tuple(row["check"] for row in validation["results"] if row["excluded"]) if validation else ()
+    validation = validation_if_any(root, snapshot)
+    return validation.set_aside_by if validation else ()
 
 
 def inputs_of(root: Root, snapshot: str) -> PlanInputs:
@@ -109,10 +107,10 @@ def inputs_of(root: Root, snapshot: str) -> PlanInputs:
         result = read_validation(root, snapshot)
     except UsageError as error:
         raise DataNotFit(f"snapshot {snapshot} was never validated: run `validate` first") from error
-    if result["manifest_sha256"] != manifest:
+    if result.manifest_sha256 != manifest:
         raise DataNotFit(f"the validation of snapshot {snapshot} belongs to another manifest: run `validate` again")
-    if not result["success"]:
-        stopped_by = [one["check"] for one in result["results"] if one["effect"] == "stop" and not one["success"]]
+    if not result.success:
+        stopped_by = [one.check for one in result.results if one.effect == "stop" and not one.success]
         raise DataNotFit(
             f"snapshot {snapshot} did not pass validation ({some_of(stopped_by)}): see `validate`, then capture again"
         )
@@ -178,20 +176,17 @@ def states_at(root: Root, snapshots: Sequence[str], view: WantedView, what_if: M
     return [fit_part(state_of(root, one, view, what_if)) for one in snapshots]
 
 
-def check_results(root: Root, snapshot: str) -> tuple[CheckResult, ...]:
+def check_results(root: Root, snapshot: str) -> tuple[StepCheck, ...]:
     """The validation's checks that concern steps."""
-    result = read_validation(root, snapshot)
-
-    def of(row: Mapping[str, Any]) -> CheckResult:
-        about, failing = row["about"], row["excluded"] if row["effect"] == "confine" else row["concerned"]
-        return CheckResult(
-            name=row["check"],
-            title=row["title"],
-            severity=row["severity"],
-            scope=row["scope"],
-            about=None if about is None else frozenset(about),
-            success=row["success"],
-            failing=None if failing is None else frozenset(failing),
+    return tuple(
+        StepCheck(
+            name=result.check,
+            title=result.title,
+            severity=result.severity,
+            scope=result.scope,
+            about=None if result.about is None else frozenset(result.about),
+            success=result.success,
+            failing=None if result.failing is None else frozenset(result.failing),
         )
-
-    return tuple(of(row) for row in result["results"])
+        for result in read_validation(root, snapshot).results
+    )

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -14,15 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from upath import UPath
 
+from pulsar_advisor.documents.manifest import File, Manifest
+from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.model.cluster_state import View
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.next_publication import unprompted_report_ms
 from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.model.some_of import count
-from pulsar_advisor.storage.files import read_file, read_json, sha256_hex
+from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.lease import write_once
+from pulsar_advisor.storage.results import read_document, read_manifest
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
 from pulsar_advisor.tables.brokers import brokers
 from pulsar_advisor.tables.bundles import GOES_ON, bundles
 from pulsar_advisor.tables.captured import captured_documents, gaps
@@ -43,7 +45,6 @@ from pulsar_advisor.tables.schemas import (
     PROBLEMS,
     SETTINGS,
     TABLES,
-    TABLES_RESULT_SCHEMA,
     TOPICS,
     Table,
 )
@@ -68,7 +69,7 @@ _UNITS_MS: Final = {_BUNDLE_DATA_INTERVAL: 60_000, _REPORT_INTERVAL: 60_000, _RE
 """The settings that averages are read by, and the milliseconds of their units."""
 
 
-def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
+def normalize(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
     """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
 
     A snapshot that was already normalized is left unchanged; the remains of a killed normalize are replaced. Raises
@@ -83,17 +84,17 @@ def normalize(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Any]:
     return _result(path, manifest_sha256)
 
 
-def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> dict[str, Any]:
+def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> TablesResult:
     folder = root.folder("raw", snapshot)
-    manifest = read_json(folder / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
+    manifest = read_manifest(root, snapshot)
     earlier = _earlier_snapshot(root, snapshot)
-    files = manifest["files"]
-    lines = sum(file["rows"] for file in files)
+    files = manifest.files
+    lines = sum(file.rows for file in files)
     _log.info("reading %s with %s", count(len(files), "file"), count(lines, "line"))
     verify_files(folder, files)
     raw = read_raw(spark, folder, files)
     try:
-        _check_counts(folder, [file for file in files if file["surface"] not in raw.passing], raw.kept_counts)
+        _check_counts(folder, [file for file in files if file.surface not in raw.passing], raw.kept_counts)
         earlier_brokers = _brokers_of(spark, root, earlier)
         reports = materialized(load_reports(raw, earlier_brokers, _without_topics(manifest)))
         frames = _frames(
@@ -104,7 +105,7 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
             _bundles_of(spark, root, earlier),
             earlier_brokers,
             _views(reports, judged_view(manifest)),
-            _longest_intervals(raw, manifest["pulsar_version"]),
+            _longest_intervals(raw, manifest.pulsar_version),
         )
         _write(root, snapshot, {table: frame for table, frame in frames.items() if table not in _LAST})
         _check_counts(folder, files, raw.counts)
@@ -113,15 +114,14 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
         raw.release()
     check_rows(root, snapshot, files, raw.counts)
     rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
-    return {
-        "schema": TABLES_RESULT_SCHEMA,
-        "cluster": root.cluster,
-        "snapshot": snapshot,
-        "manifest_sha256": manifest_sha256,
-        "earlier_snapshot": earlier,
-        "tables": rows,
-        "problems": rows[PROBLEMS.name],
-    }
+    return TablesResult(
+        cluster=root.cluster,
+        snapshot=snapshot,
+        manifest_sha256=manifest_sha256,
+        earlier_snapshot=earlier,
+        tables=rows,
+        problems=rows[PROBLEMS.name],
+    )
 
 
 def count_rows(folder: UPath) -> int:
@@ -166,29 +166,27 @@ def _brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFr
     return rows.where("view = 'published'")
 
 
-def _result(path: UPath, manifest_sha256: str) -> dict[str, Any]:
-    result = read_json(path, "normalize", [TABLES_RESULT_SCHEMA])
-    if result["manifest_sha256"] != manifest_sha256:
+def _result(path: UPath, manifest_sha256: str) -> TablesResult:
+    result = read_document(path, TablesResult)
+    if result.manifest_sha256 != manifest_sha256:
         raise StorageError(
-            f"{path} was made from another manifest ({result['manifest_sha256']} instead of {manifest_sha256}): "
+            f"{path} was made from another manifest ({result.manifest_sha256} instead of {manifest_sha256}): "
             "a snapshot is never changed; remove its folders under tables/ to normalize it again"
         )
     return result
 
 
-def _check_counts(folder: UPath, files: Sequence[Mapping[str, Any]], counts: Mapping[str, tuple[int, int]]) -> None:
+def _check_counts(folder: UPath, files: Sequence[File], counts: Mapping[str, tuple[int, int]]) -> None:
     for file in files:
-        read = counts.get(file["path"], (0, 0))[0]
-        if read != file["rows"]:
+        read = counts.get(file.path, (0, 0))[0]
+        if read != file.rows:
             raise DataNotFit(
-                f"{folder / file['path']} has {read} lines, its manifest says {file['rows']}: the capture is damaged; "
+                f"{folder / file.path} has {read} lines, its manifest says {file.rows}: the capture is damaged; "
                 "capture anew"
             )
 
 
-def check_rows(
-    root: Root, snapshot: str, files: Sequence[Mapping[str, Any]], counts: Mapping[str, tuple[int, int]]
-) -> None:
+def check_rows(root: Root, snapshot: str, files: Sequence[File], counts: Mapping[str, tuple[int, int]]) -> None:
     """Check that every line became a row or a problem. Raises `DataNotFit` if the written tables lack or repeat some.
 
     `counts`: path of each raw file -> (lines, unreadable lines among them). Every unreadable line of any surface is a
@@ -202,8 +200,8 @@ def check_rows(
     readable: Counter[str] = Counter()
     unreadable = 0
     for file in files:
-        read, unusable = counts.get(file["path"], (0, 0))
-        readable[file["surface"]] += read - unusable
+        read, unusable = counts.get(file.path, (0, 0))
+        readable[file.surface] += read - unusable
         unreadable += unusable
     reports = pc.sum(written("topics").to_table(columns=["reports"])["reports"]).as_py() or 0
     policies = written("policies").count_rows()
@@ -224,7 +222,7 @@ def _frames(
     spark: SparkSession,
     raw: RawTables,
     reports: DataFrame,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     earlier_bundles: DataFrame,
     earlier_brokers: DataFrame,
     views: Sequence[View],
@@ -234,7 +232,7 @@ def _frames(
     owned = materialized(ownership(raw))
     figures = reported_figures(reports)
     namespace_rows = materialized(namespaces(raw, owned, figures))
-    brokers_of_files = frame_of(spark, DOCUMENTS.ddl("path", "broker"), manifest["files"])
+    brokers_of_files = frame_of(spark, DOCUMENTS.ddl("path", "broker"), map(dict, manifest.files))
     return {
         TOPICS: lambda: topics(raw, owned, namespace_rows),
         BUNDLES: lambda: bundles(
@@ -246,14 +244,14 @@ def _frames(
             earlier_bundles,
             earlier_brokers,
             views,
-            moved=manifest["moved_bundles"],
-            captured_at_ms=manifest["started_at_ms"],
+            moved=manifest.moved_bundles,
+            captured_at_ms=manifest.started_at_ms,
             bundle_data_interval_ms=intervals[_BUNDLE_DATA_INTERVAL],
             report_interval_ms=unprompted_report_ms(intervals[_REPORT_INTERVAL], intervals[_REPORT_CHECKS]),
         ),
         PROBLEMS: lambda: problems(raw, figures, brokers_of_files, frame_of(spark, PROBLEMS.ddl(), gaps(manifest))),
         BROKERS: lambda: brokers(
-            raw, reports, owned, views, incomplete=manifest["incomplete_brokers"], leader=manifest["leader"]
+            raw, reports, owned, views, incomplete=manifest.incomplete_brokers, leader=manifest.leader
         ),
         NAMESPACES: lambda: namespace_rows,
         POLICIES: lambda: policies(raw),
@@ -262,10 +260,11 @@ def _frames(
     }
 
 
-def _without_topics(manifest: Mapping[str, Any]) -> list[str]:
+def _without_topics(manifest: Manifest) -> list[str]:
     """The brokers whose statistics of topics could not be read."""
-    unread = (*manifest["failures"], *manifest["missing"])
-    return [one["broker"] for one in unread if one["surface"] == "topic_stats" and one["broker"] is not None]
+    unread = {(one.surface, one.broker) for one in manifest.failures}
+    unread |= {(one.surface, one.broker) for one in manifest.missing}
+    return sorted(broker for surface, broker in unread if surface == "topic_stats" and broker is not None)
 
 
 def _views(reports: DataFrame, judged: View) -> list[View]:
@@ -273,7 +272,7 @@ def _views(reports: DataFrame, judged: View) -> list[View]:
     return sorted({judged, *(row["view"] for row in reports.select("view").distinct().collect())})
 
 
-def _longest_intervals(raw: RawTables, pulsar_version: str) -> dict[str, int]:
+def _longest_intervals(raw: RawTables, pulsar_version: str | None) -> dict[str, int]:
     """Milliseconds of the settings of `_UNITS_MS`; the longest if brokers disagree."""
     of_brokers = [sf.max(sf.expr(f"try_cast(values['{key}'] as int)")) for key in _UNITS_MS]
     longest = raw["settings"].agg(*of_brokers).first() or [None] * len(_UNITS_MS)

@@ -20,10 +20,10 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 from upath import UPath
 
+from pulsar_advisor.documents.manifest import File
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
 from pulsar_advisor.tables.schemas import RESOURCES, TRAFFIC
 
@@ -164,11 +164,10 @@ def spark_url(path: UPath) -> str:
 
 def raw_bytes(root: Root, snapshot: str) -> int:
     """Total size of a snapshot's raw files, compressed, by its manifest. Raises `UsageError` without a manifest."""
-    manifest = read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
-    return sum(file["bytes"] for file in manifest["files"])
+    return sum(file.bytes for file in read_manifest(root, snapshot).files)
 
 
-def verify_files(folder: UPath, files: Sequence[Mapping[str, Any]]) -> None:
+def verify_files(folder: UPath, files: Sequence[File]) -> None:
     """Compare every raw file with its SHA-256 in the manifest. Raises `DataNotFit` for the first that differs."""
 
     def digest(path: UPath) -> str:
@@ -179,13 +178,11 @@ def verify_files(folder: UPath, files: Sequence[Mapping[str, Any]]) -> None:
         return sha256.hexdigest()
 
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
-        for file, found in zip(
-            files, pool.map(lambda file: _attempt(digest, folder / file["path"]), files), strict=True
-        ):
-            if found != file["sha256"]:
+        for file, found in zip(files, pool.map(lambda file: _attempt(digest, folder / file.path), files), strict=True):
+            if found != file.sha256:
                 raise DataNotFit(
-                    f"{folder / file['path']} is not the file that was captured: SHA-256 {found} instead of "
-                    f"{file['sha256']}; copy the snapshot again, or capture anew"
+                    f"{folder / file.path} is not the file that was captured: SHA-256 {found} instead of "
+                    f"{file.sha256}; copy the snapshot again, or capture anew"
                 )
 
 
@@ -288,11 +285,11 @@ class RawTables:
             kept.unpersist()
 
 
-def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]]) -> RawTables:
+def read_raw(spark: SparkSession, folder: UPath, files: Sequence[File]) -> RawTables:
     """Parse the raw files of a snapshot's folder, or prepare it; what is kept spills to disk if memory is short."""
-    extensible = any(file["surface"] == "broker_metrics" for file in files)
-    of_surface = {surface: [file for file in files if file["surface"] == surface] for surface in SURFACES}
-    lines = {surface: sum(file["rows"] for file in of_surface[surface]) for surface in SURFACES}
+    extensible = any(file.surface == "broker_metrics" for file in files)
+    of_surface = {surface: [file for file in files if file.surface == surface] for surface in SURFACES}
+    lines = {surface: sum(file.rows for file in of_surface[surface]) for surface in SURFACES}
     with_consumers = {"topic_stats": _WITH_CONSUMERS} if extensible else {}
     passing = {
         name: _passing(spark, folder, of_surface[name], with_consumers.get(name, SURFACES[name]))
@@ -309,8 +306,8 @@ def read_raw(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, An
     counts = _counts(kept)
     readable: Counter[str] = Counter()
     for file in files:
-        read, unreadable = counts.get(file["path"], (0, 0))
-        readable[file["surface"]] += read - unreadable
+        read, unreadable = counts.get(file.path, (0, 0))
+        readable[file.surface] += read - unreadable
     return RawTables(kept, counts, passing, extensible, readable)
 
 
@@ -328,11 +325,9 @@ def _path_in_snapshot() -> Column:
     return sf.regexp_extract("_path", r"/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
 
 
-def _parsed(
-    spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surfaces: Sequence[str]
-) -> DataFrame:
+def _parsed(spark: SparkSession, folder: UPath, files: Sequence[File], surfaces: Sequence[str]) -> DataFrame:
     """Lines as in `RawTables.kept`. A file, or its folder, is named for its surface."""
-    lines = _lines(spark, [spark_url(folder / file["path"]) for file in files])
+    lines = _lines(spark, [spark_url(folder / file.path) for file in files])
     only = surfaces[0] if len(surfaces) == 1 else None
     surface = sf.lit(only) if only else sf.substring_index(sf.substring_index("_path", "/", -1), ".", 1)
 
@@ -361,20 +356,20 @@ def _lines(spark: SparkSession, urls: Sequence[str]) -> DataFrame:
     return in_few_partitions(spark.read.text(list(urls)).select(sf.col("_metadata.file_path").alias("_path"), "value"))
 
 
-def _passing(spark: SparkSession, folder: UPath, files: Sequence[Mapping[str, Any]], surface: Surface) -> PassingLines:
+def _passing(spark: SparkSession, folder: UPath, files: Sequence[File], surface: Surface) -> PassingLines:
     """Lines that Spark's JSON source parses: from bytes, where `from_json` makes a reader with 8 KB for each line.
 
     It parses the columns that a query uses. These surfaces require all of theirs, so every query uses all of them, and
     finds the same lines unusable.
     """
     source = spark.read.schema(_schema(surface)).options(**_KEEP_CORRUPT)
-    lines = in_few_partitions(source.json([spark_url(folder / file["path"]) for file in files]))
+    lines = in_few_partitions(source.json([spark_url(folder / file.path) for file in files]))
     unusable = _unusable(surface, sf.col, sf.col(_CORRUPT))
     parsed = lines.select(sf.col("_metadata.file_path").alias("_path"), unusable.alias("_text"), "*")
     observation = Observation()
     observed = parsed.observe(observation, sf.count("*").alias("lines"), sf.count("_text").alias("unreadable"))
     readable = observed.where("_text is null").drop("_path", "_text", _CORRUPT)
-    return PassingLines(parsed, readable, observation, {file["path"]: file["rows"] for file in files})
+    return PassingLines(parsed, readable, observation, {file.path: file.rows for file in files})
 
 
 def _schema(surface: Surface) -> str:

@@ -7,8 +7,6 @@ from typing import Final
 
 from pulsar_advisor.model.cluster_state import FIGURES
 
-TABLES_RESULT_SCHEMA: Final = "pulsar-advisor/tables-result/1"
-
 NOT_AVAILABLE: Final = "not available"
 """How a reason in the manifest's `missing` begins if the release or load manager doesn't have the input."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.validation import CheckResult
 from pulsar_advisor.model.cluster_state import (
     AVERAGES_ORIGINS,
     HIGHEST_FIGURE,
@@ -34,11 +36,9 @@ from pulsar_advisor.model.cluster_state import (
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.storage.files import read_json
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.storage.shapes import RAW_SNAPSHOT_SCHEMA
-from pulsar_advisor.tables.earlier import validation_result
-from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES, TABLES_RESULT_SCHEMA, TRAFFIC
+from pulsar_advisor.storage.results import read_manifest, read_tables_result, validation_if_any
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES, TRAFFIC
 from pulsar_advisor.tables.stored import ARROW, check_types, parquet_files, stored_files
 
 _RESOURCES: Final = tuple(RESOURCES.values())
@@ -62,14 +62,14 @@ _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
 ownership or boundaries there is no view at all."""
 
 
-def judged_view(manifest: Mapping[str, Any]) -> View:
+def judged_view(manifest: Manifest) -> View:
     """The view that is validated, and advised on unless another is requested: `fresh`, if any broker was asked."""
-    return "fresh" if manifest["sources"]["admin_urls"] else "published"
+    return "fresh" if manifest.sources.admin_urls else "published"
 
 
 def has_fresh_view(root: Root, snapshot: str) -> bool:
     """Whether any broker was asked."""
-    return judged_view(_manifest(root, snapshot)) == "fresh"
+    return judged_view(read_manifest(root, snapshot)) == "fresh"
 
 
 def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> ClusterState:
@@ -81,10 +81,10 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
     with; a broker that is set aside in the judged view is `doubtful` there. Raises `UsageError` if the snapshot wasn't
     normalized, `DataNotFit` if it has no such view.
     """
-    manifest = _manifest(root, snapshot)
+    manifest = read_manifest(root, snapshot)
     view = judged_view(manifest) if wanted == "judged" else wanted
-    validation = validation_result(root, snapshot)
-    judged = validation["results"] if validation else ()
+    validation = validation_if_any(root, snapshot)
+    judged = validation.results if validation else ()
     excluded, doubtful = _excluded(judged), _doubtful(judged)
     is_judged = view == judged_view(manifest)
     if not is_judged:
@@ -106,15 +106,15 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
     bundles = _bundles(bundle_rows, broker_ids, namespace_names, excluded)
     if not is_judged:
         brokers, bundles = _computable(brokers, bundles)
-    has_published_load = (view, manifest["load_manager"]) == ("published", "extensible")
+    has_published_load = (view, manifest.load_manager) == ("published", "extensible")
     return ClusterState(
         cluster=root.cluster,
-        cluster_name=manifest["identity"]["cluster_name"],
+        cluster_name=manifest.identity.cluster_name,
         snapshot=snapshot,
-        captured_at_ms=manifest["started_at_ms"],
+        captured_at_ms=manifest.started_at_ms,
         view=view,
-        pulsar_version=manifest["pulsar_version"],
-        load_manager=manifest["load_manager"],
+        pulsar_version=manifest.pulsar_version,
+        load_manager=manifest.load_manager,
         leader=next(iter(np.flatnonzero(_booleans(broker_rows["is_leader"])).tolist()), NO_ROW),
         brokers=brokers,
         namespaces=_namespaces(namespace_rows, namespace_names),
@@ -124,13 +124,13 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         isolation_policies=_isolation_policies(read_table(root, snapshot, "policies")),
         failure_domains=tuple(broker_rows["failure_domain"].to_pylist()),
         published_load=_published_load(broker_rows, bundle_rows) if has_published_load else None,
-        leader_unloads=manifest.get("leader_unloads"),
+        leader_unloads=manifest.leader_unloads,
         averages_stored_at_ms=pc.max(bundle_rows["bundle_data_modified_at_ms"]).as_py() or 0,
         unlisted_namespaces=_unlisted_namespaces(manifest),
     )
 
 
-SettingsInputs = tuple[str, Mapping[str, str], Mapping[str, str]]
+SettingsInputs = tuple[str | None, Mapping[str, str], Mapping[str, str]]
 
 
 def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
@@ -139,13 +139,13 @@ def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
     If the leader's configuration is missing, that of the first broker that has one replaces it. Raises `StorageError`
     if the table of settings can't be read.
     """
-    manifest = _manifest(root, snapshot)
+    manifest = read_manifest(root, snapshot)
     rows = _sorted(read_table(root, snapshot, "settings"), "origin", "broker", "key")
     runtime = rows.filter(pc.field("origin") == "runtime")
     holders = runtime["broker"].unique().to_pylist()
-    holder = manifest["leader"] if manifest["leader"] in holders else next(iter(holders), None)
+    holder = manifest.leader if manifest.leader in holders else next(iter(holders), None)
     return (
-        manifest["pulsar_version"],
+        manifest.pulsar_version,
         _mapping(runtime.filter(pc.field("broker") == holder)) if holder else {},
         _mapping(rows.filter(pc.field("origin") == "dynamic")),
     )
@@ -168,7 +168,7 @@ def read_table(
     Raises `UsageError` if it wasn't normalized, `StorageError`
     if the table is gone, can't be read, or isn't one that `normalize` makes.
     """
-    read_json(root.folder("tables/result", snapshot) / RESULT, "normalize", [TABLES_RESULT_SCHEMA])
+    read_tables_result(root, snapshot)
     files = readable_files(root, snapshot, table)
     wanted = [column for column in _TABLES[table].columns if columns is None or column.name in columns]
     there = set(files.schema.names)
@@ -209,32 +209,28 @@ def damaged_table(root: Root, snapshot: str, table: str, why: str) -> StorageErr
     )
 
 
-def _why_missing(view: View, manifest: Mapping[str, Any]) -> str:
+def _why_missing(view: View, manifest: Manifest) -> str:
     if view == judged_view(manifest):
         return "it has no brokers; capture again"
     if view == "fresh":
         return "it was captured from ZooKeeper alone and has the published view only; capture with --admin-url"
-    if manifest["load_manager"] == "extensible":
+    if manifest.load_manager == "extensible":
         return "Extensible brokers write no load into ZooKeeper; use the fresh view, or capture with --service-url"
     return "the capture found no load reports in ZooKeeper; use the fresh view"
 
 
-def _manifest(root: Root, snapshot: str) -> dict[str, Any]:
-    return read_json(root.folder("raw", snapshot) / MANIFEST, "capture", [RAW_SNAPSHOT_SCHEMA])
-
-
-def _excluded(results: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _excluded(results: Iterable[CheckResult]) -> dict[str, list[str]]:
     """Scope -> names that validation sets aside."""
     excluded: dict[str, list[str]] = {}
     for result in results:
-        excluded.setdefault(result["scope"], []).extend(result["excluded"])
+        excluded.setdefault(result.scope, []).extend(result.excluded)
     return excluded
 
 
-def _doubtful(results: Iterable[Mapping[str, Any]]) -> list[str]:
+def _doubtful(results: Iterable[CheckResult]) -> list[str]:
     """The brokers that failed warnings cast doubt on."""
-    doubts = (one for one in results if (one["severity"], one["effect"]) == ("warning", "doubt"))
-    return [broker for doubt in doubts if doubt["scope"] == "broker" for broker in doubt["concerned"] or ()]
+    doubts = (one for one in results if (one.severity, one.effect) == ("warning", "doubt"))
+    return [broker for doubt in doubts if doubt.scope == "broker" for broker in doubt.concerned or ()]
 
 
 def _sorted(rows: pa.Table, *columns: str) -> pa.Table:
@@ -352,20 +348,16 @@ def _isolation_policies(rows: pa.Table) -> tuple[IsolationPolicy, ...]:
     )
 
 
-def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
+def _missing(manifest: Manifest) -> dict[Input, str]:
     """Inputs that were not captured, each with the reason; inputs that the release doesn't have are not missing."""
-    read = {file["surface"]: file["rows"] for file in manifest["files"]}
+    read = {file.surface: file.rows for file in manifest.files}
     without_brokers = judged_view(manifest) == "published"
     missing: dict[Input, str] = {}
     for name, surfaces in _SURFACES.items():
         for surface in surfaces:
             gaps = [
-                *(
-                    (entry["reason"], entry.get("namespace"))
-                    for entry in manifest["missing"]
-                    if entry["surface"] == surface
-                ),
-                *((entry["error"], None) for entry in manifest["failures"] if entry["surface"] == surface),
+                *((entry.reason, entry.namespace) for entry in manifest.missing if entry.surface == surface),
+                *((entry.error, None) for entry in manifest.failures if entry.surface == surface),
             ]
             of_all = [reason for reason, namespace in gaps if namespace is None]
             # One broker's settings represent all; its topics affect that broker only, and the names of one namespace
@@ -380,9 +372,9 @@ def _missing(manifest: dict[str, Any]) -> dict[Input, str]:
     return missing
 
 
-def _unlisted_namespaces(manifest: dict[str, Any]) -> frozenset[str]:
-    entries = (entry for entry in manifest["missing"] if entry["surface"] in _SURFACES["topic_names"])
-    return frozenset(entry["namespace"] for entry in entries if entry.get("namespace") is not None)
+def _unlisted_namespaces(manifest: Manifest) -> frozenset[str]:
+    entries = (entry for entry in manifest.missing if entry.surface in _SURFACES["topic_names"])
+    return frozenset(entry.namespace for entry in entries if entry.namespace is not None)
 
 
 def _mapping(rows: pa.Table) -> dict[str, str]:

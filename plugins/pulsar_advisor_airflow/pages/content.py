@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
+from pulsar_advisor.documents.snapshot_index import SnapshotRow, Verdict
 from pulsar_advisor.execution import lists
 from pulsar_advisor.execution.guard import left_off
 from pulsar_advisor.execution.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists
@@ -21,7 +22,6 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plan import Plan, Step, load_plan
 from pulsar_advisor.snapshots.index import has_report, newest
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.shapes import SnapshotRow, Verdict
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.ledger import opened_ledger

@@ -12,12 +12,14 @@ from typing import Any, TextIO
 
 import pytest
 
+import documents
 from pulsar_advisor.cli import app, exit_code
 from pulsar_advisor.cli.output import log, print_json, say
 from pulsar_advisor.cli.usage import shown_default
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.plan import dump_plan
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.doubles import make_plan, unload_step
 
@@ -283,7 +285,7 @@ def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, snapshot = Root(str(tmp_path), "c"), "20261121T083000Z"
-    write_json(root.folder("raw", snapshot) / MANIFEST, {})
+    write_file(root.folder("raw", snapshot) / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.cli.stages.spark_for", lambda *_: None)
     monkeypatch.setattr("pulsar_advisor.stages.validate.run", lambda *_: _unfit("c", snapshot))
     assert exit_code(["validate", "--root", str(tmp_path), "--cluster", "c"]) == 3
@@ -299,17 +301,18 @@ def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
     assert "capture again" not in printed.err
 
 
-def _unfit(cluster: str, snapshot: str) -> dict[str, Any]:
-    passed = {"check": "brokers.cpu", "success": True, "severity": "warning", "error": None}
-    failed = {"success": False, "severity": "critical", "failed_rows": 1, "error": None}
-    unknown = {"success": False, "severity": "critical", "failed_rows": 0, "error": "no column `owner`"}
-    results = [
-        passed,
-        failed | {"check": "capture.skew", "title": "Read at once."},
-        unknown | {"check": "bundles.one_owner"},
-        unknown | {"check": "bundles.stayed"},
-    ]
-    return {"cluster": cluster, "snapshot": snapshot, "results": results}
+def _unfit(cluster: str, snapshot: str) -> Validation:
+    critical: dict[str, Any] = {"success": False, "severity": "critical"}
+    return documents.validation(
+        documents.check(check="brokers.cpu"),
+        documents.check(**critical, check="capture.skew", title="Read at once.", failed_rows=1),
+        *(
+            documents.check(**critical, check=check, error="no column `owner`")
+            for check in ("bundles.one_owner", "bundles.stayed")
+        ),
+        cluster=cluster,
+        snapshot=snapshot,
+    )
 
 
 def test_a_run_is_paused_by_a_flag_beside_the_pause_between_two_calls(capsys: pytest.CaptureFixture[str]) -> None:

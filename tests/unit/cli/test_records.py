@@ -16,7 +16,7 @@ from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plan import Plan, digest_of
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, short, write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
@@ -84,7 +84,7 @@ def test_the_history_of_a_plan_is_all_that_happened_with_it(plan: Plan, capsys: 
 def test_an_unknown_cluster_names_those_that_there_are(
     verb: list[str], plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_json(Root(str(tmp_path), "prod-eu").folder("raw", plan.snapshot) / MANIFEST, {})
+    write_file(Root(str(tmp_path), "prod-eu").folder("raw", plan.snapshot) / MANIFEST, b"{}")
     assert exit_code([*verb, "--cluster", "prod-ue"]) == 2
     assert "there is no cluster 'prod-ue'" in (said := capsys.readouterr().err)
     assert said.endswith("; the nearest is 'prod-eu'; there are: prod-eu\n")
@@ -119,8 +119,8 @@ def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
     with closing(open_ledger(default_ledger_url(root))) as ledger:
         for one in (better, *same):
             propose(ledger, one, ALICE)
-    recommendation = documents.recommendation("a.json", digest_of(same[1]))
-    write_json(root.folder(PLANS, better.snapshot) / RECOMMENDATION, recommendation)
+    recommendation = documents.recommendation(plan="a.json", digest=digest_of(same[1]))
+    write_file(root.folder(PLANS, better.snapshot) / RECOMMENDATION, recommendation.content())
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CLUSTER_VARIABLE, "demo")
     assert exit_code(["plans"]) == 0

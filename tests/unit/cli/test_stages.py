@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import documents
 from pulsar_advisor.cli import exit_code, stages
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.documents.recommendation import Coverage
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
 SNAPSHOT = "20261121T083000Z"
@@ -37,7 +38,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
 def test_spark_starts_beside_the_main_thread_which_then_handles_ctrl_c(
     root: Root, starts: list[threading.Thread]
 ) -> None:
-    write_json(root.folder("validation", SNAPSHOT) / RESULT, {})
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, b"{}")
     assert stages.spark_soon("local[1]", "recommend", root, SNAPSHOT)() is SESSION
     assert [thread is threading.main_thread() for thread in starts] == [False, True]
 
@@ -56,7 +57,7 @@ def test_what_keeps_spark_from_starting_is_raised_where_it_is_needed(
     def fails(*_: object) -> None:
         raise OSError("no Java")
 
-    write_json(root.folder("validation", SNAPSHOT) / RESULT, {})
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, b"{}")
     monkeypatch.setattr(stages, "spark_for", fails)
     with pytest.raises(OSError, match="no Java"):
         stages.spark_soon("local[1]", "recommend", root, SNAPSHOT)()
@@ -80,11 +81,9 @@ def test_what_keeps_spark_from_starting_is_raised_where_it_is_needed(
 def test_an_exit_code_says_whether_the_goal_is_reached_and_if_asked_whether_something_changes(
     words: list[str], outcome: str | None, plan: str | None, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def recommended(*_: Any) -> dict[str, Any]:
-        return {"goal_outcome": outcome, "advice": {"plan": plan}, "coverage": {"decides": False}}
-
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {})
-    monkeypatch.setattr(stages, "_recommend", recommended)
+    document = documents.recommendation(plan=plan).model_copy(update={"goal_outcome": outcome})
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    monkeypatch.setattr(stages, "_recommend", lambda *_: document)
     assert exit_code([*words, "--json", "--root", root.url, "--cluster", root.cluster]) == code
 
 
@@ -93,8 +92,9 @@ def test_an_exit_code_says_whether_the_goal_is_reached_and_if_asked_whether_some
 def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal(
     words: list[str], outcome: str | None, code: int, plan: str | None, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = {"goal_outcome": outcome, "advice": {"plan": plan}, "coverage": {"decides": True}}
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {})
+    too_little = {"goal_outcome": outcome, "coverage": Coverage(decides=True)}
+    document = documents.recommendation(plan=plan).model_copy(update=too_little)
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
     monkeypatch.setattr(stages, "_recommend", lambda *_: document)
     detailed = [*words, "--detailed-exitcode", "--json", "--root", root.url, "--cluster", root.cluster]
     assert exit_code(detailed) == code

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import documents
 from pulsar_advisor.execution.ledger import Ledger, open_ledger
 from pulsar_advisor.execution.origin import why_not_computed_here
 from pulsar_advisor.execution.seals import require_as_sealed, seal
@@ -18,8 +19,8 @@ from pulsar_advisor.model.plan import Plan
 from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.stages.recommend import recommend_shedder
-from pulsar_advisor.storage.files import write_json
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, RECOMMENDATION_SCHEMA, read_plan, write_plan
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan, write_plan
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import resolved_request
 
@@ -57,10 +58,8 @@ def recommended(root: Root, request: Request) -> list[Plan]:
 
 
 def listed(digests: list[str], root: Root) -> None:
-    advice = {"plan": None, "digest": None, "sentence": ""}
-    combinations = [{"digest": digest} for digest in digests]
-    document = {"schema": RECOMMENDATION_SCHEMA, "advice": advice, "combinations": combinations}
-    write_json(root.folder(PLANS, SNAPSHOT) / RECOMMENDATION, document)
+    document = documents.recommendation(*(documents.combination(digest=digest) for digest in digests))
+    write_file(root.folder(PLANS, SNAPSHOT) / RECOMMENDATION, document.content())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.settings import ResolvedSettings
 from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.confidence import CheckResult
+from pulsar_advisor.planning.confidence import StepCheck
 from pulsar_advisor.planning.limits import Limits
 from pulsar_advisor.planning.noise import DEFAULT_RATIO as NOISE_RATIO
 from pulsar_advisor.planning.proposal import Move, Proposal
@@ -27,7 +27,7 @@ def plan_of(
     moves: tuple[Move, ...] = (),
     splits: tuple[Split, ...] = (),
     limits: Limits | None = None,
-    checks: tuple[CheckResult, ...] = (),
+    checks: tuple[StepCheck, ...] = (),
     history: tuple[ClusterState, ...] = (),
 ) -> Plan:
     return build_plan(
@@ -184,8 +184,8 @@ def test_what_the_shedder_computed_is_in_the_plan_as_plain_figures(
 def test_unloads_and_splits_rest_on_the_checks_about_what_their_own_strategies_read(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    usage = CheckResult("usage", "U.", "info", "broker", frozenset({"broker_usage"}), False, frozenset({"c:8080"}))
-    averages = CheckResult("averages", "A.", "warning", "bundle", frozenset({"long_term_averages"}), True, frozenset())
+    usage = StepCheck("usage", "U.", "info", "broker", frozenset({"broker_usage"}), False, frozenset({"c:8080"}))
+    averages = StepCheck("averages", "A.", "warning", "bundle", frozenset({"long_term_averages"}), True, frozenset())
     plan = plan_of(state, settings, (move(FIRST),), (split(SECOND, 0x60000000),), checks=(usage, averages))
     assert plan.rests_on == {"unload": ("averages", "usage"), "split": ("averages",)}
     unload, cut = plan.steps

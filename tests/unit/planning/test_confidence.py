@@ -9,14 +9,14 @@ import pytest
 
 from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, ClusterState
 from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.planning.confidence import CheckResult, Grading
+from pulsar_advisor.planning.confidence import Grading, StepCheck
 
 A, B, C = 0, 1, 2
 FIRST = 0
 READS: frozenset[Input] = frozenset({"broker_usage", "bundle_traffic"})
 
 
-def check(name: str = "brokers.cpu", **changes: Any) -> CheckResult:
+def check(name: str = "brokers.cpu", **changes: Any) -> StepCheck:
     """A check about the usage of brokers that failed, for everybody unless said otherwise."""
     usual: dict[str, Any] = {
         "title": "It holds.",
@@ -26,10 +26,10 @@ def check(name: str = "brokers.cpu", **changes: Any) -> CheckResult:
         "success": False,
         "failing": None,
     }
-    return CheckResult(name, **{**usual, **changes})
+    return StepCheck(name, **{**usual, **changes})
 
 
-def grade(state: ClusterState, *checks: CheckResult, reads: frozenset[Input] = READS, near_tie: bool = False) -> Any:
+def grade(state: ClusterState, *checks: StepCheck, reads: frozenset[Input] = READS, near_tie: bool = False) -> Any:
     return Grading(state, checks, reads).grade(FIRST, (A, C), near_tie=near_tie)
 
 

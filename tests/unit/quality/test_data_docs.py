@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import documents
 from pulsar_advisor.quality.checks import checks, suites
 from pulsar_advisor.quality.data_docs import write_data_docs
 
@@ -13,13 +14,12 @@ from pulsar_advisor.quality.data_docs import write_data_docs
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The pages of a result in which one check failed and one could not be evaluated."""
     folder = tmp_path_factory.mktemp("docs")
-    results: list[dict[str, Any]] = [
-        {"check": check.name, "success": True, "failed_rows": 0, "error": None} for check in checks()
-    ]
-    by_name = {one["check"]: one for one in results}
-    by_name["bundles.unique"] |= {"success": False, "failed_rows": 17}
-    by_name["bundles.steady"] |= {"success": False, "error": "no such column: steadiness"}
-    write_data_docs({"cluster": "test", "snapshot": "20261121T080000Z", "results": results}, folder)
+    wrong: dict[str, dict[str, Any]] = {
+        "bundles.unique": {"success": False, "failed_rows": 17},
+        "bundles.steady": {"success": False, "error": "no such column: steadiness"},
+    }
+    results = [documents.check(check=check.name, **wrong.get(check.name, {})) for check in checks()]
+    write_data_docs(documents.validation(*results, snapshot="20261121T080000Z"), folder)
     return {path.stem: path.read_text() for path in Path(folder).glob("*.html")}
 
 

@@ -13,7 +13,7 @@ from pulsar_advisor.quality.history import (
     trend,
     write_checks,
 )
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import CHECKS
 
@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Root:
 def captured(root: Root, snapshot: str, cluster_name: str) -> None:
     """The raw snapshot of a cluster by Pulsar's own name."""
     identity = {"cluster_name": cluster_name, "broker_ids": ["broker-1:8080"]}
-    write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest(identity=identity))
+    write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(identity=identity).content())
 
 
 def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | str) -> None:
@@ -46,9 +46,9 @@ def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | s
         for check, answer in checks.items()
     ]
     document = documents.validation(*results, snapshot=snapshot, success=success)
-    write_json(root.folder("tables/result", snapshot) / RESULT, {})
+    write_file(root.folder("tables/result", snapshot) / RESULT, b"{}")
     write_checks(root, document)
-    write_json(root.folder("validation", snapshot) / RESULT, document)
+    write_file(root.folder("validation", snapshot) / RESULT, document.content())
 
 
 def test_the_first_snapshot_has_none_before(root: Root) -> None:
@@ -64,7 +64,7 @@ def test_a_snapshot_unfit_for_use_is_passed_over(root: Root) -> None:
 
 def test_a_snapshot_that_nobody_validated_is_not_known_to_be_good(root: Root) -> None:
     judged(root, FIRST)
-    write_json(root.folder("tables/result", SECOND) / RESULT, {})
+    write_file(root.folder("tables/result", SECOND) / RESULT, b"{}")
     assert good_before(root, THIRD) == FIRST
 
 

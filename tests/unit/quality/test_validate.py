@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import documents
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.quality.validate import validate
-from pulsar_advisor.storage.files import sha256_hex, write_json
+from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
@@ -21,18 +21,17 @@ NO_SPARK = cast(SparkSession, None)
 
 def test_a_manifest_that_was_changed_after_normalize_is_not_validated(tmp_path: Path) -> None:
     root = Root(str(tmp_path), "test")
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
-    tables = {"schema": "pulsar-advisor/tables-result/1", "manifest_sha256": "0" * 64}
-    write_json(root.folder("tables/result", SNAPSHOT) / RESULT, tables)
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
+    write_file(root.folder("tables/result", SNAPSHOT) / RESULT, documents.tables_result().content())
     with pytest.raises(StorageError, match=r"not the manifest that was normalized .* instead of 0{64}"):
         validate(NO_SPARK, root, SNAPSHOT)
 
 
 def test_a_snapshot_that_another_process_validates_is_not_validated_beside_it(tmp_path: Path) -> None:
     root = Root(str(tmp_path), "test")
-    manifest = write_json(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest())
-    tables = {"schema": "pulsar-advisor/tables-result/1", "manifest_sha256": sha256_hex(manifest)}
-    write_json(root.folder("tables/result", SNAPSHOT) / RESULT, tables)
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, manifest := documents.manifest().content())
+    tables = documents.tables_result(manifest_sha256=sha256_hex(manifest))
+    write_file(root.folder("tables/result", SNAPSHOT) / RESULT, tables.content())
     with (
         held(root.folder("validation", SNAPSHOT), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="are being run by another process"),

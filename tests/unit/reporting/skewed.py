@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+import documents
+from pulsar_advisor.documents.recommendation import Advice, Combination, Coverage, Recommendation
+from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.base_load import base_load
 from pulsar_advisor.model.bundle_range import format_range
@@ -22,8 +25,9 @@ from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting, digest_o
 from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.build_plan import build_plan, planned_settings
 from pulsar_advisor.planning.compare import Score, advise, no_score, score
-from pulsar_advisor.planning.confidence import CheckResult
+from pulsar_advisor.planning.confidence import StepCheck
 from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.planning.findings import Finding
 from pulsar_advisor.planning.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.headline import ByItself, advice_sentence
 from pulsar_advisor.planning.lower_bound import lowest_maximum
@@ -128,19 +132,19 @@ def make_plan(
     placement: str = "LeastLongTermMessageRate",
     acts_in_cycle: int | None = 1,
     why_nothing: str | None = None,
-    checks: Sequence[CheckResult] = (),
+    checks: Sequence[StepCheck] = (),
 ) -> Plan:
     proposal = Proposal(shedder, placement, tuple(moves), tuple(splits), (), acts_in_cycle, why_nothing)
     inputs = PlanInputs(manifest_sha256="a1" * 32, validation_sha256="b2" * 32)
     return build_plan(state, settings, proposal, Request(), inputs, SETTING_KEYS, checks)
 
 
-def checks_of(*failing: tuple[str, str]) -> tuple[CheckResult, ...]:
+def checks_of(*failing: tuple[str, str]) -> tuple[StepCheck, ...]:
     """Three checks about the usage of brokers, of which these (name, broker) failed as an information."""
     failed = {name: frozenset({broker}) for name, broker in failing}
     about: frozenset[Input] = frozenset({"broker_usage"})
     return tuple(
-        CheckResult(name, "Its limit is known.", "info", "broker", about, name not in failed, failed.get(name))
+        StepCheck(name, "Its limit is known.", "info", "broker", about, name not in failed, failed.get(name))
         for name in ("brokers.bandwidth_in_limit", "brokers.cpu_limit", "brokers.memory_limit")
     )
 
@@ -176,7 +180,7 @@ def recommendation_of(
     state: ClusterState | None = None,
     errors: Mapping[str, str] | None = None,
     findings: Sequence[tuple[str, str]] = (),
-) -> dict[str, Any]:
+) -> Recommendation:
     """`recommendation.json` as the planner's own comparison makes it; `state` is that of the plans."""
     state = state or skewed_state()
     scores = [score(plan, state, file=plan.file_name, digest=digest_of(plan)) for plan in plans]
@@ -188,72 +192,53 @@ def recommendation_of(
     now = (float(ratios.max()), float(ratios.std()))
     overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
     options = ranked_options(scores, own, [], DEFAULT_RATIO, now, overloaded)
-    return {
-        "schema": "pulsar-advisor/recommendation/1",
-        "cluster": "test",
-        "snapshot": "20261121T083000Z",
-        "manifest_sha256": "a1" * 32,
-        "proposer": None,
-        "view": "fresh",
-        "combinations": [row.document() for row in scores],
-        "advice": {
-            "plan": advised.plan if advised else None,
-            "digest": advised.digest if advised else None,
-            "sentence": advice_sentence(
+    return Recommendation(
+        cluster="test",
+        snapshot="20261121T083000Z",
+        manifest_sha256="a1" * 32,
+        view="fresh",
+        combinations=tuple(Combination(**asdict(row)) for row in scores),
+        advice=Advice(
+            plan=advised.plan if advised else None,
+            digest=advised.digest if advised else None,
+            sentence=advice_sentence(
                 _advised_of(plans, advised), scores, ByItself(False, "Pulsar itself does nothing either.")
             ),
-        },
-        "findings": [{"severity": severity, "sentence": sentence} for severity, sentence in findings],
-        "noise_floor": {"ratio": DEFAULT_RATIO, "origin": "default"},
-        "lowest_maximum_ratio": lowest_maximum(state, settings, base_load(state).likely),
-        "trials": [],
-        "options": [option.document() for option in options],
-        "coverage": {
-            "judged_ratio": 0.987,
-            "excluded_brokers": [],
-            "excluded_namespaces": ["public/broken"],
-            "excluded_bundles": 2,
-        },
-    }
+        ),
+        findings=tuple(Finding(severity, sentence) for severity, sentence in findings),
+        lowest_maximum_ratio=lowest_maximum(state, settings, base_load(state).likely),
+        options=options,
+        coverage=Coverage(judged_ratio=0.987, excluded_namespaces=("public/broken",), excluded_bundles=2),
+    )
 
 
 def _advised_of(plans: Sequence[Plan], advised: Score | None) -> Plan | None:
     return next((plan for plan in plans if advised is not None and digest_of(plan) == advised.digest), None)
 
 
-def check(name: str, title: str, *, severity: str = "warning", success: bool = True, **more: Any) -> dict[str, Any]:
-    return {
-        "check": name,
-        "severity": severity,
-        "scope": "bundle",
-        "effect": "stop" if severity == "critical" else "confine" if severity == "warning" else "doubt",
-        "about": None,
-        "success": success,
-        "title": title,
-        "reason": "Two brokers report figures of a moved bundle for up to a minute.",
-        "action": "Capture again a minute later.",
-        "failed_rows": 0 if success else 2,
-        "examples": [],
-        "excluded": [],
-        "concerned": [],
-        "error": None,
-        **more,
-    }
+def check(name: str, title: str, *, severity: str = "warning", success: bool = True, **more: Any) -> CheckResult:
+    return documents.check(
+        **{
+            "check": name,
+            "title": title,
+            "severity": severity,
+            "scope": "bundle",
+            "effect": "stop" if severity == "critical" else "confine" if severity == "warning" else "doubt",
+            "success": success,
+            "reason": "Two brokers report figures of a moved bundle for up to a minute.",
+            "action": "Capture again a minute later.",
+            "failed_rows": 0 if success else 2,
+            **more,
+        }
+    )
 
 
-def validation_of(*results: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "schema": "pulsar-advisor/validation-result/2",
-        "cluster": "test",
-        "snapshot": "20261121T083000Z",
-        "manifest_sha256": "a1" * 32,
-        "suites_sha256": "c3" * 32,
-        "success": not any(row["severity"] == "critical" and not row["success"] for row in results),
-        "results": list(results),
-    }
+def validation_of(*results: CheckResult) -> Validation:
+    success = not any(row.severity == "critical" and not row.success for row in results)
+    return documents.validation(*results, success=success)
 
 
-def skewed_validation() -> dict[str, Any]:
+def skewed_validation() -> Validation:
     return validation_of(
         check(
             "bundles.ranges_tile",
@@ -339,9 +324,9 @@ class Inputs:
     """What `build_page` takes, kept together so that a test can replace one of them."""
 
     state: ClusterState
-    recommendation: dict[str, Any]
+    recommendation: Recommendation
     plans: tuple[Plan, ...]
-    validation: dict[str, Any]
+    validation: Validation
     outcomes: list[dict[str, Any]]
     settings: Mapping[str, PlannedSetting]
     lint: tuple[LintFinding, ...] = ()
@@ -352,7 +337,7 @@ class Inputs:
         return build_page(
             self.state,
             self.recommendation,
-            None if shown is None else plans.get(shown["digest"]),
+            None if shown is None else plans.get(shown.digest or ""),
             self.validation,
             pa.Table.from_pylist(self.outcomes, SCHEMA),
             self.settings,

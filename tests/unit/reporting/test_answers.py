@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import documents
 from pulsar_advisor.reporting.answers import (
     BUNDLE_EXAMPLES_SHOWN,
     Answers,
@@ -94,10 +95,7 @@ def test_a_class_in_two_roles_is_shown_twice() -> None:
 
 
 def test_a_shedder_that_does_nothing_is_named_once_with_all_its_placements() -> None:
-    quiet = {"shedder": "S", "steps": 0, "why_nothing": "all below 85 %", "error": None}
-    acting = {"shedder": "T", "placement": "P", "steps": 2, "why_nothing": None, "error": None}
-    answers = group_answers(
-        SCHEMA.empty_table(), {}, (), [{**quiet, "placement": "P"}, {**quiet, "placement": "Q"}, acting]
-    )
+    quiet = [documents.combination("S", name, steps=0, why_nothing="all below 85 %") for name in ("P", "Q")]
+    answers = group_answers(SCHEMA.empty_table(), {}, (), [*quiet, documents.combination("T", "P", steps=2)])
     (silence,) = answers.silences
     assert (silence.shedder, silence.placements, silence.why) == ("S", ("P", "Q"), "all below 85 %")

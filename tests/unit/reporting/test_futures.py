@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import documents
+from pulsar_advisor.documents.recommendation import Foresight, Trial
+from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.futures import by_itself, cells, effect_sentence, futures, lines, name, own_sentence
 
-OWN = {"shedder": "ThresholdShedder", "placement": "LeastLongTermMessageRate"}
+OWN = Strategies(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
 
 
-def score(shedder: str = OWN["shedder"], placement: str = OWN["placement"], **given: Any) -> dict[str, Any]:
-    return {
-        "shedder": shedder,
-        "placement": placement,
-        "what_if": "",
-        "seed": 0,
-        "ended": "settled",
-        "error": None,
-        "cycles": 45,
-        "repeats_cycle": None,
-        "settles_in_cycles": 2,
-        "settles_in_minutes": 1.0,
-        "splits": 0,
-        "unloads": 2,
-        "bundles_moved_again": 0,
-        "brokers_overshot": 0,
-        "producers": 3,
-        "consumers": 4,
-        "moved_throughput_bytes_per_s": 5.0,
-        "first_usage_maximum_ratio": 0.67,
-        "last_usage_maximum_ratio": 0.6,
-        "last_usage_standard_deviation_ratio": 0.1,
-        **given,
-    }
+def score(shedder: str = OWN.shedder, placement: str = OWN.placement, **given: Any) -> SimulatedScore:
+    return SimulatedScore.model_validate(
+        documents.ending(**{"shedder": shedder, "placement": placement, "what_if": "", **given})
+    )
+
+
+def not_simulated(shedder: str, error: str) -> NotSimulated:
+    return NotSimulated(shedder=shedder, placement=OWN.placement, what_if="", error=error)
 
 
 def plain(text: str | None) -> str:
@@ -78,7 +65,8 @@ def test_how_one_run_ends_in_words() -> None:
     assert ends(unloads=0, settles_in_cycles=0) == "nothing happens"
     assert ends(ended="repeats", cycles=9, repeats_cycle=3) == "goes round: cycle 9 leaves all as cycle 3 did"
     assert ends(ended="unfinished", cycles=120) == "has not settled by cycle 120"
-    assert ends(error="no load is known") == "could not be simulated: no load is known"
+    [future] = futures([not_simulated("AvgShedder", "no load is known")], OWN)
+    assert future.ends == "could not be simulated: no load is known"
 
 
 def test_what_pulsars_own_strategies_would_do_is_one_sentence() -> None:
@@ -100,7 +88,10 @@ def test_without_the_own_strategies_there_is_no_such_sentence() -> None:
 
 
 def test_names_are_never_cut_and_no_line_is_wider_than_the_terminal() -> None:
-    one, other = score("TransferShedder", "extensions.LeastResourceUsageWithWeight"), score("AvgShedder", error="none")
+    one, other = (
+        score("TransferShedder", "extensions.LeastResourceUsageWithWeight"),
+        not_simulated("AvgShedder", "none"),
+    )
     heading, *rest = "\n".join(lines(futures([score(), one, other], OWN))).splitlines()
     text = " ".join(" ".join(rest).split())
     assert "TransferShedder with extensions.LeastResourceUsageWithWeight: settles in cycle 2" in text
@@ -133,15 +124,16 @@ def test_a_range_comes_from_both_ends_and_the_worse_one_refutes_that_it_settles(
 
 
 def test_a_change_is_shown_beside_today() -> None:
-    trial = {"change": {"a": "1"}, "error": None, "score": score(unloads=9), "today": score(), "verdict": "worse"}
+    trial = Trial(change={"a": "1"}, error=None, score=score(unloads=9), today=score(), verdict="worse")
     assert plain(effect_sentence(trial)) == (
         "worse than today: with a=1, Pulsar's own balancer settles in cycle 2 (1 min) after 9 unloads, highest usage "
         "67.0% → 60.0%, standard deviation 10.0%; without it, it settles in cycle 2 (1 min) after 2 unloads, "
         "highest usage 67.0% → 60.0%, standard deviation 10.0%"
     )
-    assert effect_sentence({**trial, "verdict": "better"}).startswith("better than today: with it, Pulsar's own ")
-    del trial["today"], trial["verdict"]
-    assert effect_sentence(trial).startswith("with it, Pulsar's own balancer settles")
+    better = trial.model_copy(update={"verdict": "better"})
+    assert effect_sentence(better).startswith("better than today: with it, Pulsar's own ")
+    of_an_earlier_release = Trial(change={"a": "1"}, error=None, score=score())
+    assert effect_sentence(of_an_earlier_release).startswith("with it, Pulsar's own balancer settles")
 
 
 def test_splits_are_something_that_happens() -> None:
@@ -151,13 +143,13 @@ def test_splits_are_something_that_happens() -> None:
     assert "; bundles split: 3." in plain(own_sentence([alone], OWN))
 
 
-def foresight(own: dict[str, Any] | None, **given: Any) -> dict[str, Any]:
-    return {"own": own, "switched_off_by": [], "error": None, **given}
+def foresight(own: SimulatedScore | None, **given: Any) -> Foresight:
+    return Foresight.model_validate({"cycles": 60, "own": own, "error": None, "acting": (), "plan": None, **given})
 
 
 def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
     acting, quiet = score(), score(unloads=0, settles_in_cycles=0)
-    off = ["loadBalancerSheddingEnabled"]
+    off = ("loadBalancerSheddingEnabled",)
     assert by_itself(foresight(acting)) == (
         True,
         "Pulsar's own ThresholdShedder settles in cycle 2 (1 min) after 2 unloads.",

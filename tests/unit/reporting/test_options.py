@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import documents
+from pulsar_advisor.planning.model_errors import ModelErrors
+from pulsar_advisor.planning.options import Cost
 from pulsar_advisor.reporting.options import NOTHING, Options, cost_text, options_of
 from unit.reporting.skewed import skewed_inputs
 
@@ -28,10 +33,11 @@ def test_the_advice_is_an_option_with_effect_and_cost() -> None:
 
 def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_bundles() -> None:
     recommendation = skewed_inputs().recommendation
-    option = {**recommendation["options"][0], "kind": "move", "maximum_ratio": 0.61, "gain_ratio": 0.3}
+    first = (recommendation.options or ())[0]
+    option = replace(first, kind="move", maximum_ratio=0.61, gain_ratio=0.3)
 
     def effect(lowest: float) -> str:
-        found = options_of({**recommendation, "options": [option], "lowest_maximum_ratio": lowest})
+        found = options_of(recommendation.model_copy(update={"options": (option,), "lowest_maximum_ratio": lowest}))
         assert found is not None
         return plain(found.rows[0].effect)
 
@@ -43,13 +49,9 @@ def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_b
 @pytest.mark.parametrize(("worst", "said"), [(0.64, ""), (0.7, " (at worst 70.0%)")])
 def test_the_worse_end_is_said_if_it_differs_by_more_than_noise(worst: float, said: str) -> None:
     recommendation = skewed_inputs().recommendation
-    option = {
-        **recommendation["options"][0],
-        "maximum_ratio": 0.61,
-        "gain_ratio": 0.3,
-        "highest_maximum_ratio": worst,
-    }
-    found = options_of({**recommendation, "options": [option]})
+    first = (recommendation.options or ())[0]
+    option = replace(first, maximum_ratio=0.61, gain_ratio=0.3, highest_maximum_ratio=worst)
+    found = options_of(recommendation.model_copy(update={"options": (option,)}))
     assert found is not None
     assert plain(found.rows[0].effect) == f"highest usage falls from 91.0% to 61.0%{said}"
 
@@ -87,26 +89,23 @@ def test_a_plan_has_the_number_of_its_option_wherever_it_is_named() -> None:
 
 def test_a_plan_that_is_no_option_has_a_letter() -> None:
     recommendation = skewed_inputs().recommendation
-    recommendation["options"] = [option for option in recommendation["options"] if option["kind"] == "nothing"]
-    found = options_of(recommendation)
+    nothing = tuple(option for option in recommendation.options or () if option.kind == "nothing")
+    found = options_of(recommendation.model_copy(update={"options": nothing}))
     assert found is not None
     assert [one.label for one in found.tradeoffs] == ["1", *"abcdefgh"[: len(found.tradeoffs) - 1]]
 
 
 def test_a_recommendation_of_an_earlier_release_has_no_options() -> None:
-    recommendation = skewed_inputs().recommendation
-    del recommendation["options"]
-    assert options_of(recommendation) is None
+    assert options_of(documents.recommendation()) is None
 
 
 def test_a_split_alone_costs_no_clients() -> None:
-    cost = {"unloads": 0, "splits": 2, "topics": 0, "producers": 0, "consumers": 0, "moved_throughput_bytes_per_s": 0.0}
-    assert plain(cost_text(cost)) == "2 splits, which can't be undone"
+    assert plain(cost_text(Cost(splits=2))) == "2 splits, which can't be undone"
 
 
 def test_the_notes_say_how_far_off_predictions_of_cpu_are() -> None:
-    errors = {"reports": 12, "proportional_ratio": 0.051, "base_load_ratio": 0.02, "calibrated_ratio": 0.015}
-    found = options_of({**skewed_inputs().recommendation, "model_errors": errors})
+    errors = ModelErrors(reports=12, proportional_ratio=0.051, base_load_ratio=0.02, calibrated_ratio=0.015)
+    found = options_of(skewed_inputs().recommendation.model_copy(update={"model_errors": errors}))
     assert found is not None
     assert plain(found.notes[-1]) == (
         "A broker's CPU, predicted from its other reports, was off by 2.0% on average over 12 reports (base_load, "

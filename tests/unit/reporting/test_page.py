@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plan import digest_of
 from unit.reporting.skewed import balanced_inputs, quiet_plan, recommendation_of, skewed_inputs, skewed_settings
@@ -38,9 +39,10 @@ def test_combinations_are_listed_advice_first_and_those_without_a_plan_last() ->
 
 def test_combinations_that_differ_in_nothing_are_one_row() -> None:
     inputs = skewed_inputs()
-    rows = inputs.recommendation["combinations"]
-    again = [{**row, "placement": "RoundRobinBrokerSelector"} for row in rows]
-    found = replace(inputs, recommendation={**inputs.recommendation, "combinations": [*again, *rows]}).page()
+    rows = inputs.recommendation.combinations
+    again = (replace(row, placement="RoundRobinBrokerSelector") for row in rows)
+    recommendation = inputs.recommendation.model_copy(update={"combinations": (*again, *rows)})
+    found = replace(inputs, recommendation=recommendation).page()
     assert [row.shedder for row in found.combinations] == [row.shedder for row in inputs.page().combinations]
     assert found.combinations[0].placement == "LeastLongTermMessageRate"
     assert all(len(row.alike) == 1 for row in found.combinations)
@@ -49,13 +51,13 @@ def test_combinations_that_differ_in_nothing_are_one_row() -> None:
 
 def test_an_extensible_clusters_own_combination_is_marked_whatever_modular_classes_are_set() -> None:
     inputs = skewed_inputs()
-    combinations = [
-        {**row, "placement": "extensions.LeastResourceUsageWithWeight"} for row in inputs.recommendation["combinations"]
-    ]
+    combinations = tuple(
+        replace(row, placement="extensions.LeastResourceUsageWithWeight") for row in inputs.recommendation.combinations
+    )
     page = replace(
         inputs,
         state=replace(inputs.state, load_manager="extensible"),
-        recommendation={**inputs.recommendation, "combinations": combinations},
+        recommendation=inputs.recommendation.model_copy(update={"combinations": combinations}),
     ).page()
     assert [row.shedder for row in page.combinations if row.configured] == ["TransferShedder"]
 
@@ -81,7 +83,7 @@ def test_the_provenance_names_snapshot_digest_manifest_and_release() -> None:
     facts = {fact.label: fact.value for fact in inputs.page().provenance}
     assert facts["Snapshot"] == inputs.state.snapshot
     assert facts["Plan digest"] == digest_of(inputs.plans[0])
-    assert facts["Manifest SHA-256"] == inputs.recommendation["manifest_sha256"]
+    assert facts["Manifest SHA-256"] == inputs.recommendation.manifest_sha256
     assert facts["Pulsar Rebalance Advisor"] == "0.1.0"
     assert "Ledger head" not in facts
 
@@ -94,8 +96,8 @@ def test_the_head_of_the_ledger_is_among_the_provenance() -> None:
 def test_a_plan_without_steps_counts_as_nothing_to_do() -> None:
     inputs = balanced_inputs()
     plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", "all is well")
-    recommendation = recommendation_of((plan,))
-    recommendation["advice"]["digest"] = digest_of(plan)
+    advice = Advice(plan=None, digest=digest_of(plan), sentence="Nothing.")
+    recommendation = recommendation_of((plan,)).model_copy(update={"advice": advice})
     page = replace(inputs, plans=(plan,), recommendation=recommendation).page()
     assert page.verdict.kind == "nothing"
     assert page.unloads.total == 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
+from pulsar_advisor.planning.findings import Finding
 from pulsar_advisor.reporting.terminal import render_terminal
 from pulsar_advisor.reporting.verdict import Command
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
@@ -25,7 +27,8 @@ def test_the_first_line_is_the_verdict() -> None:
 
 def test_the_three_findings_that_matter_are_there() -> None:
     inputs = skewed_inputs()
-    inputs.recommendation["findings"].append({"severity": "info", "sentence": "a fourth"})
+    findings = (*inputs.recommendation.findings, Finding("info", "a fourth"))
+    inputs = replace(inputs, recommendation=inputs.recommendation.model_copy(update={"findings": findings}))
     lines = [line for line in printed(inputs).splitlines() if line.startswith("Finding")]
     assert len(lines) == 3
     assert "shop/orders carries two thirds" in lines[0]

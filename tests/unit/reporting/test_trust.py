@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from pulsar_advisor.documents.recommendation import Coverage, Recommendation
 from pulsar_advisor.reporting.trust import trust_of
 from unit.reporting.skewed import check, recommendation_of, validation_of
 
 
-def covering(**coverage: Any) -> dict[str, Any]:
-    whole = {"judged_ratio": 1.0, "excluded_brokers": [], "excluded_namespaces": [], "excluded_bundles": 0}
-    return {**recommendation_of(()), "coverage": {**whole, **coverage}}
+def covering(**coverage: Any) -> Recommendation:
+    judged = Coverage.model_validate({"judged_ratio": 1.0, **coverage})
+    return recommendation_of(()).model_copy(update={"coverage": judged})
 
 
 def test_failed_checks_are_sorted_by_severity() -> None:

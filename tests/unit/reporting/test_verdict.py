@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+from pulsar_advisor.documents.recommendation import Advice, Refusal
 from pulsar_advisor.model.decision import Split
 from pulsar_advisor.model.plan import Plan, digest_of
 from pulsar_advisor.planning.proposal import Move
@@ -29,9 +30,10 @@ def verdict_on(plan: Plan, inputs: Inputs | None = None, *, advised: bool = True
     """The verdict on one plan, advised whatever it is worth."""
     inputs = inputs or skewed_inputs()
     recommendation = recommendation_of((plan,))
-    row = recommendation["combinations"][0]
+    row = recommendation.combinations[0]
     if advised:
-        recommendation["advice"] = {"plan": row["plan"], "digest": row["digest"], "sentence": ""}
+        advice = Advice(plan=row.plan, digest=row.digest, sentence="")
+        recommendation = recommendation.model_copy(update={"advice": advice})
     inputs = replace(inputs, plans=(plan,), recommendation=recommendation)
     return inputs.page(root_url=root_url).verdict
 
@@ -161,29 +163,30 @@ def test_steps_of_low_confidence_have_to_be_accepted() -> None:
 
 
 def test_what_could_not_be_judged_is_not_called_balance() -> None:
-    refusal = {
-        "strategy": "ThresholdShedder",
-        "role": "shedder",
-        "missing": "isolation_policies",
-        "reason": "isolation_policies: 500",
-        "sentence": "ThresholdShedder can't be judged.",
-    }
+    refusal = Refusal(
+        strategy="ThresholdShedder",
+        role="shedder",
+        missing="isolation_policies",
+        reason="isolation_policies: 500",
+        sentence="ThresholdShedder can't be judged.",
+    )
     inputs = skewed_inputs()
-    plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", refusal["sentence"])
-    recommendation = {**recommendation_of((plan,)), "refusals": [refusal]}
-    recommendation["advice"]["sentence"] = "No unload can be judged: isolation_policies is missing."
+    plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", refusal.sentence)
+    advice = Advice(plan=None, digest=None, sentence="No unload can be judged: isolation_policies is missing.")
+    recommendation = recommendation_of((plan,)).model_copy(update={"refusals": (refusal,), "advice": advice})
     page = replace(inputs, plans=(plan,), recommendation=recommendation).page()
-    assert (page.verdict.kind, page.verdict.headline) == ("not_fit", recommendation["advice"]["sentence"])
+    assert (page.verdict.kind, page.verdict.headline) == ("not_fit", advice.sentence)
     assert [(row.strategy, row.missing) for row in page.refusals] == [("ThresholdShedder", "isolation_policies")]
     assert page.answers.silences == ()
 
 
 def too_little_judged(inputs: Inputs, advice: str | None) -> Inputs:
-    coverage = {**inputs.recommendation["coverage"], "decides": True, "why": "Too little can be judged: a is silent."}
-    recommendation = {**inputs.recommendation, "coverage": coverage}
+    recommendation = inputs.recommendation
+    too_little = {"decides": True, "why": "Too little can be judged: a is silent."}
+    changed: dict[str, object] = {"coverage": recommendation.coverage.model_copy(update=too_little)}
     if advice is not None:
-        recommendation["advice"] = {**recommendation["advice"], "sentence": advice}
-    return replace(inputs, recommendation=recommendation)
+        changed["advice"] = recommendation.advice.model_copy(update={"sentence": advice})
+    return replace(inputs, recommendation=recommendation.model_copy(update=changed))
 
 
 def test_where_too_little_could_be_judged_nothing_else_is_said_of_the_cluster() -> None:

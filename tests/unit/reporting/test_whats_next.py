@@ -8,6 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
+import documents
+from pulsar_advisor.documents.recommendation import Foresight, Undone
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.terminal import render_terminal
@@ -17,28 +19,23 @@ from unit.reporting.reading import read
 from unit.reporting.skewed import skewed_inputs
 from unit.reporting.test_futures import plain, score
 
-PLAN = {
-    "plan_bundles": 5,
-    "moved_again": 0,
-    "moved_back": 0,
-    "first_cycle": None,
-    "unloads": 0,
-    "bundles": 0,
-    "last_usage_maximum_ratio": 0.5,
-}
+PLAN = Undone.model_validate(
+    documents.ending(
+        plan_bundles=5,
+        moved_again=0,
+        moved_back=0,
+        first_cycle=None,
+        unloads=0,
+        bundles=0,
+        last_usage_maximum_ratio=0.5,
+    )
+)
+UNDONE = PLAN.model_copy(update={"unloads": 3, "moved_again": 3, "moved_back": 2, "first_cycle": 4})
 
-UNDONE = {**PLAN, "unloads": 3, "moved_again": 3, "moved_back": 2, "first_cycle": 4}
 
-
-def foresight(**given: Any) -> dict[str, Any]:
-    return {
-        "error": None,
-        "cycles": 60,
-        "own": score(),
-        "acting": [{"cycle": 0, "unloads": 0, "maximum_ratio": 0.67, "standard_deviation_ratio": 0.1}],
-        "plan": None,
-        **given,
-    }
+def foresight(**given: Any) -> Foresight:
+    found = Foresight(error=None, cycles=60, own=score(), acting=(CycleSeen(0, 0, 0.67, 0.1),), plan=None)
+    return found.model_copy(update=given)
 
 
 def test_pulsars_own_strategies_come_first() -> None:
@@ -50,7 +47,7 @@ def test_pulsars_own_strategies_come_first() -> None:
 
 
 def test_a_plan_that_stays_and_one_that_does_not() -> None:
-    assert plain(interference_sentence({**PLAN, "unloads": 3, "bundles": 2}, 60)) == (
+    assert plain(interference_sentence(PLAN.model_copy(update={"unloads": 3, "bundles": 2}), 60)) == (
         "Once the plan is carried out, Pulsar's own balancer would leave its 5 bundles where they are, unload 2 other "
         "bundles and end with the busiest broker at 50.0%."
     )
@@ -58,11 +55,13 @@ def test_a_plan_that_stays_and_one_that_does_not() -> None:
         "Once the plan is carried out, Pulsar's own balancer would undo part of it: from cycle 4 on it would move 3 of "
         "the plan's 5 bundles again, 2 of them back, and end with the busiest broker at 50.0%."
     )
-    assert "move 3 of the plan's 5 bundles back, and" in plain(interference_sentence({**UNDONE, "moved_back": 3}, 60))
+    assert "move 3 of the plan's 5 bundles back, and" in plain(
+        interference_sentence(UNDONE.model_copy(update={"moved_back": 3}), 60)
+    )
 
 
 def test_of_a_balancer_that_is_switched_off_nothing_is_said_but_under_that_condition() -> None:
-    found = whats_next(foresight(plan=UNDONE, switched_off_by=["loadBalancerSheddingEnabled"]))
+    found = whats_next(foresight(plan=UNDONE, switched_off_by=("loadBalancerSheddingEnabled",)))
     assert found is not None
     own, undone = found.sentences
     assert own.startswith(
@@ -87,10 +86,11 @@ def test_recommendations_of_earlier_releases_have_no_such_section() -> None:
 def test_every_form_of_the_report_says_what_happens_next() -> None:
     inputs = skewed_inputs()
     cycles = [
-        {"cycle": 0, "unloads": 0, "maximum_ratio": 0.91, "standard_deviation_ratio": 0.2},
-        {"cycle": 2, "unloads": 3, "maximum_ratio": 0.64, "standard_deviation_ratio": 0.1},
+        CycleSeen(0, 0, 0.91, 0.2),
+        CycleSeen(2, 3, 0.64, 0.1),
     ]
-    recommendation = {**inputs.recommendation, "foresight": foresight(acting=cycles, plan=PLAN)}
+    foreseen = foresight(acting=tuple(cycles), plan=PLAN)
+    recommendation = inputs.recommendation.model_copy(update={"foresight": foreseen})
     page = replace(inputs, recommendation=recommendation).page()
     console = Console(file=io.StringIO(), width=200)
     render_terminal(page, console)
@@ -104,16 +104,12 @@ def test_every_form_of_the_report_says_what_happens_next() -> None:
 def test_the_usage_of_the_brokers_is_shown_cycle_by_cycle() -> None:
     inputs = skewed_inputs()
     cycles = [
-        {
-            "cycle": number,
-            "unloads": number,
-            "maximum_ratio": high,
-            "standard_deviation_ratio": 0.1,
-            "usage_ratios": {"hot:8080": high, "idle:8080": 0.9 - high},
-        }
+        CycleSeen(number, number, high, 0.1, usage_ratios={"hot:8080": high, "idle:8080": 0.9 - high})
         for number, high in ((0, 0.8), (2, 0.6), (5, 0.5))
     ]
-    page = replace(inputs, recommendation={**inputs.recommendation, "foresight": foresight(acting=cycles)}).page()
+    page = replace(
+        inputs, recommendation=inputs.recommendation.model_copy(update={"foresight": foresight(acting=tuple(cycles))})
+    ).page()
     reading = read(render_html(page))
     assert [plain(cell) for cell in reading.row("hot:8080")[1:]] == ["80.0%", "60.0%", "50.0%"]
     assert [plain(cell) for cell in reading.row("idle:8080")[1:]] == ["10.0%", "30.0%", "40.0%"]
@@ -121,8 +117,9 @@ def test_the_usage_of_the_brokers_is_shown_cycle_by_cycle() -> None:
 
 def test_a_dominated_combination_is_marked() -> None:
     inputs = skewed_inputs()
-    first, *others = inputs.recommendation["combinations"]
-    combinations = [{**first, "dominated_by": "AvgShedder with AvgShedder"}, *others]
-    page = replace(inputs, recommendation={**inputs.recommendation, "combinations": combinations}).page()
+    first, *others = inputs.recommendation.combinations
+    combinations = (replace(first, dominated_by="AvgShedder with AvgShedder"), *others)
+    recommendation = inputs.recommendation.model_copy(update={"combinations": combinations})
+    page = replace(inputs, recommendation=recommendation).page()
     assert ">dominated</span>" in render_html(page)
     assert "Dominated by AvgShedder with AvgShedder" in render_markdown(page)

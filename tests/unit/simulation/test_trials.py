@@ -31,7 +31,7 @@ def test_a_change_is_simulated_with_the_strategies_it_configures() -> None:
     assert lower.score.unloads > 0
     assert lower.score.first.usage.maximum == pytest.approx(0.8)
     assert other.score.unloads > 0
-    assert lower.document()["score"]["last_usage_standard_deviation_ratio"] < 0.23
+    assert lower.score.last.usage.standard_deviation < 0.23
 
 
 def test_each_change_is_tried_once_and_only_the_first_few() -> None:
@@ -52,7 +52,7 @@ def test_what_keeps_pulsar_from_shedding_with_a_change_is_known() -> None:
         return resolve({"loadBalancerSheddingEnabled": "false", **what_if})
 
     still_off, on = trials([LOWER_BOUNDARY, {"loadBalancerSheddingEnabled": "true"}], IDLE_BROKER, off)
-    assert still_off.document()["switched_off_by"] == ["loadBalancerSheddingEnabled"]
+    assert still_off.switched_off_by == ("loadBalancerSheddingEnabled",)
     assert on.switched_off_by == ()
 
 
@@ -81,8 +81,9 @@ def test_a_change_is_compared_with_today_under_the_same_seed() -> None:
 
 def test_a_change_that_never_ends_and_relieves_no_one_is_worse_than_nothing() -> None:
     (found,) = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
-    assert found.verdict == found.document()["verdict"] == "worse"
-    assert found.document()["today"]["unloads"] == 0
+    assert found.verdict == "worse"
+    assert found.today is not None
+    assert found.today.unloads == 0
 
 
 def test_switching_shedding_on_is_compared_with_a_cluster_that_sheds_nothing() -> None:

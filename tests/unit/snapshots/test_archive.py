@@ -19,7 +19,7 @@ import documents
 from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.snapshots.archive import export_snapshot, import_snapshot
-from pulsar_advisor.storage.files import sha256_hex, write_json
+from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
 
 SNAPSHOT = "20261121T083000Z"
@@ -35,7 +35,7 @@ def captured(root: Root) -> Root:
     topics = RawFile()
     topics.extend([{"topic": "t"}])
     files.write("topic_stats/0.jsonl.zst", "topic_stats", "b1:8080", topics.finish())
-    write_json(folder / MANIFEST, documents.manifest(snapshot=SNAPSHOT, files=files.listing()))
+    write_file(folder / MANIFEST, documents.manifest(snapshot=SNAPSHOT, files=files.listing()).content())
     return root
 
 
@@ -75,7 +75,7 @@ def test_taking_the_same_snapshot_in_again_changes_nothing(archive: Path, target
 
 
 def test_another_snapshot_of_the_same_second_is_not_overwritten(archive: Path, target: Root) -> None:
-    write_json(target.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest(snapshot=SNAPSHOT))
+    write_file(target.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest(snapshot=SNAPSHOT).content())
     before = content_of(target)
     with pytest.raises(UsageError, match="already exists"):
         import_snapshot(archive, target)
@@ -128,7 +128,7 @@ def with_manifest(members: Members, change: Callable[[dict[str, Any]], None]) ->
         ({"snapshot": "20261332T083000Z"}, "is not a snapshot id"),
         ({"snapshot": "20261121T0830\u0660\u0660Z"}, "is not a snapshot id"),
         ({"snapshot": "20261121T083101Z"}, "but says that it began at"),
-        ({"started_at_ms": 10**400}, r"its manifest.json is not as .* at `\$.started_at_ms`"),
+        ({"started_at_ms": 10**400}, r"its manifest.json is not as .*started_at_ms: Input should be"),
         ({"started_at_ms": math.inf}, "its manifest.json is not JSON"),
         ({"started_at_ms": math.nan}, "its manifest.json is not JSON"),
     ],
@@ -176,8 +176,8 @@ def escape(manifest: dict[str, Any]) -> None:
             lambda members: with_content(members, frame(bytes(300 << 20)), rows=0),
             "expands beyond the size of any capture",
         ),
-        (lambda members: with_content(members, frame(b"{}\n"), rows=10**18), r"`\$.files\[0\].rows`"),
-        (lambda members: with_content(members, frame(b"{}\n"), rows=-1), r"`\$.files\[0\].rows`"),
+        (lambda members: with_content(members, frame(b"{}\n"), rows=10**18), r"files\.0\.rows"),
+        (lambda members: with_content(members, frame(b"{}\n"), rows=-1), r"files\.0\.rows"),
         (
             lambda members: with_content(members, b"\x28\xb5\x2f\xfd\x00\xff" + bytes(64), rows=1),
             "tenants.jsonl.zst is not compressed as",

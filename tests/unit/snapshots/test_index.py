@@ -11,22 +11,23 @@ import documents
 from published import faults
 from pulsar_advisor.snapshots import index
 from pulsar_advisor.snapshots.index import newest, update_index
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
 SNAPSHOTS = [f"2026112{day}T083000Z" for day in range(5)]
 
 
 def captured(root: Root, snapshot: str) -> None:
-    write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest())
+    write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest().content())
 
 
 def recommended(root: Root, snapshot: str, sentence: str) -> None:
     captured(root, snapshot)
-    write_json(root.folder("validation", snapshot) / RESULT, documents.validation(documents.check(success=False)))
-    combinations = [{"standard_deviation_before": None}, {"standard_deviation_before": 0.2}]
-    document = documents.recommendation("a.json", "sha256:0", sentence, combinations=combinations)
-    write_json(root.folder("plans", snapshot) / "recommendation.json", document)
+    validation = documents.validation(documents.check(success=False))
+    write_file(root.folder("validation", snapshot) / RESULT, validation.content())
+    rows = (documents.combination(standard_deviation_before=each) for each in (None, 0.2))
+    document = documents.recommendation(*rows, plan="a.json", digest="sha256:0", sentence=sentence)
+    write_file(root.folder("plans", snapshot) / "recommendation.json", document.content())
 
 
 def reported(root: Root, snapshot: str, sentence: str) -> None:
@@ -96,12 +97,12 @@ def test_of_two_writers_at_once_the_last_leaves_what_both_have_seen(
     reported(root, SNAPSHOTS[0], "Nothing.")
 
     def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(index, "write_json", write_json)
+        monkeypatch.setattr(index, "write_file", write_file)
         captured(root, SNAPSHOTS[1])
         update_index(root, SNAPSHOTS[1])
-        write_json(*arguments)  # what was read before the other one captured
+        write_file(*arguments)  # what was read before the other one captured
 
-    monkeypatch.setattr(index, "write_json", write_after_another)
+    monkeypatch.setattr(index, "write_file", write_after_another)
     update_index(root, SNAPSHOTS[0])
     assert [row.id for row in newest(root, 9)] == [SNAPSHOTS[1], SNAPSHOTS[0]]
 

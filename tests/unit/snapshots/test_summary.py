@@ -9,7 +9,7 @@ import pytest
 import documents
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.snapshots.summary import summary
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from unit.capture.fake_cluster import FakeCluster, Silence
 
@@ -34,7 +34,7 @@ def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str
 def test_the_ways_in_are_told(root: Root, recorded: str, urls: list[str], zookeeper: bool, sources: str) -> None:
     path = root.folder("raw", recorded) / MANIFEST
     manifest = json.loads(path.read_bytes())
-    write_json(path, manifest | {"sources": {"admin_urls": urls, "zookeeper": zookeeper}})
+    write_file(path, json.dumps(manifest | {"sources": {"admin_urls": urls, "zookeeper": zookeeper}}).encode())
     assert any(sources in line for line in summary(root, recorded).lines())
 
 
@@ -53,10 +53,10 @@ def test_a_document_that_could_not_be_decoded_is_told(cluster: FakeCluster, root
 
 
 def test_every_stage_that_is_done_is_told(root: Root, recorded: str) -> None:
-    normalized = {"schema": "pulsar-advisor/tables-result/1", "tables": {"brokers": 3, "topics": 84}, "problems": 0}
-    write_json(root.folder("tables/result", recorded) / RESULT, normalized)
+    normalized = documents.tables_result(tables={"brokers": 3, "topics": 84})
+    write_file(root.folder("tables/result", recorded) / RESULT, normalized.content())
     results = (documents.check(severity="warning", success=False), documents.check(severity="critical"))
-    write_json(root.folder("validation", recorded) / RESULT, documents.validation(*results))
+    write_file(root.folder("validation", recorded) / RESULT, documents.validation(*results).content())
     assert summary(root, recorded).stages == {
         "normalized": "87 rows, 0 problems",
         "validated": "fit for use; failed: 1 warning",

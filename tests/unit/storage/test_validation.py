@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import pytest
 
 import documents
-from pulsar_advisor.storage.files import write_json
-from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.storage.validation import read_validation
+from pulsar_advisor.documents.validation import Validation
 
 SNAPSHOT = "20261121T083000Z"
 
@@ -23,12 +21,10 @@ SNAPSHOT = "20261121T083000Z"
         ("info", "broker", "doubt"),
     ],
 )
-def test_warnings_of_version_1_confine_what_they_name(tmp_path: Path, severity: str, scope: str, effect: str) -> None:
-    root = Root(str(tmp_path), "test")
-    check = documents.check(severity=severity, scope=scope)
+def test_warnings_of_version_1_confine_what_they_name(severity: str, scope: str, effect: str) -> None:
+    first = documents.validation(documents.check(severity=severity, scope=scope)).as_json()
+    first["schema"] = "pulsar-advisor/validation-result/1"
     for added in ("effect", "about", "concerned"):
-        del check[added]
-    first = documents.validation(check, schema="pulsar-advisor/validation-result/1")
-    write_json(root.folder("validation", SNAPSHOT) / RESULT, first)
-    [result] = read_validation(root, SNAPSHOT)["results"]
-    assert (result["effect"], result["about"], result["concerned"]) == (effect, None, None)
+        del first["results"][0][added]
+    [result] = Validation.parsed(json.dumps(first).encode(), "result.json").results
+    assert (result.effect, result.about, result.concerned) == (effect, None, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import documents
-from pulsar_advisor.storage.files import write_file, write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
 from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before, within
 
@@ -24,15 +24,15 @@ def at(minutes_ago: int) -> str:
 def capture(root: Root, minutes_ago: int, *, name: str = NAME, brokers: list[str] = BROKERS) -> None:
     """A raw snapshot that began so long before now."""
     manifest = documents.manifest(identity={"cluster_name": name, "broker_ids": brokers})
-    write_json(root.folder("raw", at(minutes_ago)) / MANIFEST, manifest)
+    write_file(root.folder("raw", at(minutes_ago)) / MANIFEST, manifest.content())
 
 
 def normalize(root: Root, minutes_ago: int) -> None:
-    write_json(root.folder("tables/result", at(minutes_ago)) / RESULT, {})
+    write_file(root.folder("tables/result", at(minutes_ago)) / RESULT, b"{}")
 
 
 def validate(root: Root, minutes_ago: int, *, success: bool) -> None:
-    write_json(root.folder("validation", at(minutes_ago)) / RESULT, documents.validation(success=success))
+    write_file(root.folder("validation", at(minutes_ago)) / RESULT, documents.validation(success=success).content())
 
 
 def root_with(folder: Path, *minutes_ago: int) -> Root:

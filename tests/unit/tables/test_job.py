@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables import job
@@ -30,7 +30,7 @@ def test_a_job_waits_for_the_one_that_writes_the_same_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Root(str(tmp_path), "test")
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, {})
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
     folder = root.folder("validation", SNAPSHOT)
     other = held(folder, SNAPSHOT, "validated")
     naps = iter([lambda: None, lambda: other.__exit__(None, None, None)])  # the other one ends during the second
@@ -41,7 +41,7 @@ def test_a_job_waits_for_the_one_that_writes_the_same_result(
 
     def validate(*_: Any) -> None:
         with held(folder, SNAPSHOT, f"snapshot {SNAPSHOT} is being validated"):
-            write_json(folder / "result.json", {})
+            write_file(folder / "result.json", b"{}")
 
     assert run_job("validate", validate, ["--root", root.url, "--cluster", "test", "--snapshot", SNAPSHOT]) == 0
     assert (folder / "result.json").exists()

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import documents
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import check_rows
 
 SNAPSHOT = "20261121T083000Z"
 FILES = [
-    {"path": path, "surface": path.partition("/")[0]}
+    documents.file(path.partition("/")[0]).model_copy(update={"path": path})
     for path in ("topic_stats/0", "topic_stats/1", "isolation_policies", "tenants")
 ]
 COUNTS = {"topic_stats/0": (3, 1), "topic_stats/1": (1, 0), "isolation_policies": (2, 0), "tenants": (5, 1)}

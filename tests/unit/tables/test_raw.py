@@ -1,10 +1,11 @@
-import json
 from pathlib import Path
 
 import pytest
 from upath import UPath
 
+from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.raw import spark_url, verify_files
 from snapshots import skewed_modular_cluster
@@ -16,9 +17,8 @@ def folder(tmp_path: Path) -> UPath:
     return root.folder("raw", skewed_modular_cluster().write(root))
 
 
-def manifest_files(folder: UPath) -> list[dict[str, object]]:
-    files: list[dict[str, object]] = json.loads((folder / MANIFEST).read_text())["files"]
-    return files
+def manifest_files(folder: UPath) -> tuple[File, ...]:
+    return read_document(folder / MANIFEST, Manifest).files
 
 
 def test_files_as_captured_are_accepted(folder: UPath) -> None:

@@ -14,7 +14,7 @@ import documents
 from pulsar_advisor.model.bundle_range import topic_hash
 from pulsar_advisor.model.cluster_state import NO_ROW
 from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.state import cluster_state, read_table, readable_files, settings_inputs
@@ -61,9 +61,9 @@ def written(folder: Path, manifest: Row | None = None, **rows: Sequence[Row]) ->
         path.parent.mkdir(parents=True)
         lines = [{name: row.get(name) for name in schema.names} for row in rows.get(table.name, ())]
         pq.write_table(pa.Table.from_pylist(lines, schema), path)
-    write_json(root.folder("tables/result", SNAPSHOT) / RESULT, {"schema": "pulsar-advisor/tables-result/1"})
-    whole = documents.manifest(files=[documents.file(surface) for surface in CLUSTER_SURFACES])
-    write_json(root.folder("raw", SNAPSHOT) / MANIFEST, whole | dict(manifest or {}))
+    write_file(root.folder("tables/result", SNAPSHOT) / RESULT, documents.tables_result().content())
+    fields = {"files": [documents.file(surface) for surface in CLUSTER_SURFACES], **(manifest or {})}
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest(**fields).content())
     return root
 
 
@@ -143,7 +143,7 @@ def test_brokers_that_a_failed_warning_doubts_stay_in_and_are_marked(tmp_path: P
         documents.check(severity="warning", scope="broker", concerned=["b:8080"]),
         documents.check(severity="info", scope="broker", concerned=["c:8080"]),
     ]
-    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results))
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results).content())
     brokers = cluster_state(root, SNAPSHOT).brokers
     assert brokers.complete.all()
     assert brokers.doubtful.tolist() == [False, True, False]
@@ -161,7 +161,7 @@ def test_what_validation_excludes_is_marked(tmp_path: Path) -> None:
         documents.check(scope="bundle", excluded=["t/good/0x00000008_0x00000010"]),
         documents.check(scope="cluster", excluded=[]),
     ]
-    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results))
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results).content())
     state = cluster_state(root, SNAPSHOT)
     assert state.brokers.complete.tolist() == [True, False]
     assert state.bundles.usable.tolist() == [False, True, False]
@@ -182,7 +182,7 @@ def test_what_the_leader_was_sent_stays_in_whatever_the_brokers_answered(tmp_pat
         documents.check(scope="namespace", excluded=["t/bad"]),
         documents.check(scope="bundle", excluded=["t/good/0x00000000_0x00000008"]),
     ]
-    write_json(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results))
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(*results).content())
     published = cluster_state(root, SNAPSHOT, "published")
     assert published.brokers.complete.tolist() == [True, True]
     assert published.brokers.doubtful.tolist() == [False, True]

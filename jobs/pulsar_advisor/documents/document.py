@@ -1,0 +1,76 @@
+"""What all documents have in common: a schema name with a version, frozen content, and a strict reader.
+
+Within a version, a field may be added if it has a default, which is what the files written before it mean. Anything
+else is a new version: `SCHEMA` counts up, and `EARLIER` gets a function that turns the last one into it. Readers ignore
+fields that they don't know, so that a file of a later release of the same version can be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.problems import problems
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""Also of milliseconds: a number that other programs can hold exactly."""
+
+
+class _Named(msgspec.Struct):
+    schema: str = ""
+
+
+class Part(BaseModel):
+    """A part of a document."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", json_schema_serialization_defaults_required=True, use_attribute_docstrings=True
+    )
+
+
+class Document(Part):
+    """A document: the whole content of a file but for its field `schema`."""
+
+    SCHEMA: ClassVar[str]
+    """Kind and version of what is written."""
+    MADE_BY: ClassVar[str]
+    """The stage that writes it."""
+    EARLIER: ClassVar[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
+    """Schema of an earlier version -> what turns its JSON into that of this version."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The document as JSON data, with its schema."""
+        return {"schema": self.SCHEMA, **self.model_dump(mode="json")}
+
+    def content(self) -> bytes:
+        """The bytes of the file: sorted and indented for people."""
+        text = json.dumps(self.as_json(), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        return f"{text}\n".encode()
+
+    @classmethod
+    def parsed(cls, content: bytes, name: str) -> Self:
+        """The document in these bytes, of this version or an earlier one; `name` is where they were read.
+
+        Raises `StorageError` for another schema, and for content that violates it.
+        """
+        try:
+            schema = msgspec.json.decode(content, type=_Named).schema  # makes nothing of all else
+            if (upgrade := cls.EARLIER.get(schema)) is not None:
+                content = json.dumps(upgrade(json.loads(content))).encode()
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise StorageError(f"{name} is not JSON of a document: {error}") from error
+        if upgrade is None and schema != cls.SCHEMA:
+            known = ", ".join((cls.SCHEMA, *cls.EARLIER))
+            raise StorageError(f"{name} has schema {schema!r}; this release reads {known}")
+        try:
+            return cls.model_validate_json(content, strict=True)
+        except ValidationError as error:
+            raise StorageError(
+                f"{name} is not as `{cls.MADE_BY}` writes it ({problems(error)[0]}): put it back as it was, or remove "
+                f"it and run `{cls.MADE_BY}` again"
+            ) from error

@@ -1,0 +1,107 @@
+"""The manifest of a raw snapshot: what was read of the cluster, when, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import ClassVar
+
+from pulsar_advisor.documents.document import Count, Document, Part
+from pulsar_advisor.model.kinds import LoadManagerKind
+from pulsar_advisor.model.plan import Identity
+
+
+class File(Part):
+    """One raw file."""
+
+    path: str
+    surface: str
+    broker: str | None
+    rows: Count
+    bytes: Count
+    sha256: str
+
+
+class Sources(Part):
+    """Where the snapshot was read."""
+
+    admin_urls: tuple[str, ...]
+    zookeeper: bool
+    service_url: bool = False
+
+
+class Read(Part):
+    """The reads of one surface from one target."""
+
+    surface: str
+    target: str
+    started_at_ms: Count
+    finished_at_ms: Count
+    requests: int = 0
+    bytes: Count = 0
+    status: int | None = None
+    """The worst HTTP status, 0 without a response; null for ZooKeeper."""
+
+
+class Missing(Part):
+    """What could not be read, and why."""
+
+    surface: str
+    broker: str | None
+    reason: str
+    namespace: str | None = None
+
+
+class Failure(Part):
+    """A document that was received and could not be decoded."""
+
+    surface: str
+    broker: str | None
+    error: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+class Manifest(Document):
+    """A raw snapshot's manifest, written last."""
+
+    SCHEMA: ClassVar = "pulsar-advisor/raw-snapshot/1"
+    MADE_BY: ClassVar = "capture"
+
+    cluster: str = ""
+    """The name that the capture was given, as in paths."""
+    snapshot: str
+    tool_version: str = ""
+    started_at_ms: Count
+    finished_at_ms: Count
+    skew_ms: int
+    """Between the first and the last read of what moves with load."""
+    identity: Identity
+    sources: Sources
+    pulsar_version: str | None
+    """The oldest release among the brokers."""
+    pulsar_versions: Mapping[str, str] = {}
+    load_manager: LoadManagerKind
+    load_managers: Mapping[str, LoadManagerKind]
+    leader: str | None
+    leader_unloads: int | None = None
+    """Bundles that a Modular leader has unloaded since it started."""
+    files: tuple[File, ...]
+    reads: tuple[Read, ...]
+    missing: tuple[Missing, ...]
+    failures: tuple[Failure, ...]
+    incomplete_brokers: tuple[str, ...]
+    moved_bundles: tuple[str, ...]
+    read_again: tuple[str, ...] = ()
+    """Brokers that were read a second time, since bundles had moved."""
+
+    @property
+    def accounted_surfaces(self) -> frozenset[str]:
+        """The surfaces that were read, or of which it is known why not."""
+        return frozenset(
+            chain(
+                (one.surface for one in self.files),
+                (one.surface for one in self.missing),
+                (one.surface for one in self.failures),
+            )
+        )

@@ -1,0 +1,23 @@
+"""The result of `normalize`: which tables a snapshot has, and from which manifest they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pulsar_advisor.documents.document import Document
+
+
+class TablesResult(Document):
+    """The tables that `normalize` wrote."""
+
+    SCHEMA: ClassVar = "pulsar-advisor/tables-result/1"
+    MADE_BY: ClassVar = "normalize"
+
+    cluster: str
+    snapshot: str
+    manifest_sha256: str
+    earlier_snapshot: str | None
+    problems: int
+    tables: Mapping[str, int]
+    """Table -> its number of rows."""

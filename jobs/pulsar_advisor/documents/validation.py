@@ -1,0 +1,77 @@
+"""The result of `validate`: whether a snapshot can be trusted, check by check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.model.inputs import Input
+
+Severity = Literal["critical", "warning", "info"]
+Scope = Literal["cluster", "broker", "namespace", "bundle"]
+"""What its failing rows are."""
+Effect = Literal["stop", "confine", "doubt"]
+"""stop: the snapshot must not be used. confine: the failing rows are set aside, as they can't be computed with, or as
+Pulsar's leader itself passes over them. doubt: they count as they are, as they do for the leader, and the steps that
+touch them are less sure.
+"""
+
+
+class CheckResult(Part):
+    """One check and its result."""
+
+    check: str
+    title: str
+    severity: Severity
+    scope: Scope
+    effect: Effect
+    about: tuple[Input, ...] | None
+    """Inputs of decisions that the check is about; null for the snapshot as a whole."""
+    reason: str
+    action: str
+    success: bool
+    failed_rows: int
+    examples: tuple[Mapping[str, str | int | float | bool | None], ...]
+    excluded: tuple[str, ...]
+    """What is set aside because of it."""
+    concerned: tuple[str, ...] | None
+    """What it casts doubt on; null if too many to list."""
+    error: str | None
+    """Why the check could not be evaluated."""
+
+    @property
+    def failing(self) -> tuple[str, ...] | None:
+        """What it sets aside or casts doubt on; None if too many to list."""
+        return self.excluded if self.effect == "confine" else self.concerned
+
+
+def _with_effects(document: dict[str, Any]) -> dict[str, Any]:
+    """In the first version, every warning below the scope `cluster` confined its rows."""
+
+    def added(row: Mapping[str, Any]) -> dict[str, Any]:
+        confines = row["severity"] == "warning" and row["scope"] != "cluster"
+        effect = "stop" if row["severity"] == "critical" else "confine" if confines else "doubt"
+        return {**row, "effect": effect, "about": row.get("about"), "concerned": row.get("concerned")}
+
+    return {**document, "results": [added(row) for row in document["results"]]}
+
+
+class Validation(Document):
+    """Whether a snapshot can be trusted, check by check."""
+
+    SCHEMA: ClassVar = "pulsar-advisor/validation-result/2"
+    MADE_BY: ClassVar = "validate"
+    EARLIER: ClassVar = {"pulsar-advisor/validation-result/1": _with_effects}
+
+    cluster: str
+    snapshot: str
+    manifest_sha256: str
+    suites_sha256: str
+    success: bool
+    results: tuple[CheckResult, ...]
+
+    @property
+    def set_aside_by(self) -> tuple[str, ...]:
+        """The failed checks that set something aside."""
+        return tuple(result.check for result in self.results if result.excluded)

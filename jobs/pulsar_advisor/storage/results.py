@@ -1,0 +1,42 @@
+"""The result that each stage left of a snapshot, as a typed document."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from upath import UPath
+
+from pulsar_advisor.documents.document import Document
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.tables_result import TablesResult
+from pulsar_advisor.documents.validation import Validation
+from pulsar_advisor.storage.files import read_file
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+
+D = TypeVar("D", bound=Document)
+
+
+def read_document(path: UPath, kind: type[D]) -> D:
+    """The document in a file. Raises `UsageError` if it is absent, `StorageError` as `Document.parsed` does."""
+    return kind.parsed(read_file(path, kind.MADE_BY), str(path))
+
+
+def read_manifest(root: Root, snapshot: str) -> Manifest:
+    """The manifest of a snapshot. Raises as `read_document`."""
+    return read_document(root.folder("raw", snapshot) / MANIFEST, Manifest)
+
+
+def read_tables_result(root: Root, snapshot: str) -> TablesResult:
+    """What `normalize` made of a snapshot. Raises as `read_document`."""
+    return read_document(root.folder("tables/result", snapshot) / RESULT, TablesResult)
+
+
+def read_validation(root: Root, snapshot: str) -> Validation:
+    """What `validate` found of a snapshot. Raises as `read_document`."""
+    return read_document(root.folder("validation", snapshot) / RESULT, Validation)
+
+
+def validation_if_any(root: Root, snapshot: str) -> Validation | None:
+    """The same; None if the snapshot was never validated."""
+    path = root.folder("validation", snapshot) / RESULT
+    return read_document(path, Validation) if path.exists() else None
