@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
+from pulsar_advisor.execution.guard import GUARDED
 from pulsar_advisor.model.bundle_range import contains, format_range, parse_range, topic_hash
 
 Manager = Literal["modular", "extensible"]
@@ -89,6 +90,13 @@ class Cluster:
     history: list[Change] = field(default_factory=list)
     wishes: dict[str, str] = field(default_factory=dict)
     """Modular: range text -> destination, as the leader remembers it until the next assignment of that text."""
+    overrides: dict[str, str] = field(default_factory=dict)
+    """Dynamic settings. What the brokers' files say of them is `true`."""
+    misses_deletions: bool = False
+    """Whether the brokers keep a setting in memory when its override is deleted (apache/pulsar#22673)."""
+    overridden_at_s: dict[str, float] = field(default_factory=dict)
+    """When a call last changed a setting."""
+    _in_memory: dict[str, str] = field(default_factory=dict)
     _due: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -180,10 +188,26 @@ class Cluster:
             "namespaceBundleUnloadingTimeoutMs": "60000",
             "brokerClientAuthenticationParameters": "token:not-for-your-eyes",
         }
-        return Answer(200, settings)
+        in_memory = self._in_memory if self.misses_deletions else self.overrides
+        flags = {setting: str(value.lower() == "true").lower() for setting, value in in_memory.items()}
+        return Answer(200, {**settings, **dict.fromkeys(GUARDED, "true"), **flags})
 
     def _dynamic(self, _call: Call) -> Answer:
-        return Answer(200, {})
+        return Answer(200, self.overrides)
+
+    def override(self, setting: str, value: str) -> None:
+        """Override a setting."""
+        self.overrides[setting] = self._in_memory[setting] = value
+
+    def _override(self, _call: Call, setting: str, value: str) -> Answer:
+        self.override(setting, value)
+        self.overridden_at_s[setting] = self.now_s()
+        return Answer(200)
+
+    def _delete_override(self, _call: Call, setting: str) -> Answer:
+        self.overrides.pop(setting, None)
+        self.overridden_at_s[setting] = self.now_s()
+        return Answer(200)
 
     def _version(self, _call: Call) -> Answer:
         return Answer(200, self.release)
@@ -336,6 +360,8 @@ def _routes() -> Iterator[tuple[str, re.Pattern[str], Callable[..., Answer]]]:
     for method, pattern, handler in (
         ("GET", f"{brokers}/configuration/runtime", Cluster._runtime),
         ("GET", f"{brokers}/configuration/values", Cluster._dynamic),
+        ("POST", f"{brokers}/configuration/([^/]+)/([^/]+)", Cluster._override),
+        ("DELETE", f"{brokers}/configuration/([^/]+)", Cluster._delete_override),
         ("GET", f"{brokers}/version", Cluster._version),
         ("GET", f"{brokers}/leaderBroker", Cluster._leader),
         ("GET", f"{brokers}/([^/]+)", Cluster._active),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -23,6 +24,7 @@ from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster_writes import AdminCluster
 from pulsar_advisor.execution.executor import ApplyOptions
+from pulsar_advisor.execution.guard import GUARDED
 from pulsar_advisor.execution.ledger import Ledger, open_ledger
 from pulsar_advisor.execution.ledger_tables import StepRecord
 from pulsar_advisor.model.bundle_range import format_range, parse_range
@@ -36,6 +38,7 @@ PATIENCE_S: Final = 0.3
 """Real seconds: long enough for a busy machine, as nothing but a silent broker is to be taken for one."""
 LOOK_S: Final = 5.0
 """Simulated seconds: what the cluster does by itself within them before a call can be later than the look before it."""
+SHEDDING, _ = GUARDED
 NAMESPACES: Final = ("shop/orders", "shop/baskets")
 BOUNDARIES: Final = (0, 0x40000000, 0x80000000, 0xC0000000, 0xFFFFFFFF)
 
@@ -71,6 +74,8 @@ def seeded_run(
         begin=random.choice((0, 15, 15, 15)),
     )
     faults.events += _events(random, cluster, server, time, plan)
+    guarded = _Guarded(Random(-1 - seed), cluster)
+    faults.events += guarded.events
     connection = AdminConnection(
         admin_urls=tuple(f"{server.scheme}://{broker}" for broker in cluster.brokers),
         token=SecretStr(TOKEN),
@@ -88,14 +93,48 @@ def seeded_run(
             with AdminTransport(connection, writes=True, sleep=time.pass_s) as transport:
                 on_drift = random.choice(("stop", "skip"))
                 limits = {"error_budget": 2, "canary_hold_s": 5, "pause_s": 2, "in_flight": random.choice((1, 2, 4))}
+                limits["guard"] = guarded.is_asked
                 options = options_of(resume=resume, on_drift=on_drift, **limits)
                 _apply(plan, ledger, port(transport), options, time)
             time.pass_s(300)
             with server.lock:
                 cluster.catch_up()
                 faults.reads, faults.writes, faults.events = faults.reads / 4, faults.writes / 4, []
-        problems = [*_audit(plan, ledger, cluster, owners), *_strange(server)]
+        problems = [*_audit(plan, ledger, cluster, owners), *guarded.problems(ledger), *_strange(server)]
         return Outcome(seed, _states(ledger, plan), tuple(faults.seen), faults.calls, tuple(problems))
+
+
+class _Guarded:
+    """The cluster's own balancer in a run with a guard, or without one; somebody may switch it off for good."""
+
+    def __init__(self, random: Random, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.is_asked = random.random() < 0.5
+        self._before = {SHEDDING: "true"} if random.random() < 0.5 else {}
+        for setting, value in self._before.items():
+            cluster.override(setting, value)
+        cluster.misses_deletions = random.random() < 0.3
+        self._theirs_at_s = -inf
+        self.events: list[tuple[int, str, Callable[[], None]]] = []
+        if random.random() < 0.3:
+            self.events.append((random.randint(5, 60), "somebody's own false", self._set_by_somebody))
+
+    def _set_by_somebody(self) -> None:
+        self._theirs_at_s = self._cluster.now_s()
+        self._cluster.override(SHEDDING, "false")
+
+    def problems(self, ledger: Ledger) -> Iterator[str]:
+        """What isn't as it was, unless somebody else set it, or the ledger has it as still off."""
+        known = {switch.setting for switch in ledger.switched_off(self._cluster.name)}
+        for setting in GUARDED:
+            now, before = self._cluster.overrides.get(setting), self._before.get(setting)
+            if self._theirs_at_s > -inf and setting == SHEDDING:
+                # Between its last look and its call nothing but the cluster could keep the guard from writing.
+                looked_before = 0 <= self._cluster.overridden_at_s.get(setting, inf) - self._theirs_at_s <= LOOK_S
+                if now != "false" and not looked_before:
+                    yield f"{setting} is {now}, and somebody had set 'false'"
+            elif setting not in known and now != before and not (now == "true" and self._cluster.misses_deletions):
+                yield f"{setting} is {now}; it was {before}, and the ledger has nothing left off"
 
 
 def _apply(plan: Plan, ledger: Ledger, cluster: AdminCluster, options: ApplyOptions, time: FakeTime) -> None:

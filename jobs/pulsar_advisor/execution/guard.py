@@ -48,6 +48,8 @@ class Guard:
     clock: Clock
     switched: set[str] = field(default_factory=set)
     """What this process has switched off."""
+    unanswered: set[str] = field(default_factory=set)
+    """What it has sent a call about that had no answer, and no effect so far: that may still come."""
     notes: list[str] = field(default_factory=list)
     """What the end of the guard has to say about the cluster, for the sentence of the run."""
 
@@ -78,17 +80,21 @@ class Guard:
         return None
 
     def _switch_off(self, setting: str) -> None:
-        before = self.cluster.override(setting)
+        effective = self.cluster.effective(setting)
+        before = self.cluster.override(setting)  # last: what someone sets between this look and the call is lost
         if _is_off(before):
             return
-        self.run.switching_off(setting, before, OFF, self.cluster.effective(setting))
+        self.run.switching_off(setting, before, OFF, effective)
         self.run.renew()  # raises if this process was suspended and another one has taken over
         reply = self.cluster.send(Override(setting, OFF))
+        if reply.status is None:
+            self.unanswered.add(setting)
         if self.cluster.override(setting) != OFF:
             raise Refused(
                 f"{setting} can't be switched off: answer {reply}; switch it off by hand, and approve and "
                 "apply without --guard"
             )
+        self.unanswered.discard(setting)
         self.switched.add(setting)
         self.progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
 
@@ -99,7 +105,12 @@ class Guard:
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was given back by another process before the run ended: `history` shows when")
         for switch in ours:
-            if what := _restore(switch, self.ledger, self.cluster, self.progress, self.clock):
+            if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
+                self._note(
+                    f"ATTENTION: the call that switches {switch.setting} off had no answer and may still act: look in "
+                    "a minute, with `pulsar-advisor guard restore`"
+                )
+            elif what := _restore(switch, self.ledger, self.cluster, self.progress, self.clock):
                 self.notes.append(what)
 
     def _note(self, what: str) -> None:

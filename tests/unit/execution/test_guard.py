@@ -198,6 +198,17 @@ def test_if_nothing_was_sent_either_the_error_says_that_the_balancer_is_off(
     assert (cluster.overrides, cluster.writes) == ({SHEDDING: OFF}, [])
 
 
+def test_a_switch_that_had_no_answer_and_no_effect_yet_stays_a_debt(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.send = lambda _write: Reply(None, "timed out")  # type: ignore[method-assign]
+    with pytest.raises(
+        BalancerStillOff, match=f"the call that switches {SHEDDING} off had no answer and may still act"
+    ):
+        run(plan, ledger, cluster, guard=True)
+    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING]
+
+
 @pytest.mark.parametrize("brokers", [{B1}, {B1, B2}])
 def test_where_brokers_do_not_notice_a_deletion_the_old_value_is_set(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, brokers: set[str]
