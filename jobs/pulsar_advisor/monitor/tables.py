@@ -25,7 +25,8 @@ _NOTES: Final = (
 )
 
 _UNWEIGHTED: Final = (
-    "MAX % is unweighted, as brokers report it; plans weight the resources (loadBalancerCPUResourceWeight and so on)."
+    "MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it; plans weight the resources "
+    "(loadBalancerCPUResourceWeight and so on)."
 )
 _SHOWN: Final = 5
 """Brokers named with the usage that plans start from."""
@@ -71,8 +72,8 @@ class PlannedUsage:
         shown = [f"{broker} {ratio:.1%}" for broker, ratio in self.usage_ratios.items() if ratio is not None]
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
         return (
-            f"MAX % is unweighted, as brokers report it. Plans weight the resources ({weights}) and take the figures "
-            f"of the {self.view} view: {', '.join(shown[:_SHOWN])}{more}."
+            f"MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it. Plans weight the resources "
+            f"({weights}) and take the figures of the {self.view} view: {', '.join(shown[:_SHOWN])}{more}."
         )
 
 

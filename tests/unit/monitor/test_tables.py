@@ -172,12 +172,14 @@ def shown(load: ClusterLoad, terminal: bool = False) -> str:
 
 def test_the_maximum_is_said_to_be_unweighted_and_what_plans_start_from_is_named() -> None:
     load = ClusterLoad("here", 0, (modular(),), {})
-    assert notes(load)[-1].startswith("MAX % is unweighted, as brokers report it; plans weight the resources")
+    assert notes(load)[-1].startswith(
+        "MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it; plans weight the resources"
+    )
     usage_ratios = {f"b{number}:8080": 0.9 - number / 10 for number in range(7)}
     planned = PlannedUsage("fresh", {"cpu": 1.0, "directMemory": 0.5}, usage_ratios)
     assert notes(replace(load, planned=planned))[-1] == (
-        "MAX % is unweighted, as brokers report it. Plans weight the resources (cpu 1, direct memory 0.5) and take the "
-        "figures of the fresh view: b0:8080 90.0%, b1:8080 80.0%, b2:8080 70.0%, b3:8080 60.0%, b4:8080 50.0% and 2 "
-        "more."
+        "MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it. Plans weight the "
+        "resources (cpu 1, direct memory 0.5) and take the figures of the fresh view: b0:8080 90.0%, b1:8080 80.0%, "
+        "b2:8080 70.0%, b3:8080 60.0%, b4:8080 50.0% and 2 more."
     )
     assert as_document(replace(load, planned=planned))["planned"]["usage_ratios"] == usage_ratios
