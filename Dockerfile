@@ -30,10 +30,29 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=
 
 COPY . .
 # Few partitions suit Pulsar clusters up to some hundred thousand topics: docs/spark.md.
+# The script expands what the single quotes keep.
+# hadolint ignore=SC2016
 RUN pip install --no-cache-dir --no-deps --no-build-isolation -e . \
     && python -m compileall -q dags jobs plugins \
     && install -d /etc/spark \
-    && printf '%s\n' 'spark.sql.shuffle.partitions 8' 'spark.ui.enabled false' > /etc/spark/spark-defaults.conf
+    && printf '%s\n' 'spark.sql.shuffle.partitions 8' 'spark.ui.enabled false' > /etc/spark/spark-defaults.conf \
+    # With a secret of Spark, its processes talk to those that know it, encrypted. It is on no command line, which
+    # everybody could read. Where there is one, the master takes no applications over HTTP, and its page ends none.
+    && printf '%s\n' '#!/bin/bash' 'set -euo pipefail' \
+        'if [ -r /run/secrets/spark_secret ]; then' \
+        '  export SPARK_CONF_DIR=/tmp/spark-conf' \
+        '  install -d -m 0700 "$SPARK_CONF_DIR"' \
+        '  { cat /etc/spark/spark-defaults.conf' \
+        '    echo spark.authenticate true' \
+        '    echo "spark.authenticate.secret $(cat /run/secrets/spark_secret)"' \
+        '    echo spark.network.crypto.enabled true' \
+        '    echo spark.network.crypto.cipher AES/GCM/NoPadding' \
+        '    echo spark.master.rest.enabled false' \
+        '    echo spark.ui.killEnabled false' \
+        '  } >"$SPARK_CONF_DIR/spark-defaults.conf"' \
+        'fi' \
+        'exec "$@"' > /usr/local/bin/entrypoint \
+    && chmod 0755 /usr/local/bin/entrypoint
 
 USER 50000:0
 ENV AIRFLOW_HOME=/opt/airflow \
@@ -43,4 +62,4 @@ ENV AIRFLOW_HOME=/opt/airflow \
     PYSPARK_PYTHON=/opt/venv/bin/python \
     SPARK_CONF_DIR=/etc/spark \
     SPARK_DAEMON_MEMORY=256m
-ENTRYPOINT ["/usr/bin/dumb-init", "--"]
+ENTRYPOINT ["/usr/bin/dumb-init", "--", "entrypoint"]

@@ -161,8 +161,10 @@ secrets: ## Make the secrets of docker-compose.yaml that are missing, in secrets
 	for name in airflow_admin_password airflow_operator_password; do ! missing $$name || hex 12 >$$name; done; \
 	for name in airflow_api_secret_key airflow_jwt_secret; do ! missing $$name || hex 64 >$$name; done; \
 	! missing airflow_fernet_key || head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '\n' >airflow_fernet_key; \
-	for name in airflow ledger; do ! missing $${name}_database_password || hex 24 >$${name}_database_password; done; \
+	for name in airflow_database ledger_database ledger_owner database_admin; do ! missing $${name}_password || hex 24 >$${name}_password; done; \
+	! missing spark_secret || hex 32 >spark_secret; \
 	! missing airflow_database_url || printf 'postgresql+psycopg2://airflow:%s@airflow-database/airflow' "$$(cat airflow_database_password)" >airflow_database_url; \
+	! missing ledger_owner_url || printf 'postgresql+psycopg2://ledger_owner:%s@ledger-database/ledger' "$$(cat ledger_owner_password)" >ledger_owner_url; \
 	! missing ledger_url || printf 'postgresql+psycopg2://ledger:%s@ledger-database/ledger' "$$(cat ledger_database_password)" >ledger_url; \
 	! missing airflow_tls_key || openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=localhost \
 	  -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout airflow_tls_key -out airflow_tls_certificate 2>/dev/null; \

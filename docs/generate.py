@@ -29,13 +29,14 @@ from pulsar_advisor.tables.document import tables_page
 DOCS = Path(__file__).parent
 _FORM = tomllib.loads((DOCS.parent / ".mdformat.toml").read_text(encoding="utf-8"))
 OUTCOMES = DOCS.parent / "tests" / "corruptions" / "outcomes.tsv"
+STRANGER = DOCS.parent / "tests" / "data" / "compose" / "stranger.json"
 PERMISSIONS = DOCS.parent / "tests" / "data" / "permissions.json"
 
 
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
-    fields, operations = DOCS / "fields.md", DOCS / "operations.md"
+    fields, operations, compose = (DOCS / f"{name}.md" for name in ("fields", "operations", "compose"))
     return {
         DOCS / "index.md": start_page(),
         DOCS / "checks.md": checks_page(),
@@ -44,6 +45,7 @@ def pages() -> dict[Path, str]:
         strategies: filled(strategies, {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS)}),
         splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
         fields: filled(fields, {"impossible values": _impossible_values()}),
+        compose: filled(compose, {"stranger": _stranger()}),
         operations: filled(operations, {"permissions": _permissions()}),
         **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
     }
@@ -105,6 +107,13 @@ def _permissions() -> str:
         calls[tuple(roles[call] for roles in by_release.values())].append(call)
     rows = [f"| {', '.join(same)} | {' | '.join(roles)} |" for roles, same in calls.items()]
     return "\n".join([f"| call | {' | '.join(by_release)} |", f"| -- |{' -- |' * len(by_release)}", *rows])
+
+
+def _stranger() -> str:
+    """What a container without a secret is answered at each port of the stack."""
+    answers: dict[str, dict[str, str]] = json.loads(STRANGER.read_text(encoding="utf-8"))
+    rows = [f"| `{service}` | {port} | {said} |" for service, ports in answers.items() for port, said in ports.items()]
+    return "\n".join(["| service | port | answer |", "| -- | -- | -- |", *(rows or ["| none listens |  |  |"])])
 
 
 def _table(entries: Iterable[Strategy]) -> str:

@@ -144,7 +144,7 @@ def _read(source: str, content: str) -> Mapping[str, Cluster]:
         if _depth(yaml.parse(content, Loader=loader)) > DEEPEST:
             raise UsageError(f"the registry of clusters {source} is nested more than {DEEPEST} levels deep")
         document = yaml.load(content, Loader=loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # of a day or a number that is none
         raise UsageError(f"the registry of clusters {source} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict) or document.get("schema") != REGISTRY_SCHEMA:
         raise UsageError(f"the registry of clusters {source} must begin with 'schema: {REGISTRY_SCHEMA}'")

@@ -122,6 +122,7 @@ def test_an_entry_that_cannot_be_used_is_named(registry: Registry, entry: str, s
     [
         ("[", "is not YAML"),
         ("[" * 50_000, "nested more than 10 levels deep"),  # which ends the process in libyaml, if it is built
+        ("schedule: 2026-13-45", "is not YAML"),
         ("clusters: []", "must begin with 'schema: pulsar-advisor/clusters/1'"),
     ],
 )

@@ -17,7 +17,7 @@ import requests
 
 from harness.airflow_api import Api, logged_in, wait_for
 from harness.errors import LiveClusterUnavailable
-from stack.engine import Engine, NoEngine, running_engine
+from stack.engine import CommandFailed, Engine, NoEngine, running_engine
 from stack.images import IMAGES, REPOSITORY, build_images
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
@@ -38,6 +38,13 @@ DRAIN = {
     "canary_hold_s": 10,
 }
 AUDIT = ("pulsar-advisor", "audit", "verify", "--json", "--ledger", "file:/run/secrets/ledger_url")
+STRANGER = REPOSITORY / "tests" / "stack" / "stranger.py"
+STRANGER_ANSWERS = REPOSITORY / "tests" / "data" / "compose" / "stranger.json"
+"""What it was answered: the table of docs/compose.md."""
+EPHEMERAL = 32768
+"""Ports from here on are chosen anew at each start: Spark's own, which ask for its secret."""
+TWINS = {"airflow-apiserver-tls", "broker-2", "broker-3"}
+"""Services that run what another one runs."""
 YES_TO_ALL = {"allow_splits": True, "accept_worse": True, "accept_low_confidence": True, "comment": ""}
 
 
@@ -59,6 +66,15 @@ class Stack:
     def url(self, port: str = "AIRFLOW_PORT", scheme: str = "http") -> str:
         return f"{scheme}://127.0.0.1:{self.environment[port]}"
 
+    def speaks_https(self) -> bool:
+        """Whether Airflow answers on its TLS port, with the certificate in secrets/."""
+        certificate = str(self.folder / "secrets" / "airflow_tls_certificate")
+        url = f"{self.url('AIRFLOW_TLS_PORT', 'https')}/api/v2/version"
+        try:
+            return requests.get(url, verify=certificate, timeout=60).ok
+        except requests.ConnectionError:
+            return False
+
     def user(self, name: str) -> Api:
         """A person with a login of the stack's Airflow."""
         password = (self.folder / "secrets" / f"airflow_{name}_password").read_text()
@@ -69,7 +85,7 @@ class Stack:
 
     def in_ledger(self, query: str) -> list[list[str]]:
         """The rows that a query of the ledger's database returns."""
-        psql = ("psql", "--host=/tmp", "--username=ledger", "--csv", "--tuples-only", "--command", query)
+        psql = ("psql", "--username=postgres", "--dbname=ledger", "--csv", "--tuples-only", "--command", query)
         return [line.split(",") for line in self.in_container("ledger-database", *psql).splitlines()]
 
     def steps(self) -> dict[str, tuple[str, int]]:
@@ -80,6 +96,29 @@ class Stack:
     def confirmed(self) -> dict[str, int]:
         """Number of calls of every confirmed step."""
         return {step: attempts for step, (state, attempts) in self.steps().items() if state == "confirmed"}
+
+    def containers(self) -> dict[str, dict[str, Any]]:
+        """What `docker inspect` says of each running container, by service; of two workers, one."""
+        found = [json.loads(self.engine.run("inspect", each))[0] for each in self.compose("ps", "--quiet").split()]
+        return {
+            facts["Config"]["Labels"]["com.docker.compose.service"]: facts
+            for facts in found
+            if facts["State"]["Running"]
+        }
+
+    def listening(self, container: str) -> list[int]:
+        """Ports that a container's processes listen on, not on loopback alone."""
+        table = self.engine.run("exec", container, "cat", "/proc/net/tcp", "/proc/net/tcp6")
+        sockets = [line.split()[1:4] for line in table.splitlines() if " 0A " in line]
+        own = [local.split(":") for local, _, _ in sockets]
+        return sorted({int(port, 16) for address, port in own if not address.endswith(("00007F", "01000000"))})
+
+    def ask_as_stranger(self, *command: str) -> str:
+        """What a command prints in one more container of the stack's network, which has no secret."""
+        network = f"{self.environment['COMPOSE_PROJECT_NAME']}_default"
+        mount = f"{STRANGER.parent}:/stranger:ro"
+        image = self.environment["ADVISOR_IMAGE"]
+        return self.engine.run("run", "--rm", "--network", network, "--volume", mount, image, *command)
 
     def bundles_of(self, broker: str) -> set[str]:
         """Bundles of the load that a broker owns."""
@@ -107,6 +146,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp("stranger")
     for name in ("docker-compose.yaml", "Makefile", "Dockerfile"):
         shutil.copy(REPOSITORY / name, folder)
+    shutil.copytree(REPOSITORY / "docs" / "compose", folder / "docs" / "compose")
     shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__", "data"))
     subprocess.run(["make", "secrets"], cwd=folder, check=True, capture_output=True)
     project = {"COMPOSE_PROJECT_NAME": "pulsar-advisor-test", **dict(zip(PORTS, free_ports(), strict=True))}
@@ -157,24 +197,39 @@ def test_the_connections_can_be_edited(stack: Stack) -> None:
 
 
 def test_the_profile_tls_speaks_https_with_the_certificate_in_secrets(stack: Stack) -> None:
-    url = stack.url("AIRFLOW_TLS_PORT", "https")
-    certificate = str(stack.folder / "secrets" / "airflow_tls_certificate")
-    wait_for(lambda: _answers(f"{url}/api/v2/version", certificate), UP_LIMIT_S, EVERY_S)
+    wait_for(stack.speaks_https, UP_LIMIT_S, EVERY_S)
 
 
-def _answers(url: str, certificate: str) -> bool:
-    try:
-        return requests.get(url, verify=certificate, timeout=60).ok
-    except requests.ConnectionError:
-        return False
+def test_no_container_runs_as_root_writes_to_its_image_or_has_a_capability_and_each_has_limits(stack: Stack) -> None:
+    for name, facts in stack.containers().items():
+        host = facts["HostConfig"]
+        assert facts["Config"]["User"] not in ("", "0", "root"), name
+        assert (host["ReadonlyRootfs"], host["CapDrop"], host["CapAdd"]) == (True, ["ALL"], None), name
+        assert host["SecurityOpt"] == ["no-new-privileges:true"], name
+        assert (host["Privileged"], host["PidMode"], host["IpcMode"]) == (False, "", "private"), name
+        assert host["Memory"] > 0
+        assert host["NanoCpus"] > 0
 
 
-def test_no_container_runs_as_root_and_each_has_limits(stack: Stack) -> None:
-    for container in stack.compose("ps", "--quiet").split():
-        facts = json.loads(stack.engine.run("inspect", container))[0]
-        assert facts["Config"]["User"] not in ("", "0", "root"), facts["Name"]
-        assert facts["HostConfig"]["Memory"] > 0
-        assert facts["HostConfig"]["NanoCpus"] > 0
+def test_one_more_container_of_the_network_is_answered_what_the_page_says(stack: Stack) -> None:
+    wait_for(stack.speaks_https, UP_LIMIT_S, EVERY_S)
+    asked = {
+        name: (network["IPAddress"], ports)
+        for name, facts in stack.containers().items()
+        for network in facts["NetworkSettings"]["Networks"].values()
+        if name not in TWINS and (ports := [port for port in stack.listening(facts["Id"]) if port < EPHEMERAL])
+    }
+    answers = json.loads(stack.ask_as_stranger("python", "/stranger/stranger.py", json.dumps(asked)).splitlines()[-1])
+    assert answers == json.loads(STRANGER_ANSWERS.read_text())
+
+
+def test_one_more_container_of_the_network_gets_no_work_out_of_spark(stack: Stack) -> None:
+    job = "from pyspark.sql import SparkSession as S; S.builder.master('spark://spark-master:7077').getOrCreate()"
+    with pytest.raises(CommandFailed) as refused:
+        stack.ask_as_stranger("timeout", "300", "python", "-c", f"{job}.range(1).show(); print('it ran')")
+    assert "it ran" not in str(refused.value)
+    apps = requests.get(f"http://127.0.0.1:{stack.environment['SPARK_PORT']}/json/", timeout=60).json()
+    assert not [app for app in (*apps["activeapps"], *apps["completedapps"]) if app["name"] == "pyspark-shell"]
 
 
 def test_two_spark_workers_run_the_stages_and_drivers_run_in_the_worker(stack: Stack, moved: dict[str, Any]) -> None:
@@ -211,6 +266,24 @@ def test_a_run_whose_containers_were_lost_is_finished_without_a_repeated_step(
     assert stack.bundles_of(DRAINED) == set()
     # Not "success": it judges usage too, and the load of a busy machine may have drifted.
     assert states["verify"] in ("success", "failed"), states
+
+
+def test_no_secret_is_in_what_containers_and_a_run_show(stack: Stack, moved: dict[str, Any]) -> None:
+    """In `docker inspect`, process lists, both databases (rendered templates and XCom among their rows), logs, root."""
+    secrets = {path.name: path.read_text().strip() for path in (stack.folder / "secrets").iterdir()}
+    del secrets["airflow_tls_certificate"]
+    shown = {f"inspect {name}": json.dumps(facts) for name, facts in stack.containers().items()}
+    for name in stack.containers():
+        shown[f"processes of {name}"] = stack.in_container(name, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    for database in ("airflow", "ledger"):
+        dump = ("pg_dump", "--username=postgres", database)
+        shown[f"database {database}"] = stack.in_container(f"{database}-database", *dump)
+    for folder in ("/opt/airflow/logs", "/var/lib/pulsar-advisor"):
+        shown[folder] = stack.in_container(
+            "airflow-worker", "sh", "-c", f"find {folder} -type f -exec cat {{}} + | strings"
+        )
+    leaks = [(secret, where) for secret, value in secrets.items() for where, text in shown.items() if value in text]
+    assert leaks == []
 
 
 def test_the_ledger_in_postgresql_names_both_people_and_is_whole(stack: Stack, moved: dict[str, Any]) -> None:

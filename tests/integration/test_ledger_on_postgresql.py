@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time as clock
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import ProgrammingError
 
 from pulsar_advisor.execution import ledger as ledger_module
 from pulsar_advisor.execution import migrations
@@ -24,6 +27,7 @@ from pulsar_advisor.model.plan import Plan, digest_of, dump_plan
 from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
 
+REPOSITORY = Path(__file__).parents[2]
 PLAN = make_plan([unload_step(), split_step()])
 
 
@@ -152,3 +156,66 @@ def test_a_ledger_of_an_earlier_release_is_chained_as_it_was_found(postgresql_ur
 def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
     with pytest.raises(StorageError, match=r"advisor:\*\*\*@127\.0\.0\.1:1/x can't be used"):
         open_ledger("postgresql+psycopg://advisor:hunter2@127.0.0.1:1/x")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Ledger addresses of the two roles that docker-compose.yaml makes."""
+
+    owner: str
+    application: str
+
+
+@pytest.fixture
+def roles(postgresql_url: str) -> Roles:
+    """The roles of docker-compose.yaml, made by its own SQL in a database for this test alone."""
+    url = make_url(postgresql_url)
+    sql = (REPOSITORY / "docs" / "compose" / "ledger_roles.sql").read_text()
+    owner, application = f"owner_{url.database}", f"application_{url.database}"
+    for pattern, value in (
+        (r"\\set .*\n", ""),
+        (r":'\w+'", "'planted'"),
+        (r"DATABASE ledger\b", f"DATABASE {url.database}"),
+        (r"\bledger_owner\b", owner),
+        (r"\bledger\b", application),
+    ):
+        sql = re.sub(pattern, value, sql)
+    with create_engine(url).begin() as connection:
+        connection.execute(text(sql))
+    return Roles(*(url.set(username=name).render_as_string() for name in (owner, application)))
+
+
+def test_the_application_has_its_owner_migrate_and_then_does_all_that_the_advisor_does(
+    roles: Roles, time: FakeTime
+) -> None:
+    with pytest.raises(StorageError, match="open it once as the owner of its tables"):
+        open_ledger(roles.application)
+    open_ledger(roles.owner).close()
+    with closing(open_ledger(roles.application, time.now_ms)) as ledger:
+        assert run(approved(ledger, PLAN), ledger, FakeCluster(time)).outcome == "done"
+        withdraw(ledger, digest_of(PLAN), ALICE)
+        assert audit(ledger).findings == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM events",
+        "TRUNCATE events",
+        "DELETE FROM steps",
+        "ALTER TABLE events DISABLE TRIGGER ALL",
+        "DROP TRIGGER events_no_delete ON events",
+        "DROP TABLE events CASCADE",
+        "CREATE OR REPLACE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
+        "SET session_replication_role = replica",
+        "CREATE TABLE mine (id int)",
+        "COPY (SELECT 1) TO PROGRAM 'id'",
+    ],
+)
+def test_the_application_can_not_touch_what_guards_the_ledger(roles: Roles, change: str) -> None:
+    open_ledger(roles.owner).close()
+    with (
+        create_engine(roles.application).connect() as connection,
+        pytest.raises(ProgrammingError, match=r"permission denied|must be (owner|superuser)"),
+    ):
+        connection.execute(text(change))

@@ -78,6 +78,18 @@ def test_every_service_has_limits_and_no_privileges(name: str) -> None:
     assert {"cpus", "mem_limit", "pids_limit"} <= service.keys()
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["read_only"] is True
+
+
+def test_only_who_starts_spark_processes_knows_their_secret() -> None:
+    knows = {name for name, service in SERVICES.items() if "spark_secret" in service.get("secrets", [])}
+    assert knows == {"airflow-worker", "spark-master", "spark-worker"}
+
+
+def test_only_the_migration_and_the_database_know_the_owner_of_the_ledger() -> None:
+    secrets = {"ledger_owner_password", "ledger_owner_url"}
+    knows = {name for name, service in SERVICES.items() if secrets & set(service.get("secrets", []))}
+    assert knows == {"airflow-init", "ledger-database"}
 
 
 @pytest.mark.parametrize("name", sorted(ONE_SHOT))
@@ -117,10 +129,13 @@ def test_make_writes_each_secret_once_and_for_its_owner_only(tmp_path: Path) -> 
     values = {name: value for name, value in made[0].items() if "tls" not in name}
     assert len(set(values.values())) == len(values)
     assert not any(value.endswith("\n") for value in values.values())
-    for database in ("airflow", "ledger"):
-        url = values["airflow_database_url" if database == "airflow" else "ledger_url"]
-        password = values[f"{database}_database_password"]
-        assert url == f"postgresql+psycopg2://{database}:{password}@{database}-database/{database}"
+    for name, user, database in (
+        ("airflow_database", "airflow", "airflow"),
+        ("ledger_database", "ledger", "ledger"),
+        ("ledger_owner", "ledger_owner", "ledger"),
+    ):
+        url = values["ledger_url" if name == "ledger_database" else f"{name}_url"]
+        assert url == f"postgresql+psycopg2://{user}:{values[f'{name}_password']}@{database}-database/{database}"
 
 
 def test_the_secrets_stay_out_of_version_control_and_of_the_image() -> None:
@@ -202,7 +217,8 @@ def test_there_are_two_spark_workers() -> None:
 
 def test_what_keeps_state_has_a_volume() -> None:
     kept = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
-    assert COMPOSE["volumes"].keys() == {name for name in kept if not name.startswith(".")}
+    # What begins with a slash is written to, and not kept.
+    assert COMPOSE["volumes"].keys() == {name for name in kept if not name.startswith((".", "/"))}
     assert {"airflow-database", "ledger-database", "zookeeper-data", "bookie-data", "advisor-root"} <= kept
 
 

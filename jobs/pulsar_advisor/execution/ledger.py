@@ -19,7 +19,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, or_, select, text, update
-from sqlalchemy.exc import IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from upath import UPath
 
@@ -67,6 +67,8 @@ ABANDONED_MS: Final = 30_000
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _WRITE_LOCK: Final = 7_074_216
+_NOT_PERMITTED: Final = "42501"
+"""PostgreSQL's `insufficient_privilege`."""
 
 _ONCE_IT_CAN_BE_USED: Final = (
     "check its server, disk space and permissions; what it has recorded is kept, and `apply --resume` continues a run"
@@ -160,8 +162,17 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         _make_sqlite_transactional(engine)
     if engine.dialect.name == "postgresql":
         _end_abandoned_transactions(engine)
-    with named_errors(engine), engine.begin() as connection:
-        _upgrade(connection)
+    with named_errors(engine):
+        try:
+            with engine.begin() as connection:
+                _upgrade(connection)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) != _NOT_PERMITTED:
+                raise
+            raise StorageError(
+                f"ledger {without_secrets(parsed)} has to be migrated, which its user may not do: open it once as the "
+                "owner of its tables (`pulsar-advisor audit verify --ledger …`)"
+            ) from error
     return Ledger(engine, now_ms or carried_on(lambda: _asked(engine)))
 
 

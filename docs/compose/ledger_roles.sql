@@ -1,0 +1,11 @@
+-- Run once, by the superuser of the image, when the volume is new. The owner migrates the ledger; what the advisor runs
+-- as may read, add and update rows, and neither remove one nor touch a trigger.
+\set owner `cat /run/secrets/ledger_owner_password`
+\set ledger `cat /run/secrets/ledger_database_password`
+CREATE ROLE ledger_owner LOGIN PASSWORD :'owner';
+CREATE ROLE ledger LOGIN PASSWORD :'ledger';
+ALTER DATABASE ledger OWNER TO ledger_owner;
+REVOKE ALL ON DATABASE ledger FROM PUBLIC;
+GRANT CONNECT ON DATABASE ledger TO ledger;
+ALTER DEFAULT PRIVILEGES FOR ROLE ledger_owner GRANT SELECT, INSERT, UPDATE ON TABLES TO ledger;
+ALTER DEFAULT PRIVILEGES FOR ROLE ledger_owner GRANT USAGE ON SEQUENCES TO ledger;
