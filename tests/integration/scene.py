@@ -87,9 +87,12 @@ def until(happened: Callable[[], object], limit_s: float = 60) -> None:
 
 
 @contextmanager
-def scene(ledger_url: str, folder: Path, effect_after_s: float = 0.0, in_flight: int = 1) -> Iterator[Scene]:
+def scene(
+    ledger_url: str, folder: Path, effect_after_s: float = 0.0, in_flight: int = 1, cluster_name: str = "live"
+) -> Iterator[Scene]:
     """An unload and a split; with several steps in flight, more of them, which are answered before their effect."""
     cluster = widen(FakeCluster(RealTime(), effect_after_s=effect_after_s, overrides=dict(OVERRIDES)))
+    cluster.name = cluster_name
     cluster.answers_first = in_flight > 1
     with served(cluster, 3) as ids:
         served_as = dict(zip((B1, B2, B3), ids, strict=True))
@@ -105,7 +108,7 @@ def scene(ledger_url: str, folder: Path, effect_after_s: float = 0.0, in_flight:
             )
             for step in model.steps
         ]
-        plan = make_plan(steps, identity=Identity(cluster_name="live", broker_ids=tuple(ids)))
+        plan = make_plan(steps, identity=Identity(cluster_name=cluster_name, broker_ids=tuple(ids)))
         (folder / "plan.json").write_bytes(dump_plan(plan))
         ledger = open_ledger(ledger_url)
         approved(ledger, plan)

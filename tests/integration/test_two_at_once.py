@@ -1,16 +1,19 @@
-"""Two processes and one run: the second is kept out, and one that was suspended past its lease does nothing more."""
+"""Several processes and one ledger: one run a cluster, and one suspended past its lease does nothing more."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import NewLedger
 from integration.scene import assert_as_undisturbed, scene, until
+from pulsar_advisor.execution.audit import audit
+from pulsar_advisor.execution.ledger import open_ledger
 
 HERE: tuple[str, ...] = ()
 WITH_A_CLOCK_AHEAD = ("env", "CLOCK_AHEAD_S=200")
@@ -73,3 +76,31 @@ def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(new_ledge
             _, said = suspended.communicate(timeout=120)
             assert suspended.returncode in (0, 4, 5), said
             assert_as_undisturbed(both)
+
+
+def test_of_four_at_once_one_carries_the_plan_out(new_ledger: NewLedger, tmp_path: Path) -> None:
+    with scene(new_ledger(), tmp_path, effect_after_s=3.0) as four:
+        started = [four.start() for _ in range(4)]
+        ended = [(process.communicate(timeout=240)[1], process.returncode) for process in started]
+        assert sorted(code for _, code in ended) == [0, 4, 4, 4], ended
+        refused = [said for said, code in ended if code == 4]
+        assert all("active" in said or "held" in said for said in refused), refused
+        assert_as_undisturbed(four)
+
+
+@pytest.mark.full
+def test_four_clusters_share_a_ledger(new_ledger: NewLedger, tmp_path: Path) -> None:
+    ledger = new_ledger()
+    with ExitStack() as stack:
+        scenes = []
+        for number in range(4):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            scenes.append(stack.enter_context(scene(ledger, folder, cluster_name=f"live-{number}")))
+        started = [one.start() for one in scenes]
+        ended = [(process.communicate(timeout=240)[1], process.returncode) for process in started]
+        assert [code for _, code in ended] == [0, 0, 0, 0], ended
+        for one in scenes:
+            assert_as_undisturbed(one)
+    with closing(open_ledger(ledger)) as shared:
+        assert audit(shared).findings == ()
