@@ -85,14 +85,16 @@ def import_snapshot(file: Path, root: Root) -> str:
     refused archive leaves nothing behind.
     """
     try:
-        with file.open("rb") as archive:
-            snapshot = _take_in(archive, str(file), root)
+        opened = file.open("rb")
     except FileNotFoundError as error:
         raise UsageError(f"there is no archive {file}") from error
-    except tarfile.HeaderError as error:
-        raise StorageError(f"{file} is not a snapshot archive, or is damaged: {error}") from error
     except OSError as error:
         raise StorageError(f"can't read {file}: {error.strerror or error}") from error
+    try:
+        with opened as archive:
+            snapshot = _take_in(archive, str(file), root)
+    except tarfile.HeaderError as error:
+        raise StorageError(f"{file} is not a snapshot archive, or is damaged: {error}") from error
     update_index(root, snapshot)
     return snapshot
 

@@ -102,7 +102,12 @@ def _claim(root: Root, snapshot: str) -> Lease | None:
     except OSError as error:
         raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
     lease = Lease(snapshot, folder)
-    write_file(folder / LEASE, lease.content())
+    try:
+        write_file(folder / LEASE, lease.content())
+    except BaseException:
+        with suppress(OSError):  # on a full disk, an empty folder would look like one that is being claimed
+            folder.rmdir()
+        raise
     return lease
 
 
