@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,18 +37,28 @@ def approval_policy(cluster: str) -> ApprovalPolicy:
 @contextmanager
 def opened_ledger(root: Root) -> Iterator[Ledger]:
     """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed at the end of the block."""
+    with closing(_open(root)) as ledger:
+        yield ledger
+
+
+def _open(root: Root) -> Ledger:
     from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 
-    with closing(open_ledger(option("ledger") or default_ledger_url(root))) as ledger:
-        yield ledger
+    return open_ledger(option("ledger") or default_ledger_url(root))
 
 
 def seal(root: Root, snapshot: str, *stages: str) -> None:
     """Record what stages have just written about a snapshot; see `execution.seals`."""
-    from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
     from pulsar_advisor.execution.seals import seal as record
 
-    record(lambda: open_ledger(option("ledger") or default_ledger_url(root)), root, snapshot, *stages)
+    record(lambda: _open(root), root, snapshot, *stages)
+
+
+def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[None]:
+    """Record what stages write about a snapshot within the block; see `execution.seals`."""
+    from pulsar_advisor.execution.seals import sealing as recording
+
+    return recording(lambda: _open(root), root, snapshot, *stages)
 
 
 def head_keepers() -> tuple[Keeper, ...]:

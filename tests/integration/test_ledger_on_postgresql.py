@@ -137,6 +137,30 @@ def test_a_change_behind_its_back_and_a_guard_that_was_disabled_are_found(ledger
     )
 
 
+def test_an_approval_put_in_by_hand_is_none(ledger: Ledger, postgresql_url: str) -> None:
+    propose(ledger, PLAN, ALICE)
+    with create_engine(postgresql_url).begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO approvals (id, digest, approver, source, at_ms, expires_at_ms, comment, allows_splits, "
+                "accepts_worse, accepts_low_confidence) "
+                "VALUES (9, :digest, 'bob', 'airflow', 0, 99999999999999, '', true, true, true)"
+            ),
+            {"digest": digest_of(PLAN)},
+        )
+    with pytest.raises(Refused, match=r"doesn't prove the approval of bob: approvals/9 was added by no event"):
+        standing_approval(ledger, PLAN, ApprovalPolicy())
+
+
+def test_what_a_stage_wrote_is_sealed_once_and_never_changes(ledger: Ledger, postgresql_url: str) -> None:
+    for sha256 in ("a" * 64, "a" * 64, "b" * 64):
+        ledger.record_seal("live", "20261121T083000Z", "validate", sha256, (), "1.0")
+    assert [seal.sha256[0] for seal in ledger.seals("live", "20261121T083000Z")] == ["a", "b"]
+    with create_engine(postgresql_url).connect() as connection, pytest.raises(Exception, match="never changes"):
+        connection.execute(text("UPDATE seals SET sha256 = 'c'"))
+    assert audit(ledger).findings == ()
+
+
 def test_a_ledger_of_an_earlier_release_is_chained_as_it_was_found(postgresql_url: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))

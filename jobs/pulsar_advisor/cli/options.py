@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -124,6 +125,12 @@ class LedgerPlace:
         from pulsar_advisor.execution.ledger import head_of
 
         return head_of(self.given(place), place.open())
+
+    def sealing(self, place: Place, snapshot: str, *stages: str) -> AbstractContextManager[None]:
+        """Record what stages write about a snapshot within the block; see `execution.seals`."""
+        from pulsar_advisor.execution.seals import sealing
+
+        return sealing(lambda: self.open(place), place.open(), snapshot, *stages)
 
     def seal(self, place: Place, snapshot: str, *stages: str) -> None:
         """Record what stages have just written about a snapshot; see `execution.seals`."""

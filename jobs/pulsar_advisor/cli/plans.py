@@ -404,9 +404,8 @@ def verify(
         else:
             snapshot = root.resolve(snapshot or LATEST)
             check_snapshot(document, book, root, snapshot)
-        with timed("normalize"):
+        with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
             make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
-        ledger.seal(place, snapshot, "normalize")
         _mind_the_guard(document, book, reach if captures else None)
         result = compare(document, book, root, snapshot)
         head = str(book.head())

@@ -115,9 +115,8 @@ def normalize(
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    with timed("normalize"):
+    with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
         result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
-    ledger.seal(place, snapshot, "normalize")
     if json:
         print_document(result)
         return
@@ -173,9 +172,8 @@ def validate(
         return
     from pulsar_advisor.stages.validate import run as judge
 
-    with timed("validate"):
+    with timed("validate"), ledger.sealing(place, snapshot, "validate"):
         result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
-    ledger.seal(place, snapshot, "validate")
     if data_docs is not None:
         from pulsar_advisor.quality.data_docs import write_data_docs
 
@@ -379,15 +377,17 @@ def run(
     _load("great_expectations", _LEDGER, "pulsar_advisor.reporting.html")
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)
-    with timed("normalize"):
+    if from_archive is None:
+        ledger.seal(place, snapshot, "capture")
+    with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
         from pulsar_advisor.stages.normalize import run as make_tables
 
         make_tables(spark, root, snapshot)
     with timed("validate"):
         from pulsar_advisor.stages.validate import run as judge
 
-        judged = judge(spark, root, snapshot)
-        ledger.seal(place, snapshot, *(["capture"] if from_archive is None else []), "normalize", "validate")
+        with ledger.sealing(place, snapshot, "validate"):
+            judged = judge(spark, root, snapshot)
         _stop_if_unfit(judged)
     with timed("recommend"):
         document = _recommend(lambda: spark, snapshot, request, place, ledger)

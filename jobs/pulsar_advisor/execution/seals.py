@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Final
 
@@ -20,6 +21,9 @@ from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
 RELEASE: Final = version("pulsar-rebalance-advisor")
 
+_WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
+"""The stages that leave a result as it is if there is one."""
+
 _PART_BYTES: Final = 1 << 20
 
 _log = logging.getLogger(__name__)
@@ -33,11 +37,24 @@ _RESULT_FILE: Final = {
 """Stage -> folder and name of the file that it writes last. The manifest holds the hashes of all raw files."""
 
 
+@contextmanager
+def sealing(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> Iterator[None]:
+    """Record in a ledger what stages write about a snapshot within the block; see `seal`.
+
+    A result that is there before isn't theirs: they leave it as it is, and anyone may have put it there.
+    """
+    there = {stage for stage in stages if stage in _WRITTEN_ONCE and _result_file(root, snapshot, stage).exists()}
+    yield
+    seal(opened, root, snapshot, *(stage for stage in stages if stage not in there))
+
+
 def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> None:
     """Record in a ledger what stages have just written about a snapshot.
 
     Without a ledger that can be written to, it is logged that a person has to approve the snapshot's plans.
     """
+    if not stages:
+        return
     try:
         ledger = opened()
         try:
@@ -53,8 +70,7 @@ def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) 
 
 def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
     """SHA-256 (hex) of what a stage wrote about a snapshot; None if it hasn't, or not any more."""
-    folder, name = _RESULT_FILE[stage]
-    path = root.folder(folder, snapshot) / name
+    path = _result_file(root, snapshot, stage)
     if not path.exists():
         return None
     if stage != "normalize":
@@ -62,6 +78,11 @@ def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
     tables = sorted(read_tables_result(root, snapshot).tables)
     files = {file: sha256 for table in tables for file, sha256 in _hashes(root.folder(f"tables/{table}", snapshot))}
     return sha256_hex(canonical_json({"result": sha256_hex(read_file(path, stage)), **files}))
+
+
+def _result_file(root: Root, snapshot: str, stage: str) -> UPath:
+    folder, name = _RESULT_FILE[stage]
+    return root.folder(folder, snapshot) / name
 
 
 def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, stage: str) -> str | None:

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor_airflow.configuration import job
 from pulsar_advisor_airflow.failures import FINAL_EXIT_CODES
-from pulsar_advisor_airflow.ledger import seal
+from pulsar_advisor_airflow.ledger import sealing
 from pulsar_advisor_airflow.links import ReportLink
 
 if TYPE_CHECKING:
@@ -69,17 +69,18 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> None:
         """Run the job. Raises `AirflowFailException` for a verdict, `AirflowException` for what may pass."""
+        from pulsar_advisor.storage.root import Root
+
         self.application_args: list[str] = list(_flat(self.application_args))
+        root, sealed = Root(self.root, self.cluster), _SEALED.get(self.stage, (self.stage,))
         try:
-            super().execute(context)
+            with sealing(root, self.snapshot, *sealed):
+                super().execute(context)
         except AirflowException as error:
             code = re.search(r"Error code is: (\d+)", str(error))
             if code is None or int(code[1]) not in FINAL_EXIT_CODES:
                 raise
             raise AirflowFailException(str(error)) from error
-        from pulsar_advisor.storage.root import Root
-
-        seal(Root(self.root, self.cluster), self.snapshot, *_SEALED.get(self.stage, (self.stage,)))
 
 
 def _flat(arguments: Sequence[Any]) -> Iterator[str]:

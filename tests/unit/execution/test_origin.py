@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import documents
 from pulsar_advisor.execution.ledger import Ledger, open_ledger
 from pulsar_advisor.execution.origin import why_not_computed_here
-from pulsar_advisor.execution.seals import require_as_sealed, seal
+from pulsar_advisor.execution.seals import require_as_sealed, seal, sealing
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.goal import Goal
 from pulsar_advisor.model.plan import Plan
@@ -170,6 +171,17 @@ def test_and_one_of_another_release(root: Root, ledger: Ledger, monkeypatch: pyt
     monkeypatch.setattr("pulsar_advisor.execution.seals.RELEASE", "0.0.1")
     sealed(root, ledger, "recommend")
     assert str(why_not_computed_here(root, ledger, plan)).startswith("release 0.0.1 computed it, and this is ")
+
+
+def test_a_result_that_was_there_before_its_stage_is_not_sealed(root: Root, ledger: Ledger) -> None:
+    other = f"sqlite:///{Path(root.url).parent}/other.sqlite"
+    with sealing(lambda: open_ledger(other), root, SNAPSHOT, "normalize", "validate"):
+        pass  # both leave what they find as it is
+    with closing(open_ledger(other)) as opened:
+        assert opened.seals(root.cluster, SNAPSHOT) == []
+        assert require_as_sealed(opened, root, SNAPSHOT, "normalize") == (
+            f"this ledger has no seal of what `normalize` wrote about snapshot {SNAPSHOT}"
+        )
 
 
 def test_a_result_that_was_not_changed_is_sealed_once(root: Root, ledger: Ledger) -> None:
