@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-RELEASE := build/release
+RELEASE := .venv/release
 SBOM := dist/pulsar-rebalance-advisor.cdx.json
 INSTALLED := .venv/.installed
 DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar

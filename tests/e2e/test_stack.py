@@ -226,7 +226,7 @@ def test_one_more_container_of_the_network_is_answered_what_the_page_says(stack:
 def test_one_more_container_of_the_network_gets_no_work_out_of_spark(stack: Stack) -> None:
     job = "from pyspark.sql import SparkSession as S; S.builder.master('spark://spark-master:7077').getOrCreate()"
     with pytest.raises(CommandFailed) as refused:
-        stack.ask_as_stranger("timeout", "300", "python", "-c", f"{job}.range(1).show(); print('it ran')")
+        stack.ask_as_stranger("timeout", "300", "python", "-c", f"{job}.range(1).show(); print('it', 'ran')")
     assert "it ran" not in str(refused.value)
     apps = requests.get(f"http://127.0.0.1:{stack.environment['SPARK_PORT']}/json/", timeout=60).json()
     assert not [app for app in (*apps["activeapps"], *apps["completedapps"]) if app["name"] == "pyspark-shell"]
