@@ -62,6 +62,7 @@ def history(
 
     With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
     """
+    from pulsar_advisor.execution.guard import left_off
     from pulsar_advisor.execution.lists import runs_on
 
     with _ledger_of(place, ledger) as (cluster, book):
@@ -84,6 +85,7 @@ def history(
             none = f"{short(digest)} was never proposed"
             print_json(events) if json else say("\n".join(event_table(events)) if events else none)
             return
+        left = left_off(book)
         runs = [
             {
                 "run": run.id,
@@ -93,6 +95,7 @@ def history(
                 "ended_at_ms": run.ended_at_ms,
                 "approver": next(one.approver for one in book.approvals(run.digest) if one.id == run.approval_id),
                 "sentence": run.sentence,
+                "still_off": [switch.setting for switch in left if switch.run == run.id],
             }
             for run in runs_on(book, cluster)
         ]

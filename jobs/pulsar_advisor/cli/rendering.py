@@ -75,6 +75,7 @@ def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for run in runs:
         started = datetime.fromtimestamp(run["started_at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         ended = f": {run['sentence']}" if run["sentence"] else ""
+        ended = f", balancer still off{ended}" if run["still_off"] else ended
         yield f"{run['run']:>5}  {short(run['digest'])}  {run['state']:<8}  {started}  {run['approver']}{ended}"
 
 

@@ -66,6 +66,19 @@ def test_it_is_shown_until_it_is_restored(
     assert (cluster.overrides, capsys.readouterr().out) == ({}, "nothing is left off\n" * 2)
 
 
+def test_the_list_of_runs_says_so_until_then(
+    guard: Guard, cluster: FakeCluster, root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown() -> str:
+        assert exit_code(["history", "--root", root.url, "--cluster", root.cluster]) == 0
+        return capsys.readouterr().out
+
+    assert "done" in shown() and ", balancer still off: 1 of 1 steps confirmed" in shown()
+    cluster.rejects_overrides = False
+    assert guard("restore") == 0
+    assert "balancer still off:" not in shown()
+
+
 def test_a_person_may_leave_it_off(guard: Guard, cluster: FakeCluster, ledger: Ledger) -> None:
     assert guard("leave", "--as", "bob") == 0
     assert (guard(), cluster.overrides) == (0, {SHEDDING: OFF, SPLITTING: OFF})

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +15,7 @@ import pytest
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster_port import Override, Reply
 from pulsar_advisor.execution.guard import OFF, leave_as_it_is, restore_what_was_left
-from pulsar_advisor.execution.ledger import HeldRun, Ledger
+from pulsar_advisor.execution.ledger import HeldRun, Ledger, open_ledger
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 from pulsar_advisor.model.plan import Plan, digest_of
 from unit.execution.actors import BOB, approved, options_of, run
@@ -20,6 +23,7 @@ from unit.execution.doubles import B1, B2, FakeCluster, make_plan, split_step, u
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
 MOVE, CUT = unload_step(1), split_step(2)
+EARLIER = Path(__file__).parents[2] / "data" / "earlier"
 BOTH_OFF = {SHEDDING: OFF, SPLITTING: OFF}
 
 
@@ -242,37 +246,30 @@ def test_a_cluster_whose_file_has_it_off_is_left_with_its_own_value(
     assert cluster.overrides == {}
 
 
-def left_by_an_earlier_release(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    """A run of a release that wrote a plain `false`, and recorded no more than the setting and its override."""
-    left_off(ledger, cluster, plan)
-    for switch in ledger.switched_off("live"):
-        ledger.switched_back(switch, "")
-    approval = ledger.approvals(digest_of(plan))[0]
-    held = ledger.take_over(ledger.runs(digest_of(plan))[0], approval)
-    with held._writing() as session:
-        detail = json.dumps({"setting": SHEDDING, "before": "true"})
-        ledger._add_event(session, held.digest, "switched off", detail, run=held.id)
-    held.end("stopped", "")
-    cluster.overrides = {SHEDDING: "false"}
+@pytest.fixture
+def earlier(tmp_path: Path, cluster: FakeCluster) -> Iterator[Ledger]:
+    """The ledger of a release that wrote a plain `false`: its run says done, and both settings are off."""
+    with closing(sqlite3.connect(tmp_path / "earlier.sqlite")) as connection:
+        connection.executescript((EARLIER / "guard.sql").read_text())
+    cluster.overrides = {SHEDDING: "false", SPLITTING: "false"}
+    with closing(open_ledger(f"sqlite:///{tmp_path}/earlier.sqlite", cluster.time.now_ms)) as ledger:
+        yield ledger
 
 
-def test_a_false_that_may_be_anyones_waits_for_a_person(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    left_by_an_earlier_release(ledger, cluster, plan)
+def test_a_false_that_may_be_anyones_waits_for_a_person(earlier: Ledger, cluster: FakeCluster) -> None:
     lines: list[str] = []
-    restore_what_was_left(ledger, "live", cluster, lines.append, cluster.time.clock)
-    assert cluster.overrides == {SHEDDING: "false"}
+    restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock)
+    assert cluster.overrides == {SHEDDING: "false", SPLITTING: "false"}
     assert "`pulsar-advisor guard restore --as NAME` puts it back" in lines[-1]
-    restore_what_was_left(ledger, "live", cluster, lines.append, cluster.time.clock, BOB)
-    assert (cluster.overrides, ledger.switched_off("live")) == ({SHEDDING: "true"}, ())
+    restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock, BOB)
+    assert (cluster.overrides, earlier.switched_off("live")) == ({SHEDDING: "true"}, ())
 
 
-def test_a_person_may_decide_that_it_stays_off(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    left_by_an_earlier_release(ledger, cluster, plan)
-    assert [switch.setting for switch in leave_as_it_is(ledger, "live", BOB)] == [SHEDDING]
-    assert (cluster.overrides, ledger.switched_off("live")) == ({SHEDDING: "false"}, ())
-    assert ledger.events(digest_of(plan))[-1].detail.endswith(
-        '"left as it is, by bob (airflow)", "setting": "' + SHEDDING + '"}'
-    )
+def test_a_person_may_decide_that_it_stays_off(earlier: Ledger, cluster: FakeCluster) -> None:
+    left = leave_as_it_is(earlier, "live", BOB)
+    assert [switch.setting for switch in left] == [SHEDDING, SPLITTING]
+    assert (cluster.overrides, earlier.switched_off("live")) == ({SHEDDING: "false", SPLITTING: "false"}, ())
+    assert "left as it is, by bob (airflow)" in earlier.events(left[0].digest)[-1].detail
 
 
 def test_a_dry_run_restores_nothing(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
