@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,14 @@ from pathlib import Path
 import pytest
 
 from integration.scene import assert_as_undisturbed, scene
+from pulsar_advisor.cli import exit_code
+from pulsar_advisor.execution.ledger import open_ledger
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
+EARLIER = Path(__file__).parents[1] / "data" / "earlier" / "root"
+INDEX = "index/cluster=demo/snapshots.json"
+"""Nothing depends on it, so it may be missing where there was no room for it."""
+PAGE_BYTES = 4096
 
 
 @pytest.fixture
@@ -45,3 +54,65 @@ def test_a_run_whose_disk_fills_up_at_any_instant_ends_as_an_undisturbed_one(dis
                     ended = full.apply("--resume")
             assert ended.returncode == 0, f"full at instant {instant}: {ended.stderr}"
             assert_as_undisturbed(full)
+
+
+def free_pages(folder: Path) -> int:
+    return os.statvfs(folder).f_bavail
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_an_import_without_room_leaves_nothing_and_can_be_repeated(
+    disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["snapshots", "import", str(RECORDED), "--root", f"{disk}/root", "--cluster", "demo"]
+    before = free_pages(disk)
+    assert exit_code(command) == 0
+    imported, needed = files(disk / "root"), before - free_pages(disk)
+    for path in [*(disk / "root").rglob("*")][::-1]:
+        path.rmdir() if path.is_dir() else path.unlink()
+    refused = 0
+    for pages in range(needed + 3):
+        filler = disk / "filler"
+        filler.write_bytes(bytes((free_pages(disk) - pages) * PAGE_BYTES))
+        code, said = exit_code(command), capsys.readouterr().err
+        filler.unlink()
+        if code:
+            assert (code, "No space left on device" in said, "unexpected" in said) == (1, True, False), said
+            assert files(disk / "root") == []
+            refused += 1
+        else:
+            assert [path for path in imported if path not in files(disk / "root")] in ([], [INDEX])
+            break
+    assert exit_code(command) == 0
+    assert files(disk / "root") == imported
+    assert refused > needed // 2
+    print(f"refused with 0 to {refused - 1} of {needed} pages free, then done")
+
+
+@pytest.mark.parametrize("command", [["snapshots", "import", str(RECORDED)], ["report"]], ids=lambda words: words[0])
+def test_a_root_that_can_only_be_read_is_named(
+    disk: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["cp", "-r", str(EARLIER), f"{disk}/root"], check=True)
+    before = files(disk / "root")
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    code, said = exit_code([*command, "--root", f"{disk}/root", "--cluster", "live"]), capsys.readouterr().err
+    assert (code, "Read-only file system" in said, "unexpected" in said) == (1, True, False), said
+    assert files(disk / "root") == before
+
+
+def test_a_ledger_that_can_only_be_read_is_named(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_ledger(f"sqlite:///{disk}/ledger.sqlite").close()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    assert exit_code(["audit", "--ledger", f"sqlite:///{disk}/ledger.sqlite"]) == 1
+    assert "ledger.sqlite: Read-only file system: check its disk and permissions; to look" in capsys.readouterr().err
+
+
+def test_what_only_reads_does_so_where_nothing_can_be_written(disk: Path) -> None:
+    subprocess.run(["cp", "-r", str(EARLIER), f"{disk}/root"], check=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    for command in (["snapshots", "list"], ["snapshots", "show"], ["report", "--output", "/dev/null"], ["lint"]):
+        assert exit_code([*command, "--root", f"{disk}/root", "--cluster", "live"]) == 0, command

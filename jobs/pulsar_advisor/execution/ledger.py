@@ -156,7 +156,8 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         ) from error
     except OSError as error:
         raise StorageError(
-            f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}"
+            f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}: check its disk and "
+            "permissions; to look at one that can only be read, copy it first"
         ) from error
     if engine.dialect.name == "sqlite":
         _make_sqlite_transactional(engine)
