@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from upath import UPath
 from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.model.canonical_json import canonical_json
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.storage.files import read_file, sha256_hex
+from pulsar_advisor.storage.files import read_file, sha256_hex, sha256_of_file
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
 from pulsar_advisor.storage.results import read_tables_result
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
@@ -23,8 +22,6 @@ RELEASE: Final = version("pulsar-rebalance-advisor")
 
 _WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
 """The stages that leave a result as it is if there is one."""
-
-_PART_BYTES: Final = 1 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +61,7 @@ def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) 
                     ledger.record_seal(root.cluster, snapshot, stage, sha256, plans, RELEASE)
         finally:
             ledger.close()
-    except AdvisorError as error:
+    except (AdvisorError, OSError) as error:
         _log.warning("snapshot %s is not sealed, so no policy can approve its plans: %s", snapshot, error)
 
 
@@ -114,14 +111,6 @@ def _hashes(folder: UPath) -> Iterator[tuple[str, str]]:
     try:
         for file in sorted(folder.rglob("*"), key=str):
             if file.is_file():
-                yield f"{folder.parent.parent.name}/{file.path.removeprefix(folder.path)}", _sha256_of(file)
+                yield f"{folder.parent.parent.name}/{file.path.removeprefix(folder.path)}", sha256_of_file(file)
     except OSError as error:
         raise StorageError(f"can't read {folder}: {error.strerror or error}") from error
-
-
-def _sha256_of(file: UPath) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as content:
-        while part := content.read(_PART_BYTES):
-            digest.update(part)
-    return digest.hexdigest()

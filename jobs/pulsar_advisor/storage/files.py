@@ -6,12 +6,15 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 from uuid import uuid4
 
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.plain_text import plain
+
+_BLOCK_BYTES: Final = 4 * 2**20
 
 
 def refused_by_storage(error: OSError) -> StorageError:
@@ -29,6 +32,15 @@ def refused_by_storage(error: OSError) -> StorageError:
 def sha256_hex(content: bytes) -> str:
     """SHA-256 of the content, in lower-case hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def sha256_of_file(path: UPath) -> str:
+    """SHA-256 of a file of any size, in lower-case hexadecimal. Raises `OSError`."""
+    digest = hashlib.sha256()
+    with path.open("rb") as content:
+        while block := content.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @contextmanager

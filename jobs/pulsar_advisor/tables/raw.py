@@ -5,7 +5,6 @@ A line that doesn't fit its schema, or lacks a required field, is kept apart and
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.manifest import File
 from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.storage.files import sha256_of_file
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
@@ -152,7 +152,6 @@ _KEEP_CORRUPT: Final = {"columnNameOfCorruptRecord": _CORRUPT}
 _PATIENCE_S: Final = 60.0
 """How long to wait for what a query counted, after its end."""
 _HASHED_AT_ONCE = 8
-_BLOCK_BYTES = 4 * 2**20
 
 
 def spark_url(path: UPath) -> str:
@@ -169,16 +168,9 @@ def raw_bytes(root: Root, snapshot: str) -> int:
 
 def verify_files(folder: UPath, files: Sequence[File]) -> None:
     """Compare every raw file with its SHA-256 in the manifest. Raises `DataNotFit` for the first that differs."""
-
-    def digest(path: UPath) -> str:
-        sha256 = hashlib.sha256()
-        with path.open("rb") as content:
-            while block := content.read(_BLOCK_BYTES):
-                sha256.update(block)
-        return sha256.hexdigest()
-
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
-        for file, found in zip(files, pool.map(lambda file: _attempt(digest, folder / file.path), files), strict=True):
+        hashes = pool.map(lambda file: _attempt(sha256_of_file, folder / file.path), files)
+        for file, found in zip(files, hashes, strict=True):
             if found != file.sha256:
                 raise DataNotFit(
                     f"{folder / file.path} is not the file that was captured: SHA-256 {found} instead of "
