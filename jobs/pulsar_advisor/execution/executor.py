@@ -222,7 +222,6 @@ class Executor:
             return
         self._check_interruption()
         self._check_approval()
-        self._check_guard()
         records = self.run.steps()
         boundaries = self._expected_boundaries(step)
         found, topics = self._look(step)
@@ -238,6 +237,7 @@ class Executor:
             changed += overload(self.plan, step, found.destination_usage_ratio, moved)
         if changed:
             return self._drifted(step, records[step.id], "; ".join(changed))
+        self._check_guard()
         if step.action == "split":
             return (yield from self._split(step, boundaries))
         return (yield from self._unload(step, boundaries, _topic_to_look_up(topics)))
@@ -303,12 +303,12 @@ class Executor:
                 yield from self._wait(self.throttle.pause_s)
                 self._check_interruption()
                 self._check_approval()
-                self._check_guard()
                 found, _ = self._look(step)
                 # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
                 found = replace(found, topics=1)
                 if changed := list(differences(step, boundaries, at, found)):
                     return self._missed(step, reply, at, f"and before another attempt: {'; '.join(changed)}")
+                self._check_guard()
             sent_at_s = self.clock.monotonic_s()
             reply = self._send(step, call, topic)
             if _is_clean_rejection(reply, step):

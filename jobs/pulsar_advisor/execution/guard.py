@@ -181,14 +181,15 @@ def _restore(
         if cluster.override(setting) == now:
             return say(f"ATTENTION: {setting} is still {_value(now)}: answer {reply}; put back {_value(before)}")
         now = cluster.override(setting)
-    how, is_theirs = "", now != before
+    how = f", as {decided_by.name} ({decided_by.source}) decided" if decided_by else ""
+    is_theirs = now != before
     if not (is_theirs and _is_off(now)):
         behind = _behind(switch, now, cluster, clock)
         if behind and now is None and (instead := _common(switch.effective)) is not None:
             cluster.send(Override(setting, instead))
             now = cluster.override(setting)
             behind = _behind(switch, now, cluster, clock)
-            how = ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
+            how += ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
         if behind:
             return say(
                 f"ATTENTION: {setting} is {_value(now)} again, and still off in the memory of {some_of(behind)}: "
@@ -199,7 +200,7 @@ def _restore(
         return say(f"{setting} is {_value(now)}: someone has set it meanwhile, so it stays")
     ledger.switched_back(switch, f"restored: {_value(now)}{how}")
     progress(f"{setting} is restored: {_value(now)}{how}")
-    return f"{setting} is {_value(now)}{how}" if how else None
+    return f"{setting} is {_value(now)}{how}" if now != before else None
 
 
 def _behind(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clock: Clock) -> list[str]:
