@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _LABEL: Final = re.compile(r" *(?:\S+ {2,})?")
 """The spaces of a line, and a first word that is set apart like a column."""
-_COMMAND: Final = "pulsar-advisor "
+_COMMAND: Final = re.compile(r"(?<!\S)pulsar-advisor .*")
 
 
 def columns_of(console: Console) -> int | None:
@@ -30,15 +30,15 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> str:
         return line
     indent = _indent(line) if indent is None else indent
     after = " " * min(indent, columns // 2)
-    text, start, rest = line.partition(_COMMAND)
+    command = _COMMAND.search(line)
+    text = line[: command.start()] if command else line
     if len(text.split()) < 2:  # a command with its label
         return line
     shown = textwrap.fill(text, columns, subsequent_indent=after, break_long_words=False, break_on_hyphens=False)
-    if not start:
+    if command is None:
         return shown
-    command = f"{start}{rest}"
-    fits = len(shown.rpartition("\n")[2]) + 1 + len(command) <= columns
-    return f"{shown} {command}" if fits else f"{shown}\n{after}{command}"
+    fits = len(shown.rpartition("\n")[2]) + 1 + len(command[0]) <= columns
+    return f"{shown} {command[0]}" if fits else f"{shown}\n{after}{command[0]}"
 
 
 def _indent(line: str) -> int:

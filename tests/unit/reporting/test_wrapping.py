@@ -17,6 +17,7 @@ from pulsar_advisor.reporting.wrapping import wrapped, wrapped_lines
         ("tenant/namespace/0x00000000_0x80000000", "tenant/namespace/0x00000000_0x80000000"),
         ("1. pulsar-advisor drain a:8080 --onto b", "1. pulsar-advisor drain a:8080 --onto b"),
         ("that is too small: pulsar-advisor scale --to 60%", "that is too small:\n  pulsar-advisor scale --to 60%"),
+        ("see what is `pulsar-advisor x`", "see what is\n  `pulsar-advisor x`"),
         ("one two three: pulsar-advisor x", "one two three:\n  pulsar-advisor x"),
     ],
 )
