@@ -91,5 +91,5 @@ def test_with_tokens_each_refusal_is_told_for_what_it_is(start_cluster: StartClu
     super_user = diagnosis(cluster, token_file=tmp_path / "super user")
     assert super_user.fit
     assert [row.sentence for row in super_user.rows if row.check == "permissions"] == [
-        "the credentials are a super-user's: every verb is permitted"
+        "the credentials are a super-user's: the brokers permit every verb"
     ]

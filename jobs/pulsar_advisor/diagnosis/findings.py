@@ -149,7 +149,7 @@ def _permissions(found: Examination) -> Iterator[Row]:
         sentence = "the brokers check no permissions (authorizationEnabled=false): whoever reaches them may do all"
         yield Row("permissions", "ok", sentence)
     elif found.checks_permissions:
-        yield Row("permissions", "ok", "the credentials are a super-user's: every verb is permitted")
+        yield Row("permissions", "ok", "the credentials are a super-user's: the brokers permit every verb")
     elif "settings" in found.lacks and _forbids(found.lacks["settings"]):
         sentence = "the credentials aren't a super-user's: capture, brokers, apply, undo and verify will be refused"
         todo = "use the credentials of a super-user, or capture from ZooKeeper alone, without --admin-url"

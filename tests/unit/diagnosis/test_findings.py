@@ -117,7 +117,7 @@ def test_a_forbidden_surface_names_the_role_it_needs(surface: str, status: str, 
 @pytest.mark.parametrize(
     ("found", "status", "sentence"),
     [
-        (healthy(checks_permissions=True), "ok", "a super-user's: every verb is permitted"),
+        (healthy(checks_permissions=True), "ok", "a super-user's: the brokers permit every verb"),
         (healthy(checks_permissions=False), "ok", "whoever reaches them may do all"),
         (healthy(lacks={"settings": Lack(401, "401")}), "problem", "capture, brokers, apply, undo and verify will be"),
     ],
