@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,8 @@ from pulsar_advisor.planning.proposal import Move, Proposal
 from pulsar_advisor.planning.request import Request
 from pulsar_advisor.splitting.boundaries import split_bundles
 from pulsar_advisor.splitting.division import divided
+
+_ROUNDING: Final = 1e-9
 
 
 def boundaries_of(state: ClusterState, namespace: int) -> list[int]:
@@ -261,7 +263,7 @@ class _Steps:
 
     def _may_not_fall(self, broker: int, fate: _Fate) -> tuple[Doubt, ...]:
         """A doubt if the source may be used more afterwards than is likely, by more than two snapshots differ."""
-        if not fate.highest_source_ratio - fate.source_ratio > self.noise_ratio:
+        if not fate.highest_source_ratio - fate.source_ratio > self.noise_ratio + _ROUNDING:
             return ()
         sentence = (
             f"How far {self.state.brokers.ids[broker]} falls depends on how much of its CPU follows messages, which "

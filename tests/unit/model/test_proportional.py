@@ -29,8 +29,8 @@ def test_a_figure_that_is_no_rate_takes_nothing(figure: float) -> None:
     assert moved([figure, 0, figure, figure], [100, 0, 100, 100]) == [0.0] * 5
 
 
-@pytest.mark.parametrize("usage", [float("nan"), float("inf")])
-def test_of_a_usage_that_is_no_number_nothing_goes(usage: float) -> None:
+@pytest.mark.parametrize("usage", [float("nan"), float("inf"), -1.0, -241_125.7])
+def test_of_a_usage_that_is_negative_or_no_number_nothing_goes(usage: float) -> None:
     assert moved([10, 0, 10, 10], [100, 0, 100, 100], [usage] * 5) == [0.0] * 5
 
 
