@@ -104,7 +104,7 @@ def judge(spark: SparkSession, cluster: LiveCluster, root: Root) -> None:
     """Capture, normalize and validate, in this process."""
     snapshot = take_snapshot(cluster, root)
     normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot)["success"]
+    assert validate(spark, root, snapshot).success
 
 
 def figures_of(predicted: Prediction, actual: Mapping[str, float]) -> list[Figure]:

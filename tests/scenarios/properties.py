@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
-from typing import Any, Final
+from typing import Final
 
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.planning.options import Option
 from scenarios.asked import Asked, GoalAnswer, goal_of
 from scenarios.brute_force import BruteForce, Ends, Relief
 from scenarios.scenario import PORT
@@ -286,10 +287,10 @@ def no_option_is_dominated(asked: Asked, brute: BruteForce) -> Complaints:
         first, second = _worth(worse), _worth(better)
         no_better = all(one >= two - SAME for one, two in zip(first, second, strict=True))
         if comparable and no_better and any(one > two + SAME for one, two in zip(first, second, strict=True)):
-            yield f"'{worse['sentence']}' {first} is dominated by '{better['sentence']}' {second}"
+            yield f"'{worse.sentence}' {first} is dominated by '{better.sentence}' {second}"
 
 
-def _worth(option: Mapping[str, Any]) -> tuple[float, ...]:
+def _worth(option: Option) -> tuple[float, ...]:
     """What counts against it: the usage it leaves, and what it costs."""
     usage, cost = option.maximum_ratio, option.cost
     clients = cost.producers + cost.consumers
@@ -312,7 +313,7 @@ def no_split_without_need(asked: Asked, brute: BruteForce) -> Complaints:
     for option in asked.recommendation.options:
         cost = option.cost
         if option.kind == "move" and cost.splits:
-            yield f"{option['sentence']}: {cost['splits']} splits move no load"
+            yield f"{option.sentence}: {cost.splits} splits move no load"
     for text, answer in _answers(asked, brute, "split"):
         if answer.splits and brute.fewest_moves_within(answer.goal.target_ratio or 0.0) not in (None, False):
             yield f"{text}: cuts {answer.splits}, though moves alone do"

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+import documents
 from pulsar_advisor.capture.raw_files import RawFile, read_lines
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.cluster_state import FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.quality.validate import validate
@@ -34,7 +36,7 @@ class Recorded:
     """A recorded capture with its tables and their validation."""
 
     root: Root
-    validation: dict[str, Any]
+    validation: Validation
 
     @property
     def state(self) -> ClusterState:
@@ -205,7 +207,7 @@ def listened(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
     }
     with_messages(root, SNAPSHOT, 0, surfaces)
     normalize(spark, root, SNAPSHOT)
-    yield Recorded(root, {})
+    yield Recorded(root, documents.validation())
 
 
 def test_what_an_extensible_broker_told_is_the_leaders_view_of_it(listened: Recorded) -> None:

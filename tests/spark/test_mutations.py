@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -42,7 +41,7 @@ class Judged:
     root: Root
     snapshot: str
     victims: Mapping[str, str]
-    failing: Mapping[str, dict[str, Any]]
+    failing: Mapping[str, CheckResult]
 
 
 Judge = Callable[[str], Judged]
@@ -52,7 +51,7 @@ Judge = Callable[[str], Judged]
 def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     """Judges a round, each only once; the frozen one after the capture it repeats."""
 
-    def validated(root: Root, capture: Capture) -> tuple[str, dict[str, dict[str, Any]]]:
+    def validated(root: Root, capture: Capture) -> tuple[str, dict[str, CheckResult]]:
         snapshot = capture.raw.write(root)
         normalize(spark, root, snapshot)
         for table, damage in capture.table_damages:

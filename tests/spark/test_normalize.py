@@ -398,7 +398,7 @@ def real(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with tarfile.open(REAL_SNAPSHOT) as archive:
         archive.extractall(folder, filter="data")
     result = normalize(spark, root, "20261121T110437Z")
-    assert result["problems"] == 0
+    assert result.problems == 0
     yield cluster_state(root, "20261121T110437Z")
 
 
@@ -504,7 +504,7 @@ def test_averages_whose_node_the_leader_deleted_begin_anew(second: SecondOfTwo) 
 
 @pytest.mark.full
 def test_the_result_names_the_snapshot_it_goes_on_from(second: SecondOfTwo) -> None:
-    assert (second.before.result["earlier_snapshot"], second.result["earlier_snapshot"]) == (
+    assert (second.before.result.earlier_snapshot, second.result.earlier_snapshot) == (
         None,
         second.before.snapshot,
     )
@@ -517,7 +517,7 @@ def test_an_earlier_snapshot_whose_bundles_are_gone_is_none(spark: SparkSession,
         shutil.rmtree(bundles)
 
     lost = SecondOfTwo(spark, tmp_path, timedelta(minutes=15), lose)
-    assert lost.result["earlier_snapshot"] is None
+    assert lost.result.earlier_snapshot is None
     assert lost.bundle(BUSY)["averages_origin"] == "one_sample"
 
 

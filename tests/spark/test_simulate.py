@@ -24,23 +24,23 @@ def test_the_tables_of_a_grid(spark: SparkSession, tmp_path_factory: pytest.Temp
     root = Root(str(tmp_path_factory.mktemp("simulated")), "test")
     snapshot = clean_capture(RECORDED).raw.write(root)
     normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot)["success"]
+    assert validate(spark, root, snapshot).success
     request = SimulationRequest(
         Request("ThresholdShedder", "configured"), grid=grid([f"{MINIMUM}=0.001,1000"]), cycles=30
     )
     document = run(spark, root, snapshot, request)
     assert (root.folder("simulations/result", snapshot) / RESULT).exists()
-    acts, rests = sorted(document["scores"], key=lambda score: -score["unloads"])
-    assert (acts["what_if"], rests["what_if"]) == (f"{MINIMUM}=0.001", f"{MINIMUM}=1000")
-    assert acts["unloads"] > rests["unloads"] == 0
+    acts, rests = sorted(document.scores, key=lambda score: -score.unloads)
+    assert (acts.what_if, rests.what_if) == (f"{MINIMUM}=0.001", f"{MINIMUM}=1000")
+    assert acts.unloads > rests.unloads == 0
     tables = {
         table.name: pq.read_table((root.folder(f"simulations/{table.name}", snapshot) / f"{table.name}.parquet").path)
         for table in SIMULATIONS
     }
     assert tables["scores"].num_rows == 2
-    assert tables["moves"].num_rows == acts["unloads"]
-    assert {len(tables["splits"]), acts["splits"], rests["splits"]} == {0}
-    assert tables["cycles"].num_rows == sum(score["cycles"] + 1 for score in document["scores"])
+    assert tables["moves"].num_rows == acts.unloads
+    assert {len(tables["splits"]), acts.splits, rests.splits} == {0}
+    assert tables["cycles"].num_rows == sum(score.cycles + 1 for score in document.scores)
     owners = {row["bundle"]: row["destination"] for row in tables["moves"].to_pylist()}
     assert set(owners.values()) <= set(clean_capture(RECORDED).raw.head["identity"]["broker_ids"])
 
@@ -51,15 +51,15 @@ def test_a_bundle_with_too_many_topics_is_split_and_its_children_are_recorded(
     root = Root(str(tmp_path_factory.mktemp("split")), "test")
     snapshot = clean_capture(RECORDED).raw.write(root)
     normalize(spark, root, snapshot)
-    assert validate(spark, root, snapshot)["success"]
+    assert validate(spark, root, snapshot).success
     request = SimulationRequest(
         Request("ThresholdShedder", "configured"),
         what_if={"loadBalancerAutoBundleSplitEnabled": "true", "loadBalancerNamespaceBundleMaxTopics": "2"},
         cycles=2,
     )
-    [score] = run(spark, root, snapshot, request)["scores"]
+    [score] = run(spark, root, snapshot, request).scores
     rows = pq.read_table((root.folder("simulations/splits", snapshot) / "splits.parquet").path).to_pylist()
-    assert score["splits"] > 0
-    assert len(rows) == 2 * score["splits"]
+    assert score.splits > 0
+    assert len(rows) == 2 * score.splits
     assert {row["bundle"].rpartition("/")[0] for row in rows} == {row["child"].rpartition("/")[0] for row in rows}
     assert all(row["topics"] >= 0 and "topics exceed the limit of 2" in row["reason"] for row in rows)

@@ -5,13 +5,13 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.quality import validate as validate_module
 from pulsar_advisor.quality.checks import checks
@@ -28,7 +28,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 
 FIRST, SECOND, THIRD = (f"broker-{number}.pulsar.test:8080" for number in (1, 2, 3))
 BOMB = pa.DictionaryArray.from_arrays(pa.array([0] * 10_000, pa.int32()), pa.array(["x" * 10**6]))
-Result = dict[str, Any]
+Result = Validation
 
 
 def judged(spark: SparkSession, folder: Path, raw: RawSnapshot) -> tuple[Root, str, Result]:
@@ -38,7 +38,7 @@ def judged(spark: SparkSession, folder: Path, raw: RawSnapshot) -> tuple[Root, s
     return root, snapshot, validate(spark, root, snapshot)
 
 
-def failing(result: Result) -> dict[str, Result]:
+def failing(result: Result) -> dict[str, CheckResult]:
     return {one.check: one for one in result.results if not one.success}
 
 
@@ -99,7 +99,7 @@ def damaged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
 
 def test_each_corruption_is_found_by_its_check_and_nothing_else_fails(damaged: tuple[Root, str, Result]) -> None:
     _, _, result = damaged
-    found = {name: (one.effect, one.excluded + one.concerned) for name, one in failing(result).items()}
+    found = {name: (one.effect, [*one.excluded, *(one.concerned or ())]) for name, one in failing(result).items()}
     assert found == {
         "brokers.report_age": ("doubt", [SECOND]),
         "brokers.cpu_usage": ("confine", [THIRD]),
@@ -131,19 +131,19 @@ def test_findings_that_can_be_confined_do_not_stop_the_line(damaged: tuple[Root,
 
 def test_examples_name_the_row_and_the_value(damaged: tuple[Root, str, Result]) -> None:
     found = failing(damaged[2])
-    assert found["bundles.msg_rate_in"]["failed_rows"] == 1
-    assert found["bundles.msg_rate_in"]["examples"] == [
-        {"namespace": "shop/orders", "bundle": NEGATIVE, "msg_rate_in_per_s": -5.0}
-    ]
-    assert found["settings.brokers_agree"]["examples"] == [
-        {"key": "loadBalancerSheddingEnabled", "values": 2, "one": "false", "another": "true"}
-    ]
+    assert found["bundles.msg_rate_in"].failed_rows == 1
+    assert found["bundles.msg_rate_in"].examples == (
+        {"namespace": "shop/orders", "bundle": NEGATIVE, "msg_rate_in_per_s": -5.0},
+    )
+    assert found["settings.brokers_agree"].examples == (
+        {"key": "loadBalancerSheddingEnabled", "values": 2, "one": "false", "another": "true"},
+    )
 
 
 def test_the_result_is_json_with_finite_numbers_only(damaged: tuple[Root, str, Result]) -> None:
     root, snapshot, result = damaged
     written = json.loads((root.folder("validation", snapshot) / RESULT).read_text())
-    assert written == json.loads(json.dumps(result, allow_nan=False))
+    assert written == json.loads(json.dumps(result.as_json(), allow_nan=False))
 
 
 @pytest.mark.full
@@ -185,12 +185,12 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
     monkeypatch.setattr(validate_module, "facts", without_a_fact)
     result = validated_again(spark, root, snapshot)
     (unknown,) = (one for one in result.results if one.error)
-    assert (unknown["check"], unknown["severity"], unknown["success"]) == (
+    assert (unknown.check, unknown.severity, unknown.success) == (
         "namespaces.boundaries_counted",
         "critical",
         False,
     )
-    assert "undeclared_ranges" in unknown["error"]
+    assert "undeclared_ranges" in str(unknown.error)
     assert not result.success
 
 
@@ -293,7 +293,7 @@ def validated_again(spark: SparkSession, root: Root, snapshot: str) -> Result:
 
 def test_a_second_run_leaves_the_result_as_it_is(spark: SparkSession, damaged: tuple[Root, str, Result]) -> None:
     root, snapshot, result = damaged
-    assert validate(spark, root, snapshot) == json.loads(json.dumps(result))
+    assert validate(spark, root, snapshot) == result
 
 
 def test_a_result_of_other_suites_is_not_replaced(

@@ -13,7 +13,7 @@ import documents
 from pulsar_advisor.model.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.storage.files import sha256_hex, write_json
+from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
 from pulsar_advisor.tables import judged
 from states import BrokerRow, BundleRow, cluster_state
@@ -66,13 +66,13 @@ def test_earlier_snapshots_within_the_grace_period_are_used_unless_a_number_is_g
 def test_a_snapshot_that_did_not_pass_is_refused_for_the_checks_that_stop_it(tmp_path: Path) -> None:
     root, snapshot = Root(str(tmp_path), "c"), at(0)
     manifest = root.folder("raw", snapshot) / MANIFEST
-    write_json(manifest, documents.manifest())
+    write_file(manifest, documents.manifest().content())
     results = (
         documents.check(check="brokers.unique", severity="critical", effect="stop", success=False),
         documents.check(check="brokers.some", severity="critical", effect="stop"),
         documents.check(check="bundles.stayed", success=False),
     )
     validation = documents.validation(*results, manifest_sha256=sha256_hex(manifest.read_bytes()), success=False)
-    write_json(root.folder("validation", snapshot) / RESULT, validation)
+    write_file(root.folder("validation", snapshot) / RESULT, validation.content())
     with pytest.raises(DataNotFit, match=r"did not pass validation \(brokers\.unique\): see `validate`"):
         judged.inputs_of(root, snapshot)
