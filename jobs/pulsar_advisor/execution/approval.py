@@ -136,7 +136,7 @@ def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> App
 def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalPolicy) -> str | None:
     if approval.withdrawn_at_ms is not None:
         return f"the approval of {approval.approver} was withdrawn"
-    late_ms = ledger.now_ms() - approval.expires_at_ms
+    late_ms = ledger.latest_ms() - approval.expires_at_ms  # one that has expired stays so if the clock is set back
     if late_ms >= 0:
         return f"the approval of {approval.approver} expired {late_ms // 60_000} min ago"
     if missing := [each for each in needed_consents(plan) if each.consent.name not in approval.consents]:

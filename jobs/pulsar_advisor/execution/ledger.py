@@ -74,6 +74,8 @@ _ONCE_IT_CAN_BE_USED: Final = (
     "check its server, disk space and permissions; what it has recorded is kept, and `apply --resume` continues a run"
 )
 
+_NEWEST: Final = 1000
+
 _ADDED: Final = "events to be logged once they are committed"
 
 _PAUSE: Final = "pause requested"
@@ -348,6 +350,12 @@ class Ledger:
         """The last event."""
         with self.reading() as session:
             return _last_event(session)
+
+    def latest_ms(self) -> int:
+        """The time now, or that of the latest of the last events if the clock was set back since."""
+        newest = select(Event.at_ms).order_by(Event.id.desc()).limit(_NEWEST).subquery()
+        with self.reading() as session:
+            return max(self.now_ms(), session.scalar(select(func.max(newest.c.at_ms))) or 0)
 
     def record_proposal(self, plan: Sealed, proposer: Person, not_computed_here: str | None = None) -> None:
         """Record that somebody proposed a plan, and why it can't be computed here: see `Proposal`."""

@@ -11,7 +11,7 @@ import re
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
@@ -22,7 +22,7 @@ from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.some_of import some_of
 from pulsar_advisor.snapshots.index import update_index
-from pulsar_advisor.storage.claim import claimed_as, remove_remainders
+from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_remainders
 from pulsar_advisor.storage.files import (
     read_file,
     sha256_hex,
@@ -43,8 +43,6 @@ LONGEST_LINE_BYTES: Final = 256 << 20
 """Readers hold a line in memory; the report on 100,000 bundles takes some 30 MB."""
 LATER_THAN_ITS_BEGIN_S: Final = 60
 """A snapshot's id is the second in which it began, or a later one if that was taken."""
-AHEAD_OF_US_S: Final = 300
-"""How far the capturing machine's clock may be ahead of ours: a later snapshot would stay `latest` for a long time."""
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -154,7 +152,7 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
         raise StorageError(f"{source}: its {MANIFEST} has {size} bytes, more than any capture's: refused")
     manifest = _Content(archive, offset, size).read(size)
     document = _checked_manifest(manifest, source)
-    if snapshot_moment(document.snapshot) > datetime.now(UTC) + timedelta(seconds=AHEAD_OF_US_S):
+    if snapshot_moment(document.snapshot) > datetime.now(UTC) + CLOCK_TOLERANCE:
         raise StorageError(
             f"{source}: snapshot {document.snapshot} is dated in the future and would stay the latest: refused; "
             "check the clocks of this machine and of the one that captured it"

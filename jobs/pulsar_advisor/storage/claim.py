@@ -9,19 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import Final
 
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, Lease, is_held
-from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
+from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id, snapshot_moment
 from pulsar_advisor.storage.store_clock import age
+
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+"""What the clocks of machines that capture may differ by: a snapshot of a later time would stay `latest` for long."""
 
 
 @contextmanager
 def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
-    """A new folder for the capture that starts now, named after the next free second."""
+    """A new folder for the capture that starts now, named after the next free second.
+
+    Raises `StorageError` if there is a snapshot of a later time, which would stay the latest one.
+    """
+    newest = next(root.newest_first(), None)
+    if newest is not None and (ahead := snapshot_moment(newest) - moment) > CLOCK_TOLERANCE:
+        raise StorageError(
+            f"snapshot {newest} of cluster '{root.cluster}' is {ahead // timedelta(minutes=1)} min in the future, and "
+            "would stay the latest: the clock of this machine was set back, or that one was captured with a clock "
+            f"ahead. Set the clock, or remove {root.folder('raw', newest)}"
+        )
     while (lease := _claim(root, snapshot_id(moment))) is None:
         moment += timedelta(seconds=1)
     with _held(lease):

@@ -561,7 +561,7 @@ def test_a_full_disk_leaves_nothing(cluster: FakeCluster, root: Root, place: str
 
 def test_a_root_that_cannot_be_written_is_named(cluster: FakeCluster, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match=f"{tmp_path}/file"):
+    with pytest.raises(UsageError, match=f"{tmp_path}/file is a file: name a folder"):
         capture(cluster.options(), Root(str(tmp_path / "file"), "test"), Silence())
 
 

@@ -123,6 +123,15 @@ def test_there_must_be_something_to_withdraw(ledger: Ledger) -> None:
         withdraw(ledger, DIGEST, ALICE)
 
 
+def test_an_approval_that_has_expired_stays_so_when_the_clock_is_set_back(ledger: Ledger, time: FakeTime) -> None:
+    approved(ledger, PLAN)
+    time.pass_s(4 * 3600 + 120)
+    ledger.record_refusal(DIGEST, "it has expired")
+    time.set_ahead_s = -3600
+    with pytest.raises(Refused, match="the approval of bob expired 2 min ago"):
+        standing_approval(ledger, PLAN, FOUR_EYES)
+
+
 def test_an_expired_approval_that_an_active_run_rests_on_can_be_withdrawn(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
     ledger.start_run(PLAN, standing_approval(ledger, PLAN, FOUR_EYES))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.claim import LEASE, claimed, claimed_as, remove_remainders
 from pulsar_advisor.storage.process import Process, this_process
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -128,3 +128,15 @@ def test_a_capture_that_was_overtaken_leaves_the_folder_to_the_other(root: Root)
         (lease.folder / "tenants.jsonl.zst").write_text("theirs")
         raise KeyboardInterrupt
     assert (lease.folder / "tenants.jsonl.zst").read_text() == "theirs"
+
+
+def test_a_capture_that_would_not_become_the_latest_is_refused(root: Root) -> None:
+    with claimed(root, NOW) as lease:
+        (lease.folder / MANIFEST).write_text("{}")
+    with claimed(root, NOW - timedelta(minutes=5)) as lease:
+        (lease.folder / MANIFEST).write_text("{}")
+    set_back = NOW - timedelta(hours=3)
+    said = r"snapshot 20261121T083000Z .* is 180 min in the future.* the clock of this machine was set back"
+    with pytest.raises(StorageError, match=said), claimed(root, set_back):
+        pass
+    assert root.snapshots() == ["20261121T082500Z", "20261121T083000Z"]
