@@ -24,7 +24,7 @@ from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_zookeeper import FakeKazoo
@@ -569,6 +569,7 @@ def test_remains_of_an_earlier_run_are_removed(cluster: FakeCluster, root: Root)
     remains = root.folder("raw", "20260101T000000Z")
     (remains / "topic_stats").mkdir(parents=True)
     (remains / "topic_stats" / "0.jsonl.zst").write_bytes(b"half")
+    os.utime(str(remains / "topic_stats"), (0, 0))
     snapshot = capture(cluster.options(), root, Silence())
     assert root.snapshots() == [snapshot]
     assert not remains.exists()
