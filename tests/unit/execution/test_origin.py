@@ -40,9 +40,9 @@ def root(tmp_path: Path, ledger: Ledger) -> Root:
     return root
 
 
-def sealed(root: Root, ledger: Ledger, *stages: str) -> None:
+def sealed(root: Root, ledger: Ledger, *stages: str, snapshot: str = SNAPSHOT) -> None:
     url = f"sqlite:///{Path(root.url).parent}/ledger.sqlite"
-    seal(lambda: open_ledger(url, ledger.now_ms), root, SNAPSHOT, *stages)
+    seal(lambda: open_ledger(url, ledger.now_ms), root, snapshot, *stages)
 
 
 def recommended(root: Root, request: Request) -> list[Plan]:
@@ -91,6 +91,22 @@ def test_every_plan_can_be_computed_again_from_what_it_says(
     sealed(root, ledger, "recommend")
     assert plans
     assert {why_not_computed_here(root, ledger, plan) for plan in plans} == {None}
+
+
+def test_what_a_plan_remembers_is_read_again_if_it_is_as_it_was_sealed(root: Root, ledger: Ledger) -> None:
+    before = "20261122T092126Z"
+    for folder in Path(root.url).glob(f"**/snapshot={SNAPSHOT}"):
+        shutil.copytree(folder, folder.with_name(f"snapshot={before}"))
+    plans = recommended(root, Request(shedder="TransferShedder", placement="configured", history=1))
+    sealed(root, ledger, "recommend")
+    assert {tuple(plan.memory["snapshots"]) for plan in plans} == {(before,)}
+    why = {why_not_computed_here(root, ledger, plan) for plan in plans}
+    assert why == {f"this ledger has no seal of what `capture` wrote about snapshot {before}"}
+    sealed(root, ledger, "capture", "normalize", "validate", snapshot=before)
+    assert {why_not_computed_here(root, ledger, plan) for plan in plans} == {None}
+    (root.folder("tables/brokers", before) / "put-in.parquet").write_bytes(b"")
+    with pytest.raises(Refused, match=f"what `normalize` wrote about snapshot {before} was changed since"):
+        why_not_computed_here(root, ledger, plans[0])
 
 
 def changed(plan: Plan) -> Plan:
