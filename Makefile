@@ -14,7 +14,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-pages bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
+.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -132,6 +132,9 @@ bench-simulate: setup ## Time simulations of ten cycles, every shedder with ever
 
 bench-grid: setup ## Measure `simulate`: all strategies, and a grid of a thousand what-ifs on two kinds of Spark cluster
 	@PYTHONPATH=tests $(BIN)/python bench/bench_grid.py
+
+bench-ledger: setup ## Measure `audit` and `plans` on a ledger of a million events and of 10,000 open plans
+	@PYTHONPATH=tests $(BIN)/python bench/bench_ledger.py
 
 bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py

@@ -1,5 +1,6 @@
 """The benchmarks still run: on small clusters, as nothing here is timed."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -31,6 +32,18 @@ def test_a_benchmark_prints_what_it_measured(script: str, size: tuple[str, ...],
     done = subprocess.run([sys.executable, str(BENCH / script), *size], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout
+
+
+def test_a_large_ledger_is_audited_in_little_memory() -> None:
+    """Each of 100,000 events and 49,000 rows as an object of SQLAlchemy's would take 4 KiB."""
+    script = [sys.executable, str(BENCH / "bench_ledger.py"), "100000", "10"]
+    environment = {**os.environ, "PYTHONPATH": str(BENCH.parent / "tests")}
+    done = subprocess.run(script, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    (audited,) = (line for line in done.stdout.splitlines() if "`audit`" in line)
+    *_, code, _seconds, _processor_s, mebibytes = (cell.strip() for cell in audited.strip("|").split("|"))
+    assert code == "0"
+    assert int(mebibytes) < 200
 
 
 def test_a_synthetic_cluster_answers_whatever_a_capture_asks(
