@@ -196,6 +196,16 @@ def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: Run
     ] * 2
 
 
+@pytest.mark.full
+def test_a_run_whose_balancer_can_not_be_restored_is_verified_and_fails_the_dag_run(
+    stages: Stages, run_dag: RunDag
+) -> None:
+    stages.cluster.on_event = lambda what: setattr(stages.cluster, "rejects_overrides", what == "after the call")
+    state, tasks = run_dag("pulsar_rebalance", {"guard": True, **FAST}, Answer("Approve"))
+    assert state == "failed"
+    assert [tasks[name] for name in ("apply", "verify", "restore_guard")] == ["success", "success", "failed"]
+
+
 def test_a_plan_that_was_carried_out_is_undone_after_an_approval_of_its_own(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
     write_plan(stages.root, stages.plan)
