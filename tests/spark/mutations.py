@@ -244,6 +244,13 @@ def negative_rate(capture: Capture) -> str:
     return bundle
 
 
+@corruption(RECORDED, "topics.counts")
+def a_topic_of_less_than_no_producers(capture: Capture) -> str:
+    line = capture.lines("topic_stats", namespace="retail/payments")[0]
+    line["stats"]["producerCount"] = -1
+    return str(line["topic"])
+
+
 @corruption(RECORDED, "bundles.topics_add_up", also=("brokers.msg_throughput_in_adds_up",))
 def throughput_in_kilobytes(capture: Capture) -> str:
     bundle = capture.bundle()
@@ -507,7 +514,7 @@ def topics_rate_negative(capture: Capture) -> str:
     return str(line["topic"])
 
 
-@corruption(EXTENSIBLE, "topics.msg_throughput_out", also=("bundles.figures_complete",))
+@corruption(EXTENSIBLE, "topics.msg_throughput_out", also=("bundles.figures_complete", "brokers.figures_complete"))
 def topics_throughput_is_nan_as_text(capture: Capture) -> str:
     line = capture.topic("persistent://retail/payments/audit-822")
     line["stats"]["msgThroughputOut"] = "NaN"

@@ -147,5 +147,5 @@ def _resolved(strategies: Sequence[Strategy], wanted: str, own: str, kind: str) 
     if wanted != CONFIGURED:
         return wanted
     if own not in (entry.name for entry in strategies):
-        raise UsageError(f"the cluster's own {kind}, {own}, is not modelled: name another, or ask for '{ALL}'")
+        raise UsageError(f"the cluster's own {kind}, '{own}', is not modelled: name another, or ask for '{ALL}'")
     return own

@@ -525,7 +525,7 @@ def _settings(settings: DataFrame, brokers: DataFrame) -> DataFrame:
     return settings.join(running, "broker", "left").withColumns(
         {
             "occurrences": sf.expr("count(*) over (partition by origin, broker, key)"),
-            "class_is_known": sf.expr(f"case when value = '' then null {one_of} end"),
+            "class_is_known": sf.expr(f"case {one_of} end"),
             "is_the_running_manager": sf.expr(
                 "if(key = 'loadManagerClassName' and running_manager is not null, value = running_manager, null)"
             ),
@@ -550,7 +550,9 @@ def _problems(problems: DataFrame, view: View) -> DataFrame:
 
 
 def _topics(topics: DataFrame) -> DataFrame:
-    """Facts: how often the topic appears, whether it was reported under the range that contains its hash."""
+    """Facts: how often the topic appears, whether it was reported under the range that contains its hash, counts that
+    can't be.
+    """
 
     def bound(column: str) -> str:  # format_string takes ten times as long
         return f"concat('0x', lpad(lower(hex({column})), 8, '0'))"
@@ -569,4 +571,6 @@ def _topics(topics: DataFrame) -> DataFrame:
         f"if(loaded, reported_range = concat({bound('lower')}, '_', {bound('upper')}), null) "
         "as hash_is_in_reported_range",
         "if(loaded, coalesce(lower is not null, false), null) as loaded_in_a_range",
+        f"if(loaded, {_impossible({'producers': _HIGHEST_COUNT, 'coalesce(storage_size_bytes, 0)': _HIGHEST_FIGURE})}, "
+        "null) as impossible_counts",
     )
