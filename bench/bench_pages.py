@@ -32,8 +32,8 @@ import documents
 from harness.ports import free_port
 from pulsar_advisor.documents.document import Document
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
-from pulsar_advisor.execution.ledger_tables import Approval, Event, PlanRecord, Proposal, Run, StepRecord
-from pulsar_advisor.execution.plan_states import summarized
+from pulsar_advisor.execution.ledger_tables import Approval, Event, PlanRecord, PlanSummary, Proposal, Run, StepRecord
+from pulsar_advisor.execution.plan_summary import summary_values
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plan import Sealed, seal
 from pulsar_advisor.snapshots.index import update_index
@@ -124,7 +124,8 @@ class Answered:
 class Server:
     """A process that serves the pages."""
 
-    def __init__(self, pid: int, address: str) -> None:
+    def __init__(self, pid: int, address: str, log: Path) -> None:
+        self._log = log
         self._process = Path(f"/proc/{pid}")
         self._address = address
 
@@ -140,7 +141,8 @@ class Server:
         processor, began = self.processor_s(), time.monotonic()
         answer = viewer.get(f"{self._address}/pulsar-advisor/{path}", timeout=600, allow_redirects=False, stream=True)
         size = sum(map(len, answer.iter_content(1 << 20)))
-        assert answer.status_code in (200, 303) or path == "clusters/none", (path, answer.status_code)
+        if answer.status_code not in (200, 303) and path != "clusters/none":
+            sys.exit(f"{path}: {answer.status_code}\n{self._log.read_text()[-3000:]}")
         return Answered((time.monotonic() - began) * 1000, (self.processor_s() - processor) * 1000, size)
 
     def processor_s(self) -> float:
@@ -186,7 +188,7 @@ def served(folder: Path, names: list[str]) -> Iterator[Server]:
     log = (folder / "server.log").open("wb")
     process = subprocess.Popen([sys.executable, __file__, "serve", str(port)], env=environment, stdout=log, stderr=log)
     try:
-        server = Server(process.pid, f"http://127.0.0.1:{port}")
+        server = Server(process.pid, f"http://127.0.0.1:{port}", folder / "server.log")
         for _ in range(600):
             time.sleep(0.5)
             if process.poll() is not None:
@@ -272,11 +274,9 @@ def write_ledger(root: Root, names: list[str], ids: list[str], plans: int) -> st
     at_ms = int(NOW.timestamp() * 1000)
     who = {"source": "airflow", "at_ms": at_ms}
     digest = ""
-    counted = 0
     with engine.begin() as connection:
         for name in names:
             for number in range(plans):
-                counted += 1
                 plan = (large if name == names[0] else small).model_copy(
                     update={"cluster": name, "snapshot": ids[-1 - number % len(ids)], "seed": number}
                 )
@@ -287,12 +287,13 @@ def write_ledger(root: Root, names: list[str], ids: list[str], plans: int) -> st
                     "document": sealed.content.decode(), "recorded_at_ms": at_ms,
                 }  # fmt: skip
                 connection.execute(insert(PlanRecord), [record])
-                summary = summarized(sealed.digest, name, plan.snapshot, record["document"], at_ms)
-                connection.execute(insert(type(summary)), [{**summary.hashed_columns, "last_event": counted}])
                 add(Proposal, digest=sealed.digest, proposer="olive", **who)
                 _event(add, sealed.digest, "proposed", at_ms)
                 if name == names[0] and number >= plans - RUNS:
                     _run(add, sealed.digest, name, at_ms)
+                kept = {name: record[name] for name in ("digest", "cluster", "snapshot", "recorded_at_ms")}
+                summary = {**kept, **summary_values(record["document"]), "last_event": len(rows[Event])}
+                connection.execute(insert(PlanSummary), [summary])
     flush()
     engine.dispose()
     return digest

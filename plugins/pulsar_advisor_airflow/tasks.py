@@ -104,7 +104,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
             (one for one in root.newest_first(snapshot) if (root.folder(PLANS, one) / RECOMMENDATION).exists()), None
         )
         now = _advised_changes(root, snapshot)
-        if last is not None and _advised_changes(root, last) == now:
+        if last is not None and _changes_if_readable(root, last) == now:
             raise AirflowSkipException(f"the advice is that of snapshot {last}")
         plan, sentence = advised_plan(root, snapshot)
     return {
@@ -114,6 +114,17 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
         "digest": plan.digest if plan else "",
         "report": report_link(cluster, snapshot),
     }
+
+
+def _changes_if_readable(root: Root, snapshot: str) -> frozenset[tuple[Any, ...]] | None:
+    """As `_advised_changes`; None for advice that can't be read, which silences none that came after it."""
+    from pulsar_advisor.model.errors import AdvisorError
+
+    try:
+        return _advised_changes(root, snapshot)
+    except AdvisorError as error:
+        log.warning("the advice of snapshot %s can't be read: %s", snapshot, error)
+        return None
 
 
 def _advised_changes(root: Root, snapshot: str) -> frozenset[tuple[Any, ...]]:

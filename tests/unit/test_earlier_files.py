@@ -12,6 +12,8 @@ import pytest
 
 from pulsar_advisor.execution.audit import audit
 from pulsar_advisor.execution.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.lists import newest_events
+from pulsar_advisor.execution.plan_states import plan_states
 from pulsar_advisor.model.plan import digest_of
 from pulsar_advisor.snapshots.summary import summary
 from pulsar_advisor.stages.report import run as report
@@ -64,6 +66,12 @@ def test_its_plan_keeps_its_digest(root: Root) -> None:
 def test_a_report_can_be_made_again(root: Root) -> None:
     _, path = report(root, SNAPSHOT)
     assert "broker-3:8080" in Path(str(path)).read_text()
+
+
+def test_its_plans_are_listed(ledger: Ledger) -> None:
+    [state] = [one for one in plan_states(ledger, "live") if one.digest == DIGEST]
+    assert (state.state, state.problem, state.executable_steps > 0) == ("applied", "", True)
+    assert newest_events(ledger, "live", 1)[0].id == ledger.head().event
 
 
 def test_its_ledger_is_whole_and_knows_the_run(ledger: Ledger) -> None:

@@ -7,12 +7,13 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName
-from pulsar_advisor.cli.output import print_json, say, say_lines
+from pulsar_advisor.cli.output import log, print_json, say, say_lines
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import AdvisorError, UsageError
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.storage.root import Root
 
 
 def plans(
@@ -33,13 +34,12 @@ def plans(
     """
     from pulsar_advisor.execution.lists import summaries
     from pulsar_advisor.execution.plan_states import states_of
-    from pulsar_advisor.storage.plans import last_advice
 
     root = place.open()
     with _ledger_of(place, ledger) as (cluster, book):
         plans = summaries(book, cluster)
         newest = plans[0].snapshot if plans else None
-        advice = None if newest is None else last_advice(root, newest)
+        advice = None if newest is None else _last_advice(root, newest)
         states = states_of(book, cluster, plans, () if advice is None else (advice,))
     listed = [one for one in states if all or one.snapshot == newest or one.state not in ("proposed", "rejected")]
     if json:
@@ -103,6 +103,17 @@ def history(
         print_json(runs)
     else:
         say("\n".join(run_table(runs)) if runs else f"no plan of cluster '{cluster}' was carried out yet")
+
+
+def _last_advice(root: Root, snapshot: str) -> str | None:
+    """As `last_advice`; what can't be read is said, and no more, as the ledger has all the plans."""
+    from pulsar_advisor.storage.plans import last_advice
+
+    try:
+        return last_advice(root, snapshot)
+    except AdvisorError as error:
+        log(f"which plan is advised is unknown: {error}")
+        return None
 
 
 @contextmanager

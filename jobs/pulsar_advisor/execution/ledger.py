@@ -76,6 +76,8 @@ _ONCE_IT_CAN_BE_USED: Final = (
 
 _NEWEST: Final = 1000
 
+_READS: Final = "only reads"
+"""Option of a transaction."""
 _ADDED: Final = "events to be logged once they are committed"
 
 _PAUSE: Final = "pause requested"
@@ -151,7 +153,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     try:
         if _is_file(parsed):
             _make_private(Path(str(parsed.database)))
-        engine = create_engine(parsed)
+        engine = create_engine(parsed, pool_pre_ping=True)  # a page may use it again after hours
     except (NoSuchModuleError, ImportError) as error:
         raise UsageError(
             f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
@@ -224,7 +226,7 @@ def _make_private(file: Path) -> None:
 
 def _make_sqlite_transactional(engine: Engine) -> None:
     # Python's driver opens transactions late, and none before CREATE TABLE. With BEGIN IMMEDIATE, two processes that
-    # open a new ledger, or write to an old one, wait for each other instead of failing halfway.
+    # open a new ledger, or write to an old one, wait for each other instead of failing halfway. Readers wait for none.
     @event.listens_for(engine, "connect")
     def configure(connection, _record):  # type: ignore[no-untyped-def]
         connection.isolation_level = None
@@ -233,7 +235,8 @@ def _make_sqlite_transactional(engine: Engine) -> None:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        reads = connection.get_execution_options().get(_READS)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
 def _end_abandoned_transactions(engine: Engine) -> None:
@@ -285,8 +288,14 @@ class Ledger:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A read transaction."""
+        """A read transaction; on SQLite, any number of them at once."""
+        with self._transaction(_READS) as session:
+            yield session
+
+    @contextmanager
+    def _transaction(self, *options: str) -> Iterator[Session]:
         with named_errors(self._engine), self._sessions.begin() as session:
+            session.connection(execution_options=dict.fromkeys(options, True))
             yield session
         for added in session.info.pop(_ADDED, ()):
             log_event(added)
@@ -294,7 +303,7 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Iterator[Session]:
         """A write transaction; one at a time, since each event follows the one before it."""
-        with self.reading() as session:
+        with self._transaction() as session:
             if self._engine.dialect.name == "postgresql":
                 session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
             yield session

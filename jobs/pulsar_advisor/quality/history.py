@@ -11,7 +11,7 @@ from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.storage.results import read_validation, validation_if_any
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.earlier import comparable_before, snapshots_before
+from pulsar_advisor.tables.earlier import comparable_before, validated_before
 from pulsar_advisor.tables.parquet import write_table
 from pulsar_advisor.tables.schemas import CHECKS
 
@@ -40,8 +40,7 @@ def good_before(root: Root, snapshot: str) -> str | None:
 def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
     """Every check of a snapshot and of the last ones validated before it, oldest snapshot first."""
     own = read_validation(root, snapshot)
-    earlier = (validation_if_any(root, one) for one in snapshots_before(root, snapshot))
-    results = [own, *islice((result for result in earlier if result is not None), RESULTS_COMPARED)]
+    results = [own, *islice(validated_before(root, snapshot), RESULTS_COMPARED)]
     return tuple(row for result in reversed(results) for row in _rows(result))
 
 

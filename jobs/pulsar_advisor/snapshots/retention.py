@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import create_engine, select
 from upath import UPath
 
@@ -17,13 +17,13 @@ from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, n
 from pulsar_advisor.execution.ledger_address import ledger_url
 from pulsar_advisor.execution.ledger_tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.claim import remove_folder
 from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.lease import LEASE, is_held
 from pulsar_advisor.storage.plans import PLANS
-from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
+from pulsar_advisor.storage.root import MANIFEST, Root, is_snapshot_id, snapshot_id
 from pulsar_advisor.storage.store_clock import age
 
 SCHEMA: Final = "pulsar-advisor/prune-result/1"
@@ -67,6 +67,8 @@ class Pruned:
     remainders: tuple[str, ...]
     """Ids for which an interrupted prune had left folders behind."""
     dry_run: bool
+    unreadable: tuple[str, ...] = ()
+    """Plans, by file or digest, that can't be read: the snapshots that they were made from are kept."""
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -79,6 +81,7 @@ class Pruned:
         yield from (f"{verb} what an interrupted prune left of {snapshot}" for snapshot in self.remainders)
         yield from (f"kept {snapshot}: a plan refers to it" for snapshot in self.referred_to)
         yield from (f"kept {snapshot}: a stage is working on it" for snapshot in self.at_work)
+        yield from (f"can't be read: {plan}; the snapshot it was made from is kept" for plan in self.unreadable)
         if not (self.removed or self.remainders or self.referred_to or self.at_work):
             yield "nothing to prune"
 
@@ -117,7 +120,8 @@ def prune(root: Root, retention: Retention, address: str | None, now: datetime, 
                 _remove(root, stages, snapshot, has_manifest=has_manifest)
     if not dry_run:
         update_index(root)
-    return Pruned(tuple(removed), tuple(referred_to), tuple(at_work), tuple(remainders), dry_run)
+    lists = (tuple(removed), tuple(referred_to), tuple(at_work), tuple(remainders))
+    return Pruned(*lists, dry_run, tuple(references.unreadable))
 
 
 def _remove(root: Root, stages: Collection[str], snapshot: str, *, has_manifest: bool) -> None:
@@ -131,7 +135,15 @@ def _remove(root: Root, stages: Collection[str], snapshot: str, *, has_manifest:
 def _is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
     """Whether a process holds a stage's folder."""
     leases = [lease for stage in stages if (lease := root.folder(stage, snapshot) / LEASE).exists()]
-    return any(is_held(read_file(lease, "prune"), age(lease)) for lease in leases)
+    return any(_is_held(lease) for lease in leases)
+
+
+def _is_held(lease: UPath) -> bool:
+    """Also if it can't be read."""
+    try:
+        return is_held(read_file(lease, "prune"), age(lease))
+    except AdvisorError:
+        return True
 
 
 class PlanReferences:
@@ -148,6 +160,8 @@ class PlanReferences:
         self._url = address or default_ledger_url(root)
         self._read: dict[str, tuple[str, ...]] = {}
         """The references of each plan, by its digest or file; a plan never changes, so they are read once."""
+        self.unreadable: list[str] = []
+        """Plans, by digest or file, that can't be read: they refer to their own snapshot at least."""
         if not ledger_exists(self._url):
             if address is not None:
                 raise UsageError(f"there is no ledger at {address}: nothing was removed")
@@ -172,8 +186,9 @@ class PlanReferences:
             with named_errors(engine), engine.connect() as connection:
                 mine = PlanRecord.cluster == self._root.cluster
                 for digest in set(connection.scalars(select(PlanRecord.digest).where(mine))) - self._read.keys():
-                    document = connection.scalar(select(PlanRecord.document).where(PlanRecord.digest == digest))
-                    self._read[digest] = _snapshots_of(json.loads(document or ""))
+                    plan = select(PlanRecord.snapshot, PlanRecord.document).where(PlanRecord.digest == digest)
+                    row = connection.execute(plan).one()
+                    self._read[digest] = self._references(digest, row.snapshot, row.document, only_to_carry_out=False)
         finally:
             engine.dispose()
 
@@ -181,21 +196,40 @@ class PlanReferences:
         for folder in _folders(self._root.path / PLANS / f"cluster={self._root.cluster}"):
             for file in folder.glob("*--*.json"):
                 if str(file) not in self._read:
-                    plan = _plan_in(file)
-                    to_carry_out = any(step["executable"] for step in plan["steps"])
-                    self._read[str(file)] = _snapshots_of(plan) if to_carry_out else ()
+                    snapshot = folder.name.removeprefix(_PREFIX)
+                    try:
+                        document = read_file(file, "recommend")
+                    except AdvisorError:
+                        document = b""
+                    self._read[str(file)] = self._references(str(file), snapshot, document, only_to_carry_out=True)
+
+    def _references(
+        self, plan: str, snapshot: str, document: str | bytes, *, only_to_carry_out: bool
+    ) -> tuple[str, ...]:
+        try:
+            read = msgspec.json.decode(document, type=_Plan)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self.unreadable.append(plan)
+            return (snapshot,)
+        if only_to_carry_out and not any(step.executable for step in read.steps):
+            return ()
+        return (read.snapshot, *read.memory.snapshots)
 
 
-def _plan_in(file: UPath) -> dict[str, Any]:
-    """A plan of any version, whose digest doesn't matter here. Raises `StorageError` if it can't be read."""
-    try:
-        return dict(json.loads(read_file(file, "recommend")))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise StorageError(f"{file} is not JSON of a plan: {error}") from error
+class _Step(msgspec.Struct):
+    executable: bool
 
 
-def _snapshots_of(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    return (plan["snapshot"], *plan["memory"].get("snapshots", ()))
+class _Memory(msgspec.Struct):
+    snapshots: list[str] = []
+
+
+class _Plan(msgspec.Struct):
+    """Of a plan of any version, what refers to snapshots."""
+
+    snapshot: str
+    memory: _Memory
+    steps: list[_Step]
 
 
 def _remove_manifest(path: UPath) -> None:
@@ -219,7 +253,8 @@ def _made_of(root: Root, stages: Collection[str]) -> set[str]:
     """Ids of the snapshots for which some stage has results."""
     parents = (root.path / stage / f"cluster={root.cluster}" for stage in stages)
     names = (folder.name for parent in parents for folder in _folders(parent))
-    return {name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)}
+    ids = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return set(filter(is_snapshot_id, ids))
 
 
 def _folders(parent: UPath) -> list[UPath]:

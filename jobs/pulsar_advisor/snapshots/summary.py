@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from pulsar_advisor.documents.tables_result import TablesResult
+from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.some_of import count
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
@@ -103,20 +104,42 @@ def _lack(surface: str, of: Iterable[str | None], reason: str) -> str:
 
 
 def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
+    """What each stage made; a result that can't be read says so."""
+    outcomes = {"normalized": _tables, "validated": _validation, "recommended": _recommendation, "reported": _reports}
+    for stage, outcome in outcomes.items():
+        try:
+            said = outcome(root, snapshot)
+        except (AdvisorError, OSError) as error:
+            said = f"but its result can't be used: {error}"
+        if said is not None:
+            yield stage, said
+
+
+def _tables(root: Root, snapshot: str) -> str | None:
     tables = root.folder("tables/result", snapshot) / RESULT
-    if tables.exists():
-        result = read_document(tables, TablesResult)
-        yield "normalized", f"{sum(result.tables.values()):,} rows, {count(result.problems, 'problem')}"
+    if not tables.exists():
+        return None
+    made = read_document(tables, TablesResult)
+    return f"{sum(made.tables.values()):,} rows, {count(made.problems, 'problem')}"
+
+
+def _validation(root: Root, snapshot: str) -> str | None:
     validation = validation_if_any(root, snapshot)
-    if validation is not None:
-        failed = Counter(check.severity for check in validation.results if not check.success)
-        counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
-        yield "validated", f"{'fit' if validation.success else 'not fit'} for use; failed: {counts}"
-    recommendation = root.folder(PLANS, snapshot) / RECOMMENDATION
-    if recommendation.exists():
-        recommended = read_recommendation(root, snapshot)
-        plans = sum(row.plan is not None for row in recommended.combinations)
-        yield "recommended", f"{count(plans, 'plan')}; advice: {recommended.advice.plan or 'nothing to do'}"
+    if validation is None:
+        return None
+    failed = Counter(check.severity for check in validation.results if not check.success)
+    counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
+    return f"{'fit' if validation.success else 'not fit'} for use; failed: {counts}"
+
+
+def _recommendation(root: Root, snapshot: str) -> str | None:
+    if not (root.folder(PLANS, snapshot) / RECOMMENDATION).exists():
+        return None
+    made = read_recommendation(root, snapshot)
+    plans = sum(one.plan is not None for one in made.combinations)
+    return f"{count(plans, 'plan')}; advice: {made.advice.plan or 'nothing to do'}"
+
+
+def _reports(root: Root, snapshot: str) -> str | None:
     reports = root.folder("reports", snapshot)
-    if reports.is_dir():
-        yield "reported", ", ".join(sorted(file.name for file in reports.iterdir()))
+    return ", ".join(sorted(file.name for file in reports.iterdir())) if reports.is_dir() else None

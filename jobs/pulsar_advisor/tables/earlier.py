@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice, pairwise, takewhile
 from statistics import median
 from typing import Final
 
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.replay import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
@@ -40,9 +42,20 @@ def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
     """Of these, the ones that have tables and weren't found unfit for use, newest first."""
     for one in snapshots_before(root, snapshot):
         if (root.folder("tables/result", one) / RESULT).exists():
-            result = validation_if_any(root, one)
+            try:
+                result = validation_if_any(root, one)
+            except AdvisorError:
+                continue  # whether it is fit for use is unknown
             if result is None or result.success:
                 yield one
+
+
+def validated_before(root: Root, snapshot: str) -> Iterator[Validation]:
+    """The validation results of the earlier snapshots that can be read, newest first."""
+    for one in snapshots_before(root, snapshot):
+        with suppress(AdvisorError):
+            if (result := validation_if_any(root, one)) is not None:
+                yield result
 
 
 def within(period: timedelta, snapshot: str, before: Iterable[str]) -> Iterator[str]:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from pulsar_advisor.documents.snapshot_index import SnapshotRow, Verdict
 from pulsar_advisor.execution import lists
 from pulsar_advisor.execution.guard import left_off
-from pulsar_advisor.execution.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists
+from pulsar_advisor.execution.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger_address import ledger_url
 from pulsar_advisor.execution.ledger_tables import Approval, Event, Proposal, Run, StepRecord
 from pulsar_advisor.execution.plan_states import PlanState, states_of
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -24,7 +27,6 @@ from pulsar_advisor.snapshots.index import has_report, newest
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.ledger import opened_ledger
 from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
 
 ROWS_SHOWN: Final = 30
@@ -234,12 +236,20 @@ def newest_report(cluster: Cluster) -> str | None:
 @contextmanager
 def ledger_if_any() -> Iterator[Ledger | None]:
     """The configured ledger; none is created."""
-    root = Root(option("root"), "any")
-    if ledger_exists(option("ledger") or default_ledger_url(root)):
-        with opened_ledger(root) as ledger:
-            yield ledger
-    else:
-        yield None
+    address = option("ledger") or default_ledger_url(Root(option("root"), "any"))
+    yield _opened(address, _file_number(address)) if ledger_exists(address) else None
+
+
+@lru_cache(maxsize=1)
+def _opened(address: str, _file_number: int) -> Ledger:
+    """Kept open: to open a ledger compares its tables with this release's, which takes longer than a page's queries."""
+    return open_ledger(address)
+
+
+def _file_number(address: str) -> int:
+    """Another one if somebody has put another file in the place of a ledger; 0 if it is on a server."""
+    url = ledger_url(address)
+    return Path(url.database).stat().st_ino if url.get_backend_name() == "sqlite" and url.database else 0
 
 
 def _part(rows: Sequence[_Shown], count: int, rest: Callable[[_Shown], str | int]) -> Part[_Shown]:

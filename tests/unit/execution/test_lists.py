@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import event, text
 
 from pulsar_advisor.execution import lists
 from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.audit import audit
-from pulsar_advisor.execution.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger import Ledger
 from pulsar_advisor.execution.plan_states import plan_states
 from pulsar_advisor.execution.plan_summary import summary_values
 from pulsar_advisor.model.plan import Plan, digest_of, seal
@@ -87,20 +86,3 @@ def test_a_summary_that_was_changed_is_found(proposed: Ledger, tmp_path: Path) -
     with proposed._engine.begin() as connection:
         connection.execute(text("UPDATE plan_summaries SET maximum_after = 0.01 WHERE snapshot = '20261121T083000Z'"))
     assert audit(proposed).findings == (f"plan_summaries/{digest_of(PLANS[1])} is not what its plan says",)
-
-
-def test_plans_of_an_earlier_release_get_their_summaries(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/ledger.sqlite"
-    with closing(open_ledger(url)) as ledger:
-        for plan in PLANS:
-            propose(ledger, plan, ALICE)
-        known = plan_states(ledger, PLANS[0].cluster)
-        events = lists.newest_events(ledger, PLANS[0].cluster, 2)
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(text("DROP TABLE plan_summaries"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0007'"))
-    engine.dispose()
-    with closing(open_ledger(url)) as ledger:
-        assert plan_states(ledger, PLANS[0].cluster) == known
-        assert [one.id for one in lists.newest_events(ledger, PLANS[0].cluster, 2)] == [one.id for one in events]
