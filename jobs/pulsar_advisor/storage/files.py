@@ -65,7 +65,11 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     """The same for content that arrives in pieces."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.protocol in ("", "file"):
+        if path.protocol in ("", "file") and path.exists() and not path.is_file():
+            # A new file in the place of a device or a pipe, such as /dev/null, would end it for the whole machine.
+            with path.open("wb") as file:
+                file.writelines(chunks)
+        elif path.protocol in ("", "file"):
             # Another process may be writing the same file: the last to finish replaces it whole. In two containers
             # both may have the same process id.
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")

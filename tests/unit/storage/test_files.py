@@ -30,6 +30,15 @@ def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monk
     assert file.read_bytes() == b"content"
 
 
+def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(UPath(pipe), b"content")
+    assert (os.read(reader, 100), pipe.is_fifo()) == (b"content", True)
+    os.close(reader)
+
+
 def test_two_containers_in_which_the_writers_have_one_process_id_do_not_share_an_unfinished_file(
     tmp_path: Path,
 ) -> None:
