@@ -12,7 +12,7 @@ import documents
 from pulsar_advisor.execution.approval import propose
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.snapshots.index import update_index
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from unit.execution.actors import ALICE
@@ -41,12 +41,12 @@ def write_root(folder: Path) -> None:
     for name in CLUSTERS:
         root = Root(str(folder), name)
         for snapshot in (OLD, NEW):
-            write_json(root.folder("raw", snapshot) / MANIFEST, documents.manifest(snapshot=snapshot))
-        write_json(root.folder("validation", NEW) / RESULT, documents.validation())
+            write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(snapshot=snapshot).content())
+        write_file(root.folder("validation", NEW) / RESULT, documents.validation().content())
         plan = make_plan([unload_step()]).model_copy(update={"cluster": name, "snapshot": NEW})
         written = write_plan(root, plan)
-        advice = documents.recommendation(written.file, written.digest, "Move one bundle.")
-        write_json(root.folder("plans", NEW) / "recommendation.json", advice)
+        advice = documents.recommendation(plan=written.file, digest=written.digest, sentence="Move one bundle.")
+        write_file(root.folder("plans", NEW) / "recommendation.json", advice.content())
         report = root.folder("reports", NEW) / "report.html"
         report.parent.mkdir(parents=True)
         report.write_text("<html></html>")

@@ -13,7 +13,7 @@ from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.snapshots.index import newest
-from pulsar_advisor.storage.files import write_json
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
 from rotten_root import (
     CLUSTERS,
@@ -124,7 +124,7 @@ def test_prune_keeps_what_a_plan_that_can_not_be_read_was_made_from(
     later = "20261122T083000Z"
     for cluster in CLUSTERS[:2]:
         root = Root(str(folder), cluster)
-        write_json(root.folder("raw", later) / MANIFEST, documents.manifest(snapshot=later))
+        write_file(root.folder("raw", later) / MANIFEST, documents.manifest(snapshot=later).content())
     spoil(folder, "plan", "half")
     (folder / "ledger.sqlite").unlink()
     with closing(open_ledger(default_ledger_url(Root(str(folder), ROTTEN)))):
