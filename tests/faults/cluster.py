@@ -94,8 +94,8 @@ class Cluster:
     """Dynamic settings. What the brokers' files say of them is `true`."""
     misses_deletions: bool = False
     """Whether the brokers keep a setting in memory when its override is deleted (apache/pulsar#22673)."""
-    overridden_at_s: dict[str, float] = field(default_factory=dict)
-    """When a call last changed a setting."""
+    overridden_at_s: list[tuple[str, float]] = field(default_factory=list)
+    """When calls changed which settings."""
     _in_memory: dict[str, str] = field(default_factory=dict)
     _due: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
@@ -201,12 +201,12 @@ class Cluster:
 
     def _override(self, _call: Call, setting: str, value: str) -> Answer:
         self.override(setting, value)
-        self.overridden_at_s[setting] = self.now_s()
+        self.overridden_at_s.append((setting, self.now_s()))
         return Answer(200)
 
     def _delete_override(self, _call: Call, setting: str) -> Answer:
         self.overrides.pop(setting, None)
-        self.overridden_at_s[setting] = self.now_s()
+        self.overridden_at_s.append((setting, self.now_s()))
         return Answer(200)
 
     def _version(self, _call: Call) -> Answer:

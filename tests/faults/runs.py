@@ -130,7 +130,8 @@ class _Guarded:
             now, before = self._cluster.overrides.get(setting), self._before.get(setting)
             if self._theirs_at_s > -inf and setting == SHEDDING:
                 # Between its last look and its call nothing but the cluster could keep the guard from writing.
-                looked_before = 0 <= self._cluster.overridden_at_s.get(setting, inf) - self._theirs_at_s <= LOOK_S
+                ours_at_s = [at_s for called, at_s in self._cluster.overridden_at_s if called == setting]
+                looked_before = any(0 <= at_s - self._theirs_at_s <= LOOK_S for at_s in ours_at_s)
                 if now != "false" and not looked_before:
                     yield f"{setting} is {now}, and somebody had set 'false'"
             elif setting not in known and now != before and not (now == "true" and self._cluster.misses_deletions):

@@ -185,7 +185,9 @@ def _restore(
     is_theirs = now != before
     if not (is_theirs and _is_off(now)):
         behind = _behind(switch, now, cluster, clock)
-        if behind and now is None and (instead := _common(switch.effective)) is not None:
+        instead = _common(switch.effective)
+        # Looked at again: somebody may have set it while the brokers had their time.
+        if behind and now is None and instead is not None and cluster.override(setting) is None:
             cluster.send(Override(setting, instead))
             now = cluster.override(setting)
             behind = _behind(switch, now, cluster, clock)

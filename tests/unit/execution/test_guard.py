@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.cluster_port import Override, Reply
+from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.guard import OFF, leave_as_it_is, restore_what_was_left
 from pulsar_advisor.execution.ledger import HeldRun, Ledger, open_ledger
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
@@ -223,6 +224,28 @@ def test_where_brokers_do_not_notice_a_deletion_the_old_value_is_set(
     assert set(cluster.effective(SHEDDING).values()) == {"true"}
     assert (result.exit_code, result.still_off) == (0, ())
     assert f"{SHEDDING} is 'true', set instead of deleted" in result.sentence
+
+
+def test_what_somebody_sets_while_brokers_have_their_time_to_follow_is_left_alone(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.misses_deletions = {B1, B2}
+    deleted, send = threading.Event(), cluster.send
+    pass_s = cluster.time.pass_s
+
+    def noting(write: Unload | Split | Override) -> Reply:
+        if isinstance(write, Override) and write.value is None:
+            deleted.set()
+        return send(write)
+
+    def somebody_acts(seconds: float) -> None:
+        pass_s(seconds)
+        if deleted.is_set():
+            cluster.overrides.setdefault(SHEDDING, "false")
+
+    cluster.send, cluster.time.pass_s = noting, somebody_acts  # type: ignore[method-assign]
+    run(plan, ledger, cluster, guard=True)
+    assert cluster.overrides[SHEDDING] == "false"
 
 
 def test_brokers_that_still_differ_are_named_and_the_balancer_counts_as_off(
