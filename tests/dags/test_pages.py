@@ -17,6 +17,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import documents
+import rotten_root
 from pulsar_advisor.execution.approval import approve, propose
 from pulsar_advisor.execution.guard import OFF
 from pulsar_advisor.execution.ledger import HeldRun, Ledger, default_ledger_url, open_ledger
@@ -323,6 +324,33 @@ def test_what_does_not_fit_a_page_is_on_the_next(
     assert "step sent" not in next_page(of_plan, "Earlier events")
     assert "run started" in next_page(page_of(held), "Earlier events")
     assert "Older runs" not in client.get(cluster).text
+
+
+@pytest.fixture
+def rotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root of three clusters, of which one has all that can be rotten."""
+    entries = [{"name": name, "pulsar_conn_id": "p"} for name in rotten_root.CLUSTERS]
+    registry = tmp_path / "clusters.yaml"
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path / "root"))
+    rotten_root.write_root(tmp_path / "root")
+    rotten_root.add_strange_folders(tmp_path / "root")
+    rotten_root.spoil_plan_in_ledger(tmp_path / "root")
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize("file", rotten_root.FILES)
+def test_a_rotten_file_is_a_row_that_says_so(server: LogIn, rotten: Path, file: str) -> None:
+    for how in ("half", "another document"):
+        rotten_root.spoil(rotten, file, how)
+        for path in ("", *(f"clusters/{name}" for name in rotten_root.CLUSTERS), "dags/pulsar_recommend__prod-us"):
+            answer = server("vic").get(f"/pulsar-advisor/{path}")
+            assert answer.status_code in (200, 303), (path, how)
+            assert not {"\u202e", "\x1b"} & set(answer.text)
+            assert str(rotten) not in answer.text
+    page = server("vic").get("/pulsar-advisor/").text
+    assert page.count("Move one bundle.") == (2 if file in ("validation", "recommendation") else 3)
 
 
 def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger, plan: Plan) -> None:
