@@ -17,6 +17,8 @@ Pulsar's leader itself passes over them. doubt: they count as they are, as they 
 touch them are less sure.
 """
 
+Cell = str | int | float | bool | None
+
 
 class CheckResult(Part):
     """One check and its result."""
@@ -32,7 +34,8 @@ class CheckResult(Part):
     action: str
     success: bool
     failed_rows: int
-    examples: tuple[Mapping[str, str | int | float | bool | None], ...]
+    examples: tuple[Mapping[str, Cell | list[Cell]], ...]
+    """Failing rows: what names them, and the columns that the check is about."""
     excluded: tuple[str, ...]
     """What is set aside because of it."""
     concerned: tuple[str, ...] | None

@@ -1,4 +1,4 @@
-"""Results of `validate` that an earlier release wrote."""
+"""Results of `validate`, as this release and an earlier one write them."""
 
 from __future__ import annotations
 
@@ -28,3 +28,9 @@ def test_warnings_of_version_1_confine_what_they_name(severity: str, scope: str,
         del first["results"][0][added]
     [result] = Validation.parsed(json.dumps(first).encode(), "result.json").results
     assert (result.effect, result.about, result.concerned) == (effect, None, None)
+
+
+def test_an_example_may_hold_a_list() -> None:
+    example = {"name": "apart", "unusable": ["retail/("]}
+    written = documents.validation(documents.check(examples=[example]))
+    assert Validation.parsed(written.content(), "result.json").results[0].examples == (example,)
