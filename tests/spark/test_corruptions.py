@@ -26,7 +26,7 @@ def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
     return Judge(spark, tmp_path_factory.mktemp("corruptions"))
 
 
-_LEFT: int = 363
+_LEFT: int = 319
 """Corruptions that are generated and not judged yet: each takes seconds of Spark. It only ever falls."""
 
 
