@@ -17,7 +17,7 @@ from corruptions.table import key_of, reviewed
 
 pytestmark = pytest.mark.spark
 
-_EVERY: int = 17
+_EVERY: int = 61
 """One of so many is in the sample."""
 
 
@@ -26,7 +26,7 @@ def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
     return Judge(spark, tmp_path_factory.mktemp("corruptions"))
 
 
-_LEFT: int = 319
+_LEFT: int = 311
 """Corruptions that are generated and not judged yet: each takes seconds of Spark. It only ever falls."""
 
 
