@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
+from pulsar_advisor.model.kinds import LoadManagerKind
+
+if TYPE_CHECKING:
+    from pulsar_advisor.model.cluster_state import IsolationPolicy
 
 NO_CONTENT: Final = 204
 

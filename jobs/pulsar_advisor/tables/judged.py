@@ -110,9 +110,9 @@ def inputs_of(root: Root, snapshot: str) -> PlanInputs:
     if result.manifest_sha256 != manifest:
         raise DataNotFit(f"the validation of snapshot {snapshot} belongs to another manifest: run `validate` again")
     if not result.success:
-        stopped_by = [one.check for one in result.results if one.effect == "stop" and not one.success]
+        stopped_by = some_of([one.check for one in result.results if one.effect == "stop" and not one.success])
         raise DataNotFit(
-            f"snapshot {snapshot} did not pass validation ({some_of(stopped_by)}): see `validate`, then capture again"
+            f"snapshot {snapshot} did not pass validation ({stopped_by}): see `validate`, then capture again"
         )
     return PlanInputs(manifest_sha256=manifest, validation_sha256=sha256_hex(read_file(path, "validate")))
 

@@ -54,8 +54,8 @@ def importers(libraries: set[str]) -> set[str]:
     }
 
 
-def test_http_is_spoken_by_the_transport_and_to_an_oauth2_issuer_alone() -> None:
-    assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py", "admin/body.py"}
+def test_http_is_spoken_by_the_transport_to_an_oauth2_issuer_and_to_a_webhook_alone() -> None:
+    assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py", "admin/body.py", "admin/webhook.py"}
 
 
 def test_pulsars_client_reads_system_topics_and_publishes_only_for_the_probe() -> None:
@@ -87,8 +87,8 @@ def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
         and node.args
         and not (isinstance(node.args[0], ast.Constant) and node.args[0].value == "GET")
     }
-    # A token request goes to the issuer, not to the cluster.
-    assert found - {"admin/transport.py", "admin/oauth2.py"} == {"execution/cluster_writes.py"}
+    # A token request goes to the issuer and a message to the operator's own address, never to the cluster.
+    assert found - {"admin/transport.py", "admin/oauth2.py", "admin/webhook.py"} == {"execution/cluster_writes.py"}
 
 
 def test_only_apply_opens_a_connection_for_writing() -> None:
