@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+import documents
 from pulsar_advisor.model.bundle_range import contains, topic_hash
 from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit, Refused, StorageError
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.normalize import normalize
@@ -156,8 +158,7 @@ def test_tables_of_another_manifest_are_not_taken_for_these(spark: SparkSession,
     root = Root(str(tmp_path), "test")
     snapshot = skewed_modular_cluster().write(root)
     result = root.folder("tables/result", snapshot) / RESULT
-    result.parent.mkdir(parents=True)
-    result.write_text(json.dumps({"schema": "pulsar-advisor/tables-result/1", "manifest_sha256": "0" * 64}))
+    write_file(result, documents.tables_result().content())
     with pytest.raises(StorageError, match="made from another manifest"):
         normalize(spark, root, snapshot)
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from upath import UPath
 
+import documents
 from pulsar_advisor.tables.configuration import policies
 from pulsar_advisor.tables.raw import SURFACES, RawTables, read_raw
 
@@ -24,7 +25,8 @@ def raw_tables(spark: SparkSession, folder: Path, **surfaces: bytes) -> RawTable
     for surface, lines in surfaces.items():
         path = f"{surface}.jsonl.zst"
         (snapshot / path).write_bytes(zstandard.compress(lines))
-        files.append({"path": path, "surface": surface, "rows": lines.count(b"\n")})
+        described = documents.file(surface, rows=lines.count(b"\n"))
+        files.append(described.model_copy(update={"path": path}))
     return read_raw(spark, UPath(snapshot), files)
 
 
