@@ -28,9 +28,7 @@ class _Named(msgspec.Struct):
 class Part(BaseModel):
     """A part of a document."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", json_schema_serialization_defaults_required=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class Document(Part):
