@@ -165,7 +165,7 @@ def zookeeper_names_another_leader(documents: Documents, victims: Victims) -> No
 
 
 @contradiction("active brokers", "modular", "extensible")
-def a_broker_that_nobody_can_reach(documents: Documents, victims: Victims) -> None:
+def a_broker_out_of_reach(documents: Documents, victims: Victims) -> None:
     documents.of_any[f"{ADMIN}/brokers/{CLUSTER}"] = [*documents.brokers, STRANGER]
 
 
@@ -573,7 +573,7 @@ def the_busiest_broker_refuses_its_statistics(documents: Documents, victims: Vic
 
 
 @contradiction("cluster", "modular", "extensible")
-def nobody_owns_anything(documents: Documents, victims: Victims) -> None:
+def nothing_is_owned(documents: Documents, victims: Victims) -> None:
     for broker in documents.brokers:
         documents.of_brokers[broker][f"{ADMIN}/brokers/{CLUSTER}/{broker}/ownedNamespaces"] = {}
     documents.nodes = {path: node for path, node in documents.nodes.items() if not path.startswith("/namespace/")}
