@@ -25,6 +25,7 @@ from pulsar_advisor.quality.document import checks_page
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.tables.document import tables_page
+from pulsar_advisor_airflow.provider import get_provider_info
 
 DOCS = Path(__file__).parent
 _FORM = tomllib.loads((DOCS.parent / ".mdformat.toml").read_text(encoding="utf-8"))
@@ -36,7 +37,8 @@ PERMISSIONS = DOCS.parent / "tests" / "data" / "permissions.json"
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
-    fields, operations, compose = (DOCS / f"{name}.md" for name in ("fields", "operations", "compose"))
+    names = ("fields", "operations", "compose", "airflow")
+    fields, operations, compose, airflow = (DOCS / f"{name}.md" for name in names)
     return {
         DOCS / "index.md": start_page(),
         DOCS / "checks.md": checks_page(),
@@ -46,6 +48,7 @@ def pages() -> dict[Path, str]:
         splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
         fields: filled(fields, {"impossible values": _impossible_values()}),
         compose: filled(compose, {"stranger": _stranger()}),
+        airflow: filled(airflow, {"connections": _connections(), "options": _options()}),
         operations: filled(operations, {"permissions": _permissions()}),
         **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
     }
@@ -56,6 +59,11 @@ def start_page() -> str:
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     of_the_site = "".join(line for line in readme.splitlines(keepends=True) if "](CONTRIBUTING.md)" not in line)
     text = re.sub(r"(\]\(|\[)docs/", r"\1", of_the_site).replace("](strategies)", "](strategies/README.md)")
+    return _formatted(text)
+
+
+def _formatted(text: str) -> str:
+    """As `make format` leaves it."""
     return str(mdformat.text(text, options=_FORM, extensions=_FORM["extensions"]))
 
 
@@ -114,6 +122,32 @@ def _stranger() -> str:
     answers: dict[str, dict[str, str]] = json.loads(STRANGER.read_text(encoding="utf-8"))
     rows = [f"| `{service}` | {port} | {said} |" for service, ports in answers.items() for port, said in ports.items()]
     return "\n".join(["| service | port | answer |", "| -- | -- | -- |", *(rows or ["| none listens |  |  |"])])
+
+
+def _connections() -> str:
+    """What the forms of the connection types ask for, beside user and password."""
+    head = ["| connection | field | name | meaning |", "| -- | -- | -- | -- |"]
+    rows = [
+        f"| `{kind['connection-type']}` | {field['label']} | `{name}` | {field.get('description', '')} |"
+        for kind in get_provider_info()["connection-types"]
+        for name, field in kind["conn-fields"].items()
+    ]
+    return _formatted("\n".join([*head, *rows])).strip()
+
+
+def _options() -> str:
+    """The options of Airflow's section `[pulsar_advisor]`."""
+    head = ["| option | default | meaning |", "| -- | -- | -- |"]
+    [section] = get_provider_info()["config"].values()
+    rows = [
+        f"| `{name}` | {_code(option['default'])} | {option['description']} |"
+        for name, option in section["options"].items()
+    ]
+    return _formatted("\n".join([*head, *rows])).strip()
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
 
 
 def _table(entries: Iterable[Strategy]) -> str:

@@ -57,7 +57,7 @@ _ADMIN: Final[dict[str, Any]] = {
         "token_file": _file("Token file", "A path on the workers, in place of a token; read again for every call."),
         "oauth2_issuer_url": {
             "label": "OAuth2: issuer URL",
-            "description": "With it, the two fields above hold a client's id and secret.",
+            "description": "With it, user and password hold a client's id and secret.",
             "schema": _TEXT,
         },
         "oauth2_audience": {"label": "OAuth2: audience", "schema": _TEXT},
