@@ -1,7 +1,7 @@
 """Writes what the documentation takes from the code: `make docs`; with `--check`, fails where that is not what it says.
 
-Whole pages are made from the checks and the tables' schemas, tables within pages from the registries, and the JSON
-Schemas of the documents from their types.
+Whole pages are made from the checks and the tables' schemas, tables within pages from the registries and from the
+results in docs/results/, and the JSON Schemas of the documents from their types.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def pages() -> dict[Path, str]:
     names = ("fields", "operations", "compose", "airflow")
     fields, operations, compose, airflow = (DOCS / f"{name}.md" for name in names)
     return {
+        **{page: filled(page, {}) for page in sorted(DOCS.glob("*.md")) if _RESULTS.search(page.read_text("utf-8"))},
         DOCS / "index.md": start_page(),
         DOCS / "checks.md": checks_page(),
         DOCS / "lint.md": lint_page(),
@@ -71,16 +72,25 @@ def _schema(name: str) -> str:
     return json.dumps(json_schema(name), indent=1, ensure_ascii=False) + "\n"
 
 
+_RESULTS = re.compile(r"<!-- (results/[a-z-]+\.tsv): made by make docs -->")
+
+
 def filled(page: Path, parts: Mapping[str, str]) -> str:
-    """The page with each part between its two comments."""
+    """The page with each part, and the table of each file of results that it names, between its two comments."""
     text = page.read_text(encoding="utf-8")
-    for name, part in parts.items():
+    for name, part in {**parts, **{name: _results(DOCS / name) for name in _RESULTS.findall(text)}}.items():
         begin, end = f"<!-- {name}: made by make docs -->\n", f"<!-- end of {name} -->"
         if text.count(begin) != 1 or text.count(end) != 1:
             raise SystemExit(f"{page}: expected one '{begin.strip()}' and one '{end}'")
         whole = f"{begin}\n{part}\n\n{end}"
         text = re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _, whole=whole: whole, text, flags=re.DOTALL)
     return text
+
+
+def _results(file: Path) -> str:
+    """A file of results, tab-separated and headed by its columns, as a table."""
+    head, *rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["--"] * len(head), *rows))
 
 
 _VERDICTS = ("refused", "confined", "noticed", "harmless")

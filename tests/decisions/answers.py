@@ -125,7 +125,7 @@ def _row(answer: Answer) -> tuple[str, ...]:
 def main(names: Sequence[str]) -> None:
     """Print what is answered before the cycles of these recordings, or of all."""
     spark = spark_session("local[2]", "answers")
-    for recording in recordings(names):
+    for _, recording in recordings(names):
         with tempfile.TemporaryDirectory() as folder:
             found = answers(recording, spark, Path(folder))
         print(f"\n{recording.shedder} {recording.release} {recording.load_manager}\n{table(found)}", flush=True)

@@ -1,5 +1,7 @@
 """Replays recorded decisions: what the product predicts from the snapshot before each, beside what the brokers did.
 
+Ends by writing the recordings' rows of docs/results/decisions.tsv.
+
 PYTHONPATH=tests python -m decisions.replay [RECORDING...]
 """
 
@@ -31,6 +33,7 @@ from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from results import RESULTS, record, today
 from snapshots import RawSnapshot
 
 if TYPE_CHECKING:
@@ -115,7 +118,8 @@ class Replay:
 
 
 HEAD: Final = (
-    *("recording", "alone: bundles named", "decisions exact", "with history: bundles named", "decisions exact"),
+    *("recording", "alone: bundles named", "alone: decisions exact"),
+    *("with history: bundles named", "with history: decisions exact"),
     *("quiet cycles right", "destinations inside", "usage within 5 points", "averages within 5 %"),
 )
 
@@ -276,21 +280,24 @@ def _owners(snapshot: RawSnapshot) -> dict[str, str]:
     return {line["bundle"]: line["broker"] for line in snapshot.lines["owned_bundles"] if line["pass"] == "end"}
 
 
-def recordings(names: Sequence[str]) -> Iterator[Recording]:
-    """The recordings of these names, or all."""
+def recordings(names: Sequence[str]) -> Iterator[tuple[str, Recording]]:
+    """The recordings of these names, or all, each with its name."""
     for file in sorted(RECORDINGS.glob("*.json.zst")):
-        if not names or file.name.split(".json")[0] in names:
-            yield read_recording(file)
+        name = file.name.removesuffix(".json.zst")
+        if not names or name in names:
+            yield name, read_recording(file)
 
 
 def main(names: Sequence[str]) -> None:
-    """Replay the recordings of these names, or all, and print the misses and the table."""
+    """Replay the recordings of these names, or all, print the misses and the table, and keep its rows."""
     spark = spark_session("local[2]", "replay")
     replays = []
-    for recording in recordings(names):
+    for name, recording in recordings(names):
         with tempfile.TemporaryDirectory() as folder:
             replays.append(replay(recording, spark, Path(folder)))
         print("\n".join(misses(replays[-1:])), flush=True)
+        figures = dict(zip(HEAD, replays[-1].row(), strict=True))
+        record(RESULTS / "decisions.tsv", [{**figures, "recording": name, "replayed": today()}])
     spark.stop()
     print(f"\n{table(replays)}")
 

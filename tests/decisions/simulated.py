@@ -1,5 +1,7 @@
 """Recorded cycles beside simulated ones: from the snapshot before each decision until the recording's load changes.
 
+Ends by writing the recordings' rows of docs/results/simulated-decisions.tsv.
+
 PYTHONPATH=tests python -m decisions.simulated [RECORDING...]
 """
 
@@ -26,6 +28,7 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
+from results import RESULTS, record, today
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,13 +179,15 @@ def table(found: Iterable[Comparison]) -> str:
 
 
 def main(names: Sequence[str]) -> None:
-    """Simulate the recordings of these names, or all, and print the table."""
+    """Simulate the recordings of these names, or all, print the table, and keep its rows."""
     spark = spark_session("local[2]", "simulated")
     found = []
-    for recording in recordings(names):
+    for name, recording in recordings(names):
         with tempfile.TemporaryDirectory() as folder:
             found.append(simulated(recording, spark, Path(folder)))
         print(table(found[-1:]).rpartition("\n")[2], flush=True)
+        figures = dict(zip(HEAD, found[-1].row(), strict=True))
+        record(RESULTS / "simulated-decisions.tsv", [{**figures, "recording": name, "measured": today()}])
     spark.stop()
     print(f"\n{table(found)}")
 

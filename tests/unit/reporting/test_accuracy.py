@@ -1,5 +1,7 @@
 """The report says how often predictions for a strategy were right, or that it was not measured."""
 
+import csv
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from pulsar_advisor.model.kinds import LoadManagerKind
 from pulsar_advisor.reporting.accuracy import MEASURED, accuracy
 
-PAGE = Path(__file__).parents[3] / "docs" / "accuracy.md"
+RESULTS = Path(__file__).parents[3] / "docs" / "results" / "decisions.tsv"
 
 
 def test_what_was_measured_is_said_in_decisions_and_bundles() -> None:
@@ -29,16 +31,15 @@ def test_a_strategy_that_pulsar_lacks_predicts_nothing() -> None:
 @pytest.mark.parametrize(("shedder", "load_manager"), MEASURED)
 def test_the_page_has_the_same_figures(shedder: str, load_manager: LoadManagerKind) -> None:
     found = MEASURED[shedder, load_manager]
-    name = f"| {shedder} {found.release} {load_manager}"
-    of_recordings = PAGE.read_text(encoding="utf-8").partition("\n## ")[0].splitlines()
-    mine = tuple(f"{name}{run} |" for run in ("", ", `-quiet`", ", `-unsteady`"))
-    rows = [figures(line) for line in of_recordings if line.startswith(mine)]
-    assert [sum(column) for column in zip(*rows, strict=True)] == [
-        *(found.named, found.bundles),
-        *(found.exact, found.decisions),
-    ]
+    name = f"{shedder}-{found.release}-{load_manager}"
+    with RESULTS.open(encoding="utf-8", newline="") as lines:
+        rows = {row["recording"]: row for row in csv.DictReader(lines, delimiter="\t")}
+    mine = [rows[f"{name}{run}"] for run in ("", "-quiet", "-unsteady") if f"{name}{run}" in rows]
+    assert total(mine, "alone: bundles named") == (found.named, found.bundles)
+    assert total(mine, "alone: decisions exact") == (found.exact, found.decisions)
 
 
-def figures(row: str) -> list[int]:
-    """Of bundles and decisions predicted from one snapshot: how many were right, and how many there were."""
-    return [int(number) for cell in row.split("|")[2:4] for number in cell.split(" of ")]
+def total(rows: Iterable[Mapping[str, str]], column: str) -> tuple[int, int]:
+    """How many were right in all, and how many there were."""
+    right, of = zip(*(map(int, row[column].split(" of ")) for row in rows), strict=True)
+    return sum(right), sum(of)

@@ -1,0 +1,25 @@
+"""Results that pages show: a file in docs/results/ for each table, which `make docs` copies to its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+RESULTS: Final = Path(__file__).parents[1] / "docs" / "results"
+
+
+def record(file: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    """Write rows into a file of results: a row of the same first cell takes the columns given, others are added."""
+    head, *before = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
+    found = {cells[0]: dict(zip(head, cells, strict=True)) for cells in before}
+    for row in rows:
+        found.setdefault(row[head[0]], dict.fromkeys(head, "")).update(row)
+    lines = ["\t".join(head), *("\t".join(row[column] for column in head) for row in found.values())]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def today() -> str:
+    """The day, as files of results write it."""
+    return f"{datetime.now(UTC):%d %b %Y}"
